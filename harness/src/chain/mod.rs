@@ -55,17 +55,17 @@ pub struct Request {
     /// Query parameters, such as `command=sh` of a CONNECT or `fieldManager=me`. The `path` of a CONNECT to `proxy` is
     /// appended to the URL path.
     pub query: Vec<(String, String)>,
-    /// Whether nothing is stored: `dryRun=All`.
+    /// Whether the request is a dry run (`dryRun=All`).
     pub dry_run: bool,
     /// The user of the request.
     pub user: UserInfo,
 }
 
-/// Why a request cannot be sent.
+/// The reason why a request cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The server does not serve this kind. The message is kubectl's.
+    /// The server does not serve this kind; the message is that of kubectl.
     #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version())]
     UnknownKind(GroupVersionKind),
     /// The server does not serve this resource.
@@ -85,17 +85,17 @@ pub enum RequestError {
 }
 
 impl Request {
-    /// Creates `object` as an administrator.
+    /// Creates a request by which an administrator creates `object`.
     pub fn create(object: Value) -> Self {
         Self::write(Operation::Create, object)
     }
 
-    /// Replaces the object with the name of `object` as an administrator.
+    /// Creates a request by which an administrator replaces the object with the name of `object`.
     pub fn update(object: Value) -> Self {
         Self::write(Operation::Update, object)
     }
 
-    /// Deletes the object with this kind, namespace, and name as an administrator.
+    /// Creates a request by which an administrator deletes the object with the same kind, namespace, and name.
     pub fn delete(object: &Value) -> Self {
         Self { body: None, ..Self::write(Operation::Delete, object.clone()) }
     }

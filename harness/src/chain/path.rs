@@ -79,7 +79,7 @@ fn query(request: &Request) -> String {
     query.finish()
 }
 
-/// Appends the `path` of a proxy with a leading slash, which is optional.
+/// Appends the `path` option of a proxy, adding a leading slash if it is missing.
 fn push_subpath(path: &mut String, rest: &str) {
     for segment in rest.strip_prefix('/').unwrap_or(rest).split('/').filter(|_| !rest.is_empty()) {
         path.push('/');
@@ -87,7 +87,7 @@ fn push_subpath(path: &mut String, rest: &str) {
     }
 }
 
-/// Valid API names need no encoding; an invalid name must not result in another path.
+/// Appends a percent-encoded segment, so that an invalid name cannot result in another path.
 fn push_encoded(path: &mut String, segment: &str) {
     for byte in segment.bytes() {
         match byte {

@@ -51,7 +51,7 @@ pub enum Verdict {
 }
 
 impl Sent {
-    /// Converts a request from a connection and its result, as if it had been sent in process.
+    /// Converts a request that arrived over a connection, and its result, to the types of this module.
     ///
     /// The bodies of DELETE, PATCH, and CONNECT requests are not objects, so these requests have no body. A request
     /// that was not answered has the code 0.
