@@ -80,7 +80,7 @@ impl AdmissionControl {
 #[derive(Debug, PartialEq)]
 struct PluginEntry {
     name: String,
-    /// The path of its configuration, relative to the directory of the file.
+    /// The path of the plugin's configuration, relative to the directory of the file.
     path: String,
     configuration: Option<Value>,
 }
@@ -130,7 +130,7 @@ fn plugins_of(object: &Map<String, Value>) -> Result<Vec<PluginEntry>, String> {
     if unknown.is_empty() { Ok(plugins) } else { Err(strict(&unknown)) }
 }
 
-/// Rejects policies in manifests, which kube-apiserver would enforce.
+/// Rejects policies in manifests, because kube-apiserver would enforce them.
 fn refuse_policies(
     plugins: &[PluginEntry],
     selection: &AdmissionPlugins,

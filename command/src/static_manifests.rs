@@ -27,7 +27,7 @@ pub(crate) struct Folder {
 pub(crate) struct Loaded {
     /// The configured directories.
     pub(crate) folders: Vec<Folder>,
-    /// Their manifests.
+    /// The manifests in the directories.
     pub(crate) manifests: StaticManifests,
 }
 
@@ -58,7 +58,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Returns the configurations, those of the mutating plugin first.
+    /// Returns the configurations of the mutating plugin, followed by those of the validating plugin.
     pub(crate) fn configurations(&self) -> impl Iterator<Item = &serde_json::Value> {
         let StaticManifests { mutating, validating } = &self.manifests;
         let all = mutating.iter().chain(validating).flat_map(|manifests| &manifests.configurations);
@@ -138,7 +138,7 @@ impl Folder {
 }
 
 impl From<(String, ManifestError)> for Failure {
-    /// Creates a failure at startup; the first element is its location.
+    /// Creates a failure at startup from a location and an error.
     fn from((place, error): (String, ManifestError)) -> Self {
         let message = format!("{place}: {error}");
         match error {

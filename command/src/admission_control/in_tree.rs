@@ -96,7 +96,7 @@ fn pod_security(object: &Map<String, Value>) -> Result<PodSecurityConfiguration,
     PodSecurityConfiguration::new(&defaults, exemptions)
 }
 
-/// Reads a list of strings in the exemptions.
+/// Reads a list of strings in the exemptions of Pod Security.
 fn texts(object: &Map<String, Value>, field: &str) -> Result<Vec<String>, String> {
     let path = format!("PodSecurityExemptions.exemptions.{field}");
     let values = match object.get(field) {
@@ -114,7 +114,7 @@ fn texts(object: &Map<String, Value>, field: &str) -> Result<Vec<String>, String
     values.iter().map(text).collect()
 }
 
-/// kube-apiserver ignores values that are not strings; whether it reads a number as a string depends on the position.
+/// Parses the configuration of `PodNodeSelector`.
 ///
 /// Source: kubernetes plugin/pkg/admission/podnodeselector/admission.go, `readConfig`.
 /// Rule: LOAD-17.

@@ -80,9 +80,9 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
 /// The flag syntax of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
-    /// kube-apiserver's: two dashes; `_` in a name equals `-`; `-v` and `-h` are short flags.
+    /// The syntax of kube-apiserver: two dashes; `_` in a name equals `-`; `-v` and `-h` are short flags.
     Pflag,
-    /// etcd's: one or two dashes.
+    /// The syntax of etcd: one or two dashes.
     Go,
 }
 
@@ -96,9 +96,9 @@ pub(super) struct Table {
 /// The result of parsing a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
-    /// List the flags.
+    /// The flags are to be listed.
     Help,
-    /// Run with these values.
+    /// The program is to run with these values.
     Run(Values),
 }
 

@@ -76,14 +76,14 @@ fn default_folder() -> Result<PathBuf, Failure> {
     Ok(cache.ok_or_else(|| Failure::usage(advice))?.join("admit/assets"))
 }
 
-/// Prints `text`, and returns the exit status for that.
+/// Prints `text` and returns the exit status of the program.
 fn printed(text: &str) -> std::process::ExitCode {
     finish(screen::print(text).map(|()| ExitCode::Ok))
 }
 
 /// Returns the exit status of a program that has served.
 ///
-/// It is 1 for every error, as in the upstream programs, except 5 for unsupported features.
+/// The status is 1 for every error, as in the upstream programs, except 5 for unsupported features.
 fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
     let failure = match served {
         Ok(code) => return code.into(),

@@ -16,12 +16,12 @@ use serde_json::{Value as Json, json};
 use crate::Failure;
 use crate::documents::Document;
 
-/// The command-line options other than the request.
+/// The command-line options other than those of the request.
 pub(super) struct Given {
     pub(super) object: Option<Document>,
     pub(super) old_object: Option<Document>,
     pub(super) namespace_object: Option<Document>,
-    /// Objects in the cluster.
+    /// The objects that exist in the cluster.
     pub(super) existing: Vec<Json>,
 }
 
@@ -159,7 +159,7 @@ impl Input {
         }
     }
 
-    /// Returns the variables, which are created when an expression uses them; `request` caches that variable.
+    /// Returns the variables, which are created on first use; `request` caches the variable of that name.
     pub(super) fn variables<'a>(&'a self, request: &'a OnceLock<Json>) -> InputVariables<'a> {
         let subject = Subject {
             attributes: &self.attributes,

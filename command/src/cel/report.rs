@@ -25,16 +25,16 @@ pub(super) struct Report<'a> {
     condition: Option<&'a str>,
     /// The expression.
     expr: &'a str,
-    /// Its static type.
+    /// The static type of the expression.
     #[serde(skip_serializing_if = "Option::is_none", rename = "type")]
     result_type: Option<String>,
-    /// Its value: as JSON if it can be represented, otherwise as text.
+    /// The value of the expression: as JSON if it can be represented, otherwise as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
     /// The cost of the evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<u64>,
-    /// The reason why kube-apiserver rejects it as a match condition.
+    /// The reason why kube-apiserver rejects the expression as a match condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     compile_error: Option<String>,
     /// The evaluation error.
@@ -43,7 +43,7 @@ pub(super) struct Report<'a> {
     /// The start of the part that failed, as a byte offset.
     #[serde(skip)]
     failed_at: Option<usize>,
-    /// The values of its parts, in the order of their evaluation.
+    /// The values of the expression's parts, in the order of their evaluation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     each: Vec<Each>,
 }
@@ -53,15 +53,15 @@ pub(super) struct Report<'a> {
 struct Each {
     /// The source text of the part.
     expr: String,
-    /// The number of evaluations: more than one in a loop.
+    /// How often the part was evaluated, which is more than once in a loop.
     times: u64,
-    /// The last value.
+    /// The value of the last evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
-    /// The last error.
+    /// The error of the last evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_error: Option<String>,
-    /// The total cost of the part, without its own parts.
+    /// The total cost of the part, excluding the parts within it.
     cost: u64,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns whether the expression failed; a condition must evaluate to a bool.
+    /// Returns whether the expression failed. A condition that does not evaluate to a bool has failed.
     pub(super) fn failed(&self) -> bool {
         self.value.is_none() || self.condition.is_some() && self.compile_error.is_some()
     }

@@ -29,7 +29,7 @@ pub(crate) struct Document {
 pub(crate) struct Place {
     /// The file name as given, or `STDIN`, as in kubectl.
     pub(crate) file: String,
-    /// The line on which its document begins, starting from 1.
+    /// The line on which the object's document begins, starting with 1.
     pub(crate) line: u64,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
 pub(crate) struct TextFile {
     /// The text of the file.
     pub(crate) text: String,
-    /// The objects in it.
+    /// The objects in the file.
     pub(crate) documents: Vec<Document>,
 }
 
@@ -194,7 +194,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 /// Reads the objects of one file.
 struct Documents {
     file: String,
-    /// None at the end of the file, and after an error.
+    /// The unread part of the file; `None` at the end of the file, and after an error.
     source: Option<Source>,
     /// The remaining documents that have been read.
     rest: vec::IntoIter<Document>,
@@ -202,7 +202,7 @@ struct Documents {
 }
 
 impl Documents {
-    /// Opens a file. If that fails, the error is the only item.
+    /// Opens a file. If opening fails, the error is the only item.
     fn open(path: &Path) -> Self {
         let file = name(path);
         let (source, failure) = match Source::open(path) {
@@ -212,7 +212,7 @@ impl Documents {
         Self { file, source, rest: Vec::new().into_iter(), failure }
     }
 
-    /// Reads the next objects of the file; `None` at its end.
+    /// Reads the next objects of the file; returns `None` at the end of the file.
     fn more(&mut self) -> Result<Option<Vec<Document>>, Failure> {
         let Some(source) = &mut self.source else { return Ok(None) };
         let read = source.next().map_err(|error| Failure::usage(format!("{}{error}", self.file)))?;
@@ -273,7 +273,7 @@ fn collect(document: Document, documents: &mut Vec<Document>) -> Result<(), Fail
     Ok(())
 }
 
-/// Takes the items out of a List or of a list of one kind; returns `None` for any other object.
+/// Takes the items out of a List or of a list of one kind; returns `None` for other objects.
 ///
 /// `kubectl get -o yaml` writes a List.
 ///

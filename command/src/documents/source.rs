@@ -19,18 +19,18 @@ pub(super) struct Source {
 }
 
 enum Format {
-    /// Separated by lines of three dashes.
+    /// YAML documents, separated by lines of three dashes.
     Yaml,
-    /// Concatenated.
+    /// Concatenated JSON documents.
     Json,
 }
 
 /// The reason why the next document cannot be read.
 #[derive(Debug)]
 pub(super) struct Unreadable {
-    /// `12` or `12:3`: the line and, if known, the column, both starting from 1.
+    /// The location, such as `12` or `12:3`: the line and, if known, the column, both starting from 1.
     ///
-    /// None if the file itself cannot be read.
+    /// `None` if the file itself cannot be read.
     place: Option<String>,
     what: String,
 }
@@ -57,7 +57,7 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// Returns whether a file may be JSON: a YAML file may also start with a brace.
+/// Returns whether a file may be JSON. A YAML file may also start with a brace.
 fn may_be_json(path: &Path) -> bool {
     !path.extension().is_some_and(|end| end == "yaml" || end == "yml")
 }
@@ -83,7 +83,7 @@ impl Source {
         Ok(Self { format, lines: Lines::new(Box::new(Cursor::new(head).chain(reader)), 1) })
     }
 
-    /// Reads the next document, or several that can only be separated by parsing. Returns `None` at the end.
+    /// Reads the next document, or several documents that only parsing can separate. Returns `None` at the end.
     ///
     /// # Errors
     /// The file or the document cannot be read.
@@ -129,7 +129,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Reads the JSON object that starts here. Nothing after its closing brace is consumed.
+    /// Reads the JSON object that starts at the current position, up to its closing brace.
     fn json(&mut self) -> Result<Located, Unreadable> {
         let first = self.line;
         let limit = self.limit;

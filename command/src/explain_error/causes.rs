@@ -13,20 +13,20 @@ pub(super) struct Cause {
     pub(super) id: String,
     #[serde(deserialize_with = "regex")]
     pub(super) pattern: Regex,
-    /// Whether the pattern applies to the complete message and not only to the error of a call.
+    /// Whether the pattern applies to the complete message rather than only to the error of a call.
     #[serde(default)]
     pub(super) anywhere: bool,
-    /// The class, if no fault of the catalog determines it.
+    /// The class of the cause, if no fault of the catalog determines it.
     class: Option<Class>,
-    /// The Kubernetes file or Go package that contains the message, if no recording does.
+    /// The Kubernetes file or Go package that contains the message, if the message has no recording.
     pub(super) source: Option<String>,
     #[serde(default)]
     faults: Vec<String>,
-    /// The explanation; names in braces are replaced.
+    /// The explanation, in which names in braces are replaced.
     pub(super) meaning: String,
     /// The most common reasons.
     pub(super) usually: Vec<String>,
-    /// Commands for diagnosis; names in braces are replaced.
+    /// Commands for diagnosis, in which names in braces are replaced.
     pub(super) look: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl Cause {
         self.faults.iter().filter_map(|id| fake_webhooks::catalog().iter().find(|fault| fault.id == *id))
     }
 
-    /// Returns how the failure policy applies.
+    /// Returns the class of the cause, which determines how the failure policy applies.
     pub(super) fn class(&self) -> Option<Class> {
         self.class.or_else(|| Some(self.faults().next()?.class))
     }
@@ -46,7 +46,7 @@ fn regex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> 
     Regex::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
 }
 
-/// All causes; the first one with a matching pattern is used.
+/// All causes; the first cause with a matching pattern is used.
 pub(super) static CAUSES: LazyLock<Vec<Cause>> = LazyLock::new(|| {
     serde_saphyr::from_str(include_str!("causes.yaml")).unwrap_or_else(|error| panic!("causes.yaml: {error}"))
 });

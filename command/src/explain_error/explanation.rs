@@ -11,7 +11,7 @@ use url::Url;
 
 use super::causes::{CAUSES, Cause};
 
-/// `failed calling webhook "NAME": ` and the error; conversion webhooks have another message.
+/// The message of a failed call: `failed calling webhook "NAME": `, or that of a conversion webhook.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"(?x)
@@ -32,7 +32,7 @@ fn pattern(text: &str) -> Regex {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Explanation {
-    /// The message.
+    /// The explained message.
     pub(super) message: String,
     /// The number of occurrences.
     pub(super) count: u64,
@@ -58,10 +58,10 @@ pub(super) struct Explanation {
     pub(super) usually: &'static [String],
     /// Commands for diagnosis.
     pub(super) look: Vec<String>,
-    /// The Kubernetes file or Go package that contains the message, if no recording does.
+    /// The Kubernetes file or Go package that contains the message, if the message has no recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
-    /// Faults of the catalog that reproduce it.
+    /// The faults of the catalog that reproduce the error.
     pub(super) faults: Vec<KnownFault>,
 }
 
@@ -156,7 +156,7 @@ fn service(url: &Url) -> Option<Service> {
     Some(Service { namespace: namespace.to_owned(), name: name.to_owned(), port })
 }
 
-/// Returns the names that can be used in braces, with their values if known.
+/// Returns the names that braces may contain, with their values if known.
 fn names(
     cause: &Cause,
     captures: &Captures<'_>,

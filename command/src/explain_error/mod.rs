@@ -45,6 +45,8 @@ Examples:
 Exit status: 0 at least one message is known, 1 none is.";
 
 impl ExplainError {
+    /// Explains the messages in the files or on the command line.
+    ///
     /// # Errors
     /// A file cannot be read.
     pub(crate) fn run(&self) -> Result<ExitCode, Failure> {

@@ -25,10 +25,10 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
-/// A kind of object that deployed fakes consist of, or that controllers create for them.
+/// A kind of object that belongs to deployed fakes, or that controllers create for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
-    /// The kind.
+    /// The name of the kind.
     pub(crate) name: &'static str,
     group_version: &'static str,
     /// The resource name in paths.
@@ -111,7 +111,7 @@ impl Kind {
 }
 
 impl Answer {
-    /// Returns `message` of a Status, `error` of the admin endpoint, or the complete text.
+    /// Returns the `message` of a Status, the `error` of the admin endpoint, or the complete text.
     pub(crate) fn message(&self) -> String {
         let texts = [json::at(&self.body, &["message"]), json::at(&self.body, &["error"]), &self.body];
         let message = texts.into_iter().find_map(Value::as_str).unwrap_or_default().trim();
@@ -151,7 +151,7 @@ impl Api {
         Ok(Answer { code: parts.status, body })
     }
 
-    /// Returns the object at `path`, or `None` if it does not exist.
+    /// Returns the object at `path`; `None` if it does not exist.
     ///
     /// # Errors
     /// The cluster did not respond or rejected the request.

@@ -26,7 +26,7 @@ pub(crate) struct Configurations<'a> {
     pub(crate) namespace: &'a FakesNamespace,
     /// The CA certificate as PEM.
     pub(crate) ca_certificate: &'a str,
-    /// The base64-encoded `caBundle` of each fake by name, once they run; until then the CA certificate is used.
+    /// The base64-encoded `caBundle` of each running fake by name; if `None`, the CA certificate is used.
     pub(crate) ca_bundles: Option<&'a BTreeMap<String, String>>,
     /// The webhooks.
     pub(crate) plan: &'a Plan,

@@ -50,14 +50,14 @@ impl Delete {
 pub(crate) struct Removal<'a> {
     /// The cluster.
     pub(crate) api: &'a Api,
-    /// The progress output and the timeout.
+    /// The output and timeout for the removal.
     pub(crate) progress: &'a Progress,
     /// The namespace of the fakes.
     pub(crate) namespace: &'a FakesNamespace,
 }
 
 impl Removal<'_> {
-    /// Deletes all objects, waits until they are gone, and returns their number.
+    /// Deletes all objects, waits until the cluster no longer has them, and returns their number.
     ///
     /// # Errors
     /// The cluster does not respond, rejects a request, or does not delete an object before the timeout.

@@ -90,7 +90,7 @@ impl FleetDeployment {
         Ok(Fleet { namespace: self.namespace.clone(), admin, ports: manifests.webhook_ports().collect() })
     }
 
-    /// Reports whether a fleet of an earlier run exists.
+    /// Returns whether a fleet of an earlier run exists.
     async fn exists(&self, workload: &[Value]) -> Result<bool, Failure> {
         let namespace = self.namespace.as_str();
         let Some(found) = self.api.get(&Kind::CONFIG_MAP.path(namespace, NAME)).await? else {
@@ -119,7 +119,7 @@ impl FleetDeployment {
         removal.remove().await.map(|_| ())
     }
 
-    /// Reports whether [`FleetDeployment::remove`] may have objects to remove.
+    /// Returns whether [`FleetDeployment::remove`] may have objects to remove.
     pub(crate) fn is_ours(&self) -> bool {
         self.is_ours.load(Ordering::Relaxed)
     }
@@ -131,7 +131,7 @@ impl FleetDeployment {
 }
 
 impl Fleet {
-    /// Returns the host of its Service.
+    /// Returns the host name of the fleet's Service.
     pub(crate) fn host(&self) -> String {
         self.namespace.host()
     }
@@ -162,7 +162,7 @@ impl Fleet {
 }
 
 impl RemoteFake {
-    /// Returns the calls after the call with this number, oldest first.
+    /// Returns the calls after the call number `number`, oldest first.
     ///
     /// A call is recorded before the API server answers the request that caused it.
     ///
@@ -177,7 +177,7 @@ impl RemoteFake {
     /// Replaces the fake by another `entry`.
     ///
     /// # Errors
-    /// As with [`Fleet::put`].
+    /// The errors of [`Fleet::put`].
     pub(crate) async fn replace(&mut self, entry: Value) -> Result<(), Failure> {
         *self = self.fleet.put(&self.name, entry).await?;
         Ok(())

@@ -1,4 +1,4 @@
-//! The installation of the fakes' pod and Service without webhook configurations.
+//! Installs the pod and Service of the fakes, without webhook configurations.
 
 use certs::CertificateAuthority;
 use fake_webhooks::Token;
@@ -99,7 +99,7 @@ pub(crate) async fn install(
     Ok(admin)
 }
 
-/// Creates the namespace unless it exists; an existing one is neither changed nor deleted later.
+/// Creates the namespace if it does not exist. An existing namespace is neither changed nor deleted later.
 async fn create_namespace(api: &Api, progress: &Progress, manifests: &Manifests<'_>) -> Result<(), Failure> {
     let manifest = manifests.namespace();
     let path = Kind::path_of(&manifest);

@@ -1,4 +1,4 @@
-//! The manifests of deployed fakes, a function of files, names, and secrets.
+//! Creates the manifests of deployed fakes from files, names, and secrets.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -15,7 +15,7 @@ pub(crate) const FIRST_PORT: u16 = 8443;
 /// The port of the admin endpoint in the pod and the Service.
 pub(crate) const ADMIN_PORT: u16 = 9443;
 
-/// The keys of the Secret, which are the file names in the pod.
+/// The keys in the Secret, which are also the file names in the pod.
 pub(crate) const CA_CERTIFICATE: &str = "ca.crt";
 pub(crate) const CA_KEY: &str = "ca.key";
 pub(crate) const TOKEN: &str = "token";
@@ -54,7 +54,7 @@ pub(crate) struct Secrets {
     pub(crate) token: String,
 }
 
-/// Omits the key and the token.
+/// Formats the secrets without the key and the token.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Secrets").field("ca_certificate", &self.ca_certificate).finish_non_exhaustive()
@@ -205,7 +205,7 @@ impl Manifests<'_> {
             .chain([("admin".to_owned(), ADMIN_PORT)])
     }
 
-    /// Returns the ports of webhooks: those of the files, then the spare ports.
+    /// Returns the ports of webhooks: the ports of the files, followed by the spare ports.
     pub(crate) fn webhook_ports(&self) -> impl Iterator<Item = u16> {
         let planned = self.source.plan.listeners().iter().map(|listener| listener.listen.port());
         let first_spare = planned.clone().max().map_or(FIRST_PORT, |last| last + 1);

@@ -39,7 +39,7 @@ impl FakesNamespace {
         format!("{MANAGED_BY}={MANAGER},{INSTANCE}={}", self.0)
     }
 
-    /// Reports whether `object` belongs to this deployment.
+    /// Returns whether `object` belongs to this deployment.
     pub(crate) fn owns(&self, object: &Value) -> bool {
         let labels = at(object, &["metadata", "labels"]);
         labels[MANAGED_BY] == MANAGER && labels[INSTANCE] == self.0.as_str()

@@ -116,7 +116,7 @@ impl<'a> Probes<'a> {
         Ok(())
     }
 
-    /// Creates a ConfigMap in a dry run; its name in the journal is its label.
+    /// Creates a ConfigMap in a dry run. The fakes' journal identifies the call by its label.
     async fn probe(&self, label: String) -> Result<Answer, Failure> {
         let path = format!("{}?dryRun=All", Kind::CONFIG_MAP.collection(self.namespace.as_str()));
         let probe = json!({
@@ -137,7 +137,7 @@ impl<'a> Probes<'a> {
     }
 }
 
-/// Reports whether the failure is the expected one of a fake that cannot receive requests.
+/// Returns whether a call failed in the way that is expected of a fake that cannot receive requests.
 fn fails_as_expected(fake: &PlannedFake, answer: &Answer) -> bool {
     let PlannedFake { entry, .. } = fake;
     let message = answer.message();
@@ -153,7 +153,7 @@ fn fails_as_expected(fake: &PlannedFake, answer: &Answer) -> bool {
     cannot_be_called(entry.transport) && !NOT_REACHED.iter().any(|words| message.contains(words))
 }
 
-/// Reports whether kube-apiserver can fail before it sends a request.
+/// Returns whether kube-apiserver can fail before it sends a request over this transport.
 fn cannot_be_called(transport: Transport) -> bool {
     let is_refused = |certificate| match certificate {
         Certificate::Valid => false,

@@ -1,4 +1,4 @@
-//! Waiting for a cluster, and saying what is waited for.
+//! Waits for a cluster and reports what the command is waiting for.
 
 use std::time::Duration;
 
@@ -7,29 +7,29 @@ use tokio::time::Instant;
 use crate::Failure;
 use crate::progress::ProgressReporter;
 
-/// How often a cluster is asked whether it is done.
+/// The interval between two checks of the cluster.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// A command that waits, tells what for, and does not wait for ever.
+/// Reports the progress of a command that waits, and limits the wait.
 pub(crate) struct Progress {
     started: Instant,
     timeout: Duration,
     reporter: ProgressReporter,
 }
 
-/// What a look at the cluster shows.
+/// The result of one check of the cluster.
 pub(crate) enum Look<T> {
-    /// It is as it should be.
+    /// The cluster is in the desired state.
     Done(T),
-    /// Not yet: what is still missing, for people.
+    /// The cluster is not in the desired state yet; contains a description of what is missing.
     Missing(String),
 }
 
-/// Why waiting ended without what was waited for.
+/// The reason why waiting ended before the desired state was reached.
 pub(crate) enum Waited {
-    /// The time was over, or it would never come: what was missing.
+    /// The timeout expired, or the state cannot be reached; contains a description of what was missing.
     InVain(String),
-    /// A look at the cluster failed.
+    /// A check of the cluster failed.
     Failed(Failure),
 }
 
@@ -44,16 +44,16 @@ impl Progress {
         Self { started: Instant::now(), timeout, reporter: ProgressReporter::new(false) }
     }
 
-    /// Tells a person something, with the time that has passed.
+    /// Prints a message with the elapsed time.
     pub(crate) fn tell(&self, text: &str) {
         let seconds = self.started.elapsed().as_secs_f64();
         crate::screen::status!("{seconds:>5.1} s  {}", output::one_line(text));
     }
 
-    /// Looks until it is done, and tells of every change of what is missing.
+    /// Repeats a check until it is done, and prints each change in what is missing.
     ///
     /// # Errors
-    /// The time is over, or a look failed.
+    /// The timeout expired, or a check failed.
     pub(crate) async fn until<T>(
         &self,
         mut look: impl AsyncFnMut() -> Result<Look<T>, Failure>,
@@ -64,10 +64,10 @@ impl Progress {
         })
     }
 
-    /// The same, for who has more to say of a cluster that does not get there.
+    /// Repeats a check as [`Self::until`] does, but returns the reason for the failure to the caller.
     ///
     /// # Errors
-    /// The time is over, or a look says that there is nothing to wait for.
+    /// The timeout expired, or a check reports that the state cannot be reached.
     pub(crate) async fn look_until<T>(
         &self,
         mut look: impl AsyncFnMut() -> Result<Look<T>, Waited>,

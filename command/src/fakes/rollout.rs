@@ -1,4 +1,4 @@
-//! Waiting for the pod, and the diagnosis if it does not become ready.
+//! Waits for the pod, and explains why it does not become ready.
 
 use harness::json::{at, text};
 use http::Method;
@@ -22,7 +22,7 @@ const FATAL_REASONS: [&str; 8] = [
     "RunContainerError",
 ];
 
-/// The number of events and log lines to show.
+/// The maximum number of events and log lines to show.
 const MAX_LINES: usize = 10;
 
 /// The rollout of an applied Deployment.
@@ -37,7 +37,7 @@ impl<'a> Rollout<'a> {
         Self { api, namespace, applied }
     }
 
-    /// Waits until the new pod is ready and all older ones are gone.
+    /// Waits until the new pod is ready and all older pods are deleted.
     ///
     /// # Errors
     /// The pod does not become ready; the error includes its state.
@@ -157,7 +157,7 @@ fn is_ready(pod: &Value) -> bool {
     conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-/// Returns the reason why a pod cannot recover, or `None` if it can.
+/// Returns the reason why a pod cannot recover; `None` if it can recover.
 fn fatal_reason(pod: &Value) -> Option<String> {
     let waiting = at(items(at(pod, &["status", "containerStatuses"])).first()?, &["state", "waiting"]);
     let reason = waiting["reason"].as_str().filter(|reason| FATAL_REASONS.contains(reason))?;

@@ -1,4 +1,4 @@
-//! Webhooks that are deployed to a cluster only if a user allows it.
+//! Checks that webhooks deployed to a cluster match only what the user allows.
 //!
 //! A fake fails on purpose and, with `failurePolicy: Fail`, rejects all requests that it matches. It must not match its own
 //! pod, system components, or requests that the user did not intend.
@@ -116,7 +116,7 @@ pub(crate) fn refusals(plan: &Plan, own: &FakesNamespace, allowances: Allowances
         .collect()
 }
 
-/// Parses a webhook as the API server does, without match conditions; returns `None` if it is invalid.
+/// Returns whether the webhook matches a request in this namespace.
 fn parse_webhook(entry: &FakeEntry) -> Option<Webhook> {
     let mut webhook = json!(entry.fields);
     set(&mut webhook, &["name"], &*entry.name);
@@ -182,7 +182,7 @@ fn matches_in(webhook: &Webhook, namespace: &str, namespaces: &Namespaces) -> bo
     })
 }
 
-/// Replaces a wildcard in a rule by an example.
+/// Replaces a wildcard in a rule with an example.
 fn concrete<'a>(entry: &'a str, any: &'a str) -> &'a str {
     if entry == "*" { any } else { entry }
 }
@@ -247,7 +247,7 @@ impl ClusterState for Namespaces {
         self.0.get(name).cloned()
     }
 
-    /// Requests use the versions in the rules, so equivalent resources are not needed.
+    /// Returns no resources, because requests use the versions in the rules.
     fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Arc<[EquivalentResource]> {
         Arc::default()
     }

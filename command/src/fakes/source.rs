@@ -1,4 +1,4 @@
-//! Fakes files, with their text for the cluster and their parsed contents.
+//! Reads fakes files, and keeps their text for the cluster.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

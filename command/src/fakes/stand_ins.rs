@@ -1,4 +1,4 @@
-//! Fakes that replace the webhooks of a manifest.
+//! Generates fakes that replace the webhooks of a manifest.
 //!
 //! They have the fields of the webhooks in its configurations except `clientConfig`, and the behavior `allow`.
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::documents::{self, Document, Place};
 use crate::{Failure, v1beta1};
 
-/// The fields of a webhook that a fakes file also has.
+/// The webhook fields that a fakes file also supports.
 const FIELDS: [&str; 10] = [
     "rules",
     "namespaceSelector",
@@ -28,7 +28,7 @@ const FIELDS: [&str; 10] = [
     "reinvocationPolicy",
 ];
 
-/// Reports whether `text` is a Kubernetes manifest and not a fakes file.
+/// Returns whether `text` is a Kubernetes manifest and not a fakes file.
 pub(crate) fn is_manifest(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Head {
@@ -70,7 +70,7 @@ pub(crate) fn from_manifest(text: String, shown: &str) -> Result<Vec<Value>, Fai
     Ok(files)
 }
 
-/// Returns the `type` of the fakes for a configuration, or `None` if `object` is not one.
+/// Returns the `type` of the fakes for a webhook configuration; `None` for other objects.
 fn kind_of_webhooks(object: &Value) -> Option<&'static str> {
     let GroupVersionKind { group, kind, .. } = GroupVersionKind::from_object(object);
     match (group.as_str(), kind.as_str()) {

@@ -1,4 +1,4 @@
-//! The file of `--audit-log`: which events it contains, and how they are written.
+//! Selects the events for the file of `--audit-log`, and writes them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl AuditFile {
     }
 }
 
-/// Returns the line of an event without its objects; `None` if it is still too large.
+/// Returns the line of an event without its objects; `None` if the line is still too large.
 ///
 /// Source: apiserver plugin/pkg/audit/truncate/truncate.go.
 fn truncated(event: &Value, max_event_size: usize) -> Option<String> {

@@ -11,7 +11,7 @@ use rustls::crypto::{GetRandomFailed, ring};
 
 use crate::Failure;
 
-/// The connection information for a client.
+/// The connection information that a client needs.
 pub(crate) struct Kubeconfig {
     /// The URL of the server.
     pub(crate) server: String,

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::log::Log;
 use crate::Failure;
 
-/// A file for lines, readable only by its owner.
+/// A file of lines, readable only by its owner.
 #[derive(Clone, Debug)]
 pub(crate) struct LineFile {
-    /// A name for the file, such as `audit log`.
+    /// A name for the file in messages, such as `audit log`.
     what: &'static str,
     path: PathBuf,
     state: Arc<Mutex<State>>,
@@ -24,7 +24,7 @@ struct State {
     file: File,
     /// The number of lines that could not be written.
     lost: u64,
-    /// Whether the last line is among them.
+    /// Whether the last line could not be written.
     is_failing: bool,
     /// The reason why the first lost line could not be written.
     reason: String,
@@ -59,7 +59,7 @@ impl LineFile {
 
     /// Writes a line, including its line break, immediately: there is no queue.
     ///
-    /// A line that cannot be written is counted as lost; the next one is tried again.
+    /// A line that cannot be written is counted as lost; the next call tries again.
     pub(crate) fn write(&self, line: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (what, path) = (self.what, self.path.display());

@@ -24,7 +24,7 @@ pub(crate) struct RecordFlags {
     show_secrets: bool,
 }
 
-/// The environment variables for the kube-apiserver of `admit assets`, which correspond to the flags.
+/// The name of an environment variable that corresponds to a flag, for the kube-apiserver of `admit assets`.
 const DIR: &str = "ADMIT_RECORD";
 const SHOW_SECRETS: &str = "ADMIT_RECORD_SHOW_SECRETS";
 
@@ -48,7 +48,7 @@ impl RecordFlags {
     }
 }
 
-/// Returns whether an environment variable is `true` or `1`; unset, empty, `false`, and `0` mean no.
+/// Returns whether an environment variable is `true` or `1`; an unset or empty variable, `false`, and `0` are not.
 ///
 /// # Errors
 /// The variable has another value.
@@ -69,7 +69,7 @@ pub(crate) struct RecordFile {
 }
 
 impl RecordFile {
-    /// Creates a file with the time and the process ID in its name, and the directory if necessary.
+    /// Creates a file whose name contains the time and the process ID, and its directory if necessary.
     fn open(folder: &Path, shows_secrets: bool, log: Log) -> Result<Self, Failure> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
             Failure::environment(format!(

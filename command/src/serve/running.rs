@@ -20,7 +20,7 @@ pub(crate) struct Running {
     pub(crate) authentication: Authentication,
     pub(crate) clients: Option<ClientAuthorities>,
     pub(crate) options: Options,
-    /// Directories with webhook configurations.
+    /// The directories with webhook configurations.
     pub(crate) folders: Vec<Folder>,
     pub(crate) audit: Option<AuditFile>,
     pub(crate) traces: Traces,

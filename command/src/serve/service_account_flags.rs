@@ -82,7 +82,7 @@ pub(crate) fn issuer_errors(issuers: &[String]) -> Result<Vec<String>, Failure> 
     Ok(errors)
 }
 
-/// Fails with kube-apiserver's list of errors, if there are any.
+/// Returns a failure with kube-apiserver's list of errors, if there are any errors.
 pub(crate) fn refuse(errors: &[String]) -> Result<(), Failure> {
     match errors {
         [] => Ok(()),

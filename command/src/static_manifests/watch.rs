@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) enum Change {
     /// The server uses the new content.
     Applied,
-    /// The server does not use it, or may notice changes late.
+    /// The server does not use the new content, or may notice changes late.
     Failed,
 }
 
@@ -62,7 +62,7 @@ struct Reloader {
 
 /// An event of a watched directory.
 enum WatchEvent {
-    /// Its content changed.
+    /// The content of the directory changed.
     Changed,
     /// The directory itself was replaced, or its state is unknown.
     Lost,

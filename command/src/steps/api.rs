@@ -1,4 +1,4 @@
-//! Requests to the server and its responses, without the abstractions of a client library.
+//! Sends requests to the server and reads the responses, without the abstractions of a client library.
 
 use harness::status::UNSUPPORTED_PREFIX;
 use http::{Method, Request, StatusCode, header};
@@ -27,9 +27,9 @@ pub(crate) struct Answer {
 pub(crate) struct RequestOptions {
     /// Whether the server stores the object.
     pub(crate) effect: Effect,
-    /// The user to impersonate; without one the client's own user sends the request.
+    /// The user to impersonate; if `None`, the request is sent as the client's own user.
     pub(crate) user: Option<String>,
-    /// The groups of that user.
+    /// The groups of the impersonated user.
     pub(crate) groups: Vec<String>,
 }
 
@@ -46,18 +46,18 @@ pub(crate) enum Effect {
 /// The format of a PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchFormat {
-    /// JSON Merge Patch, RFC 7396.
+    /// A JSON Merge Patch (RFC 7396).
     Merge,
-    /// JSON Patch, RFC 6902.
+    /// A JSON Patch (RFC 6902).
     Json,
-    /// Strategic merge patch.
+    /// A strategic merge patch.
     Strategic,
-    /// Server-side apply.
+    /// A server-side apply.
     Apply,
 }
 
 impl PatchFormat {
-    /// Returns `Json` for a list and `Merge` for anything else.
+    /// Returns [`Self::Json`] for a list and [`Self::Merge`] for any other patch.
     pub(crate) fn detect(patch: Option<&Value>) -> Self {
         if patch.is_some_and(Value::is_array) { Self::Json } else { Self::Merge }
     }
@@ -76,17 +76,17 @@ impl PatchFormat {
 }
 
 impl Answer {
-    /// Reports whether the request succeeded.
+    /// Returns whether the request succeeded.
     pub(crate) fn is_success(&self) -> bool {
         self.code.is_success()
     }
 
-    /// Returns `reason` of the Status, or an empty string.
+    /// Returns the `reason` of the Status; empty if the response has none.
     pub(crate) fn reason(&self) -> &str {
         self.body.get("reason").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Returns `message` of the Status, or an empty string.
+    /// Returns the `message` of the Status; empty if the response has none.
     pub(crate) fn message(&self) -> &str {
         self.body.get("message").and_then(Value::as_str).unwrap_or_default()
     }
@@ -115,7 +115,7 @@ impl Answer {
         }
     }
 
-    /// Returns a successful response.
+    /// Returns the response if the request succeeded.
     ///
     /// # Errors
     /// The server rejected the request.
@@ -123,7 +123,7 @@ impl Answer {
         if self.is_success() { Ok(self) } else { Err(StepFailure::new(self.decision())) }
     }
 
-    /// Returns a successful response, or one that says that the object already exists.
+    /// Returns the response if the request succeeded, or if the object already exists.
     ///
     /// # Errors
     /// The server rejected the request for another reason.
@@ -142,7 +142,7 @@ pub(crate) async fn send(
     send_as(client, &RequestOptions::default(), method, path, body, None).await
 }
 
-/// Sends a request with these options; `format` is the patch format of `body`.
+/// Sends a request with the given options; `format` is the patch format of `body`.
 pub(crate) async fn send_as(
     client: &kube::Client,
     options: &RequestOptions,

@@ -1,4 +1,4 @@
-//! Server-side apply and strategic merge patches.
+//! Steps for server-side apply and strategic merge patches.
 
 use cucumber::when;
 use gherkin::Step;

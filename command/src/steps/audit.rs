@@ -25,7 +25,7 @@ pub(super) const PATCH: StepHelp = step(
 enum Audit {
     /// The annotations of the event.
     Available(BTreeMap<String, String>),
-    /// This target does not provide its audit log.
+    /// The target does not provide its audit log.
     Unavailable,
 }
 
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// Fails for an unknown webhook, because every negative statement about it would pass.
+    /// Checks that the webhook exists, because every negative statement about an unknown webhook would pass.
     fn expect_webhook(&self, short: &str) -> Outcome {
         if self.installation.has_own_webhook(short) {
             return Ok(());
@@ -53,7 +53,7 @@ impl World {
         self.webhook(short).map(drop)
     }
 
-    /// Fails for an unknown webhook and for a validating webhook, which has no rounds and no patch.
+    /// Checks that the webhook exists and is mutating, because validating webhooks have no rounds and no patches.
     fn expect_mutating(&self, short: &str) -> Outcome {
         self.expect_webhook(short)?;
         let is_mutating = self.installation.has_own_mutating_webhook(short)
@@ -66,7 +66,7 @@ impl World {
         )))
     }
 
-    /// Checks the annotations of the last request, and fails with all of them.
+    /// Checks the annotations of the last request; the error message lists all annotations.
     async fn expect_audit(
         &self,
         step: &Step,
@@ -110,7 +110,7 @@ fn call_annotation(
     own.next_back()
 }
 
-/// Reports whether the webhook failed open, in any round or in one.
+/// Returns whether the webhook failed open, in the given round or in any round.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, the failed-open annotations
 fn failed_open(annotations: &BTreeMap<String, String>, short: &str, round: Option<Ordinal>) -> bool {

@@ -23,7 +23,7 @@ struct Call<'a> {
     /// The position among the calls of this webhook during the request, from 1.
     place: usize,
     time: jiff::Timestamp,
-    /// The review, or `None` if it is not JSON.
+    /// The position among the calls of this webhook during the request, starting with 1.
     review: Option<Value>,
     /// A summary of the response.
     answer: String,
@@ -104,7 +104,7 @@ impl World {
         Ok(self.calls().into_iter().filter(|call| call.webhook == short).collect())
     }
 
-    /// Fails if the target does not record the calls of webhooks that are not fakes.
+    /// Checks that the target records the calls of webhooks that are not fakes.
     fn require_own_calls(&self, short: &str) -> Outcome {
         if self.own_calls.is_some() || self.last.is_none() {
             return Ok(());
@@ -146,7 +146,7 @@ impl World {
     }
 }
 
-/// Formats a call: `sidecar, first round: CREATE pods: allowed, patched with 1 operation`.
+/// Formats a call, such as `sidecar, first round: CREATE pods: allowed, patched with 1 operation`.
 fn summary(call: &Call<'_>) -> String {
     let text = |pointer: &str| {
         call.review.as_ref().and_then(|review| review.pointer(pointer)?.as_str()).unwrap_or_default()

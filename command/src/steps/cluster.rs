@@ -1,4 +1,4 @@
-//! The state of the server before the request: objects, custom resources, labels of the namespace.
+//! Steps that prepare the state of the server: objects, custom resources, and labels of the namespace.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until a definition is served, which takes a moment after it was accepted.
+    /// Waits until a definition is served, which is shortly after it was accepted.
     async fn wait_until_served(&self, definition: &Value) -> Outcome {
         let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let versions = definition.pointer("/spec/versions").and_then(Value::as_array);

@@ -65,7 +65,7 @@ const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(30);
 const TOUCH_AFTER: Duration = Duration::from_secs(3);
 
 impl Installation {
-    /// Marks the installed configurations as outdated.
+    /// Marks the installed configurations as outdated, so that they are written again.
     pub(super) fn expire(&mut self) {
         self.state = State::Stale;
     }
@@ -79,7 +79,7 @@ impl Installation {
         })
     }
 
-    /// Reports whether a loaded configuration has a mutating webhook with this name.
+    /// Returns whether a loaded configuration has a mutating webhook with this name.
     pub(super) fn has_own_mutating_webhook(&self, name: &str) -> bool {
         let is_mutating =
             |own: &&Value| own.get("kind").and_then(Value::as_str) == Some("MutatingWebhookConfiguration");
@@ -87,7 +87,7 @@ impl Installation {
         entries.flatten().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
     }
 
-    /// Reports whether a loaded configuration has a webhook with this name.
+    /// Returns whether a loaded configuration has a webhook with this name.
     pub(super) fn has_own_webhook(&self, name: &str) -> bool {
         self.own_webhooks().any(|(_, known)| known == name)
     }
@@ -292,8 +292,8 @@ impl World {
 
     /// Waits until the server uses the configurations.
     ///
-    /// The API does not report that. The marker webhook of each configuration denies dry runs with its label in a namespace
-    /// that is used for nothing else.
+    /// The API does not report whether a configuration is in use. The marker webhook of each configuration denies dry
+    /// runs with its label in a namespace that is used for nothing else.
     async fn wait_until_used(&self, configurations: &[Configuration]) -> Outcome {
         let started = tokio::time::Instant::now();
         let mut touched = started;
@@ -318,8 +318,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until the server stops using the removed configurations, whose webhooks can match requests of other scenarios
-    /// outside of the scenario's namespace.
+    /// Waits until the server stops using the removed configurations, because they may match other requests.
     pub(super) async fn wait_until_unused(&self) {
         let started = tokio::time::Instant::now();
         for marker in &self.installation.markers {
@@ -331,7 +330,7 @@ impl World {
         }
     }
 
-    /// Reports whether the marker webhook of a configuration denies an object with its label.
+    /// Returns whether the marker webhook of a configuration denies an object that has its label.
     async fn is_denied(&self, marker: &str) -> Outcome<bool> {
         let path = format!("/api/v1/namespaces/{}/configmaps", self.marker_namespace()?);
         let metadata = json!({"name": "marker", "labels": {MARKER_LABEL: marker}});

@@ -18,7 +18,7 @@ pub(super) const HELP: StepHelp = step(
   """"#,
 );
 
-/// Sends GET to a proxy and POST to all others; the operation in the review is always CONNECT.
+/// Sends a GET request to a proxy and a POST request otherwise; the operation in the review is always CONNECT.
 ///
 /// Source: kubernetes pkg/registry/core/pod/rest/subresources.go, `ConnectMethods`.
 #[when(expr = "a client connects to the {word} subresource of the {word} {string} with:")]
@@ -35,7 +35,7 @@ async fn connects(
     world.request(step, method, &with_options(path, &options)?, None).await
 }
 
-/// Adds the options to the path: the `path` of a proxy is appended, all others become the query.
+/// Adds the options to the path: the `path` of a proxy is appended, and all other options become the query.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `getRequestOptions`.
 fn with_options(mut path: String, options: &Value) -> Outcome<String> {

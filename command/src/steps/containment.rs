@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Returns every difference as `path: expected …, found …`; an empty list if `actual` contains `expected`.
+/// Returns every difference as `path: expected …, found …`; empty if `actual` contains `expected`.
 ///
 /// A map contains a map if it has each key with a value that contains the expected value. A list contains a list if it
 /// has the items in order, possibly with others in between. All other values must be equal. `null` matches an absent field.

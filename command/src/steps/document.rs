@@ -1,4 +1,4 @@
-//! Doc strings and the YAML in them.
+//! Reads the doc strings of steps and the YAML in them.
 
 use gherkin::Step;
 use serde_json::Value;

@@ -16,13 +16,13 @@ use crate::target::{FakesPlace, Target};
 /// The specification of a fake.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FakeSpec {
-    /// The admission plugin that calls it.
+    /// The admission plugin that calls the fake.
     pub(crate) admission: Admission,
-    /// How it treats connections.
+    /// How the fake treats connections.
     pub(crate) transport: Transport,
-    /// How it responds.
+    /// How the fake responds.
     pub(crate) behavior: Behavior,
-    /// Additional names in its certificate; a fake in the cluster has the names of its Service.
+    /// Additional names in the fake's certificate; a fake in the cluster has the names of its Service.
     pub(crate) names: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl RunningFake {
         }
     }
 
-    /// Changes the behavior from the next call on.
+    /// Changes the behavior of the fake, starting with the next call.
     pub(crate) async fn change(&mut self, spec: &FakeSpec) -> Outcome {
         match self {
             Self::Here { fake, .. } => {
@@ -98,7 +98,7 @@ impl RunningFake {
         }
     }
 
-    /// Returns the calls after the call with this number, oldest first.
+    /// Returns the calls after the call number `number`, oldest first.
     pub(crate) async fn calls_after(&self, number: u64) -> Outcome<Vec<Entry>> {
         match self {
             Self::Here { fake, .. } => {
@@ -120,7 +120,7 @@ impl RunningFake {
 }
 
 impl FakeSpec {
-    /// Returns the entry of a fakes file.
+    /// Returns the entry of the fake for a fakes file.
     fn entry(&self) -> Value {
         let mut entry = json!(self.transport);
         let kind = match self.admission {
@@ -133,7 +133,7 @@ impl FakeSpec {
     }
 }
 
-/// Adds the brackets of an IPv6 address in a URL.
+/// Encloses an IPv6 address in brackets, as URLs require.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }

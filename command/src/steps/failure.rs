@@ -15,7 +15,7 @@ impl StepFailure {
         Self(message.to_string())
     }
 
-    /// Prefixes the reason with the action that failed.
+    /// Adds the action that failed as a prefix of the reason.
     pub(crate) fn during(self, what: impl fmt::Display) -> Self {
         Self(format!("{what}: {}", self.0))
     }

@@ -1,4 +1,4 @@
-//! Faults of the catalog by ID or name.
+//! Steps that use a fault of the catalog by its ID or name.
 
 use cucumber::given;
 use fake_webhooks::{FakeEntry, Family, Fault, FaultError, Kind};

@@ -23,11 +23,11 @@ pub(super) const COUNTS: StepHelp = step(
   """"#,
 );
 
-/// The samples with a webhook name: `NAME{LABELS}` and the value.
+/// The metric samples that have a webhook name: `NAME{LABELS}` and the value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Metrics(BTreeMap<String, f64>);
 
-/// `key="value"`, with `\"`, `\\` and `\n` in the value.
+/// A label of a sample: `key="value"`, with `\"`, `\\`, and `\n` in the value.
 static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(\w+)="((?:[^"\\]|\\.)*)""#).ok());
 
 impl Metrics {

@@ -33,7 +33,7 @@ use serde_json::Value;
 
 pub(crate) use help::STEPS;
 
-/// Reports whether `actual` contains `expected` as in the steps that end with `contains:`.
+/// Returns whether `actual` contains `expected`, as the steps that end with `contains:` define it.
 pub(crate) fn contains(expected: &Value, actual: &Value) -> bool {
     containment::differences(expected, actual).is_empty()
 }

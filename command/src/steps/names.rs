@@ -18,7 +18,7 @@ pub(crate) const SCENARIO_LABEL: &str = "admit.example.com/scenario";
 const WEBHOOK_DOMAIN: &str = "admit.example.com";
 
 impl Names {
-    /// Creates unique names.
+    /// Creates the names of a new scenario.
     pub(crate) fn random() -> Self {
         let mut id = Uuid::new_v4().simple().to_string();
         id.truncate(8);
@@ -51,7 +51,7 @@ impl Names {
         if short.split('.').count() >= 3 { short } else { format!("{short}.{WEBHOOK_DOMAIN}") }
     }
 
-    /// Replaces an API group by a unique one from now on.
+    /// Maps an API group to a unique group, which replaces it from now on.
     pub(crate) fn claim_group(&mut self, group: &str) {
         if !self.groups.iter().any(|known| known == group) {
             self.groups.push(group.to_owned());

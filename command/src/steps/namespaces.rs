@@ -1,4 +1,4 @@
-//! Additional namespaces in which the webhooks of a scenario are called.
+//! Steps that add namespaces in which the webhooks of a scenario are called.
 
 use cucumber::given;
 use harness::json::set;
@@ -26,7 +26,7 @@ pub(super) const OBJECTS: StepHelp = step(
 );
 
 impl World {
-    /// Reports whether this run started the server.
+    /// Returns whether this run started the server.
     fn has_own_server(&self) -> Outcome<bool> {
         Ok(matches!(self.target()?.kind, TargetKind::InProcess | TargetKind::Envtest))
     }
@@ -41,7 +41,7 @@ impl World {
 
     /// Finalizes a deleted Namespace, so that the next scenario can create one with the same name.
     ///
-    /// Servers that the run has started have no namespace controller.
+    /// A server that the run has started does not have a namespace controller.
     pub(super) async fn finalize_if_namespace(&self, path: &str) -> Outcome {
         let is_namespace =
             path.strip_prefix("/api/v1/namespaces/").is_some_and(|name| !name.contains(['/', '?']));
@@ -56,7 +56,7 @@ impl World {
         Ok(())
     }
 
-    /// Calls the webhooks of the scenario also in this namespace.
+    /// Adds a namespace in which the webhooks of the scenario are also called.
     async fn add_namespace(&mut self, name: &str) -> Outcome {
         let during = || format!("preparing the namespace {name}");
         let id = self.names.id().to_owned();

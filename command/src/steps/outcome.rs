@@ -1,4 +1,4 @@
-//! The response to the client: the decision, the object, and the warnings.
+//! Steps about the response to the client: the decision, the object, and the warnings.
 
 use cucumber::then;
 use gherkin::Step;
@@ -47,7 +47,7 @@ impl World {
         Ok(answer)
     }
 
-    /// Prints which of several fields are missing.
+    /// Prints `missing`, the names of the missing fields, below the step.
     pub(super) fn print_missing(&self, step: &Step, missing: Option<String>) {
         if let Some(missing) = missing {
             self.tell(step, format!("missing {missing}"));
@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-/// Fails with every difference and the complete value.
+/// Checks that `actual` contains `expected`; the error lists every difference and the complete value.
 pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome {
     let differences = differences(expected, actual);
     if differences.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome 
     Err(StepFailure::new(format!("{what} differs:\n  {}\n{what}:\n{found}", differences.join("\n  "))))
 }
 
-/// Fails if `actual` contains all of `unexpected`; returns the missing fields if there are several.
+/// Checks that `actual` does not contain all of `unexpected`; returns the missing fields of several.
 pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Outcome<Option<String>> {
     let differences = differences(unexpected, actual);
     let count = fields(unexpected);
@@ -82,7 +82,7 @@ pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Ou
     Ok((count > 1).then(|| format!("{} of {count} fields: {}", differences.len(), differences.join("; "))))
 }
 
-/// Counts the scalar and empty values.
+/// Counts the scalar and empty values in a document.
 fn fields(value: &Value) -> usize {
     match value {
         Value::Object(members) if !members.is_empty() => members.values().map(fields).sum(),

@@ -15,7 +15,7 @@ pub(crate) enum Admission {
     Validating,
 }
 
-/// A number of times: `once`, `twice`, or `3 times`.
+/// A number of occurrences: `once`, `twice`, or `3 times`.
 #[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "times", regex = r"once|twice|\d+ times")]
 pub(crate) struct Times(pub(crate) usize);

@@ -94,7 +94,7 @@ impl World {
         self.remove_answered_object(&path)
     }
 
-    /// Has the object in a successful response removed at the end of the scenario.
+    /// Schedules the removal of the object in a successful response at the end of the scenario.
     pub(super) fn remove_answered_object(&mut self, collection: &str) -> Outcome {
         let answer = self.answer()?;
         let name = answer.body.pointer("/metadata/name").and_then(Value::as_str);
@@ -111,7 +111,7 @@ impl World {
         self.request(step, Method::PUT, &path, Some(object)).await
     }
 
-    /// Returns the path of the object's collection, in its own namespace or else in the scenario's.
+    /// Returns the path of the collection of `object`, in the object's namespace or else in the scenario's.
     pub(super) async fn collection_of(&mut self, object: &Value) -> Outcome<String> {
         let own = self.namespace().await?;
         let named = object.pointer("/metadata/namespace").and_then(Value::as_str);
@@ -129,7 +129,7 @@ impl World {
         Ok(self.resource_named(word).await?.object(&namespace, name))
     }
 
-    /// Returns the path of a subresource of that object.
+    /// Returns the path of a subresource of the object that a step names.
     pub(super) async fn path_of_subresource(
         &mut self,
         word: &str,
@@ -139,12 +139,12 @@ impl World {
         Ok(format!("{}/{subresource}", self.path_of(word, name).await?))
     }
 
-    /// Parses the YAML in the doc string and replaces API groups by the scenario's own.
+    /// Parses the YAML in the doc string and replaces API groups with the scenario's own groups.
     pub(super) fn yaml(&self, step: &Step) -> Outcome<Value> {
         document::parse(&self.names.expand(&document::text(step)?))
     }
 
-    /// Sets the stored resourceVersion if the object does not have one, because custom resources require it.
+    /// Adds the stored `resourceVersion` if the object has none, because custom resources require it.
     async fn with_stored_version(&self, path: &str, mut object: Value) -> Outcome<Value> {
         if object.pointer("/metadata/resourceVersion").is_none() {
             let stored = api::send(self.client()?, Method::GET, path, None).await?;
@@ -305,7 +305,7 @@ async fn subresource_is_updated(
     world.request(step, Method::PUT, &path, Some(object)).await
 }
 
-/// Returns the smallest pod: `web`, with one container of the same name.
+/// Returns a minimal pod: `web`, with one container of the same name.
 fn pod(labels: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": labels},
@@ -317,7 +317,7 @@ fn labels(labels: &Value) -> Value {
     json!({"metadata": {"labels": labels}})
 }
 
-/// Returns `metadata.name`.
+/// Returns the `metadata.name` of an object.
 pub(super) fn name_of(object: &Value) -> Outcome<&str> {
     let name = object.pointer("/metadata/name").and_then(Value::as_str);
     name.ok_or_else(|| StepFailure::new("missing metadata.name in the object"))

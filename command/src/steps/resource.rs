@@ -1,4 +1,4 @@
-//! Lookup of the path of a kind, or of a word such as `configmap`.
+//! Looks up the path of a kind, or of a word such as `configmap`.
 
 use http::Method;
 use serde_json::Value;
@@ -6,18 +6,18 @@ use serde_json::Value;
 use super::api;
 use super::failure::{Outcome, StepFailure};
 
-/// A resource as discovery describes it.
+/// The API version: `v1`, or a group and version such as `apps/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resource {
-    /// `v1`, or `apps/v1`.
+    /// The kind, such as `ConfigMap`.
     pub(crate) api_version: String,
-    /// `ConfigMap`.
+    /// The plural name, such as `configmaps`.
     pub(crate) kind: String,
-    /// `configmaps`.
+    /// The singular name, such as `configmap`.
     pub(crate) plural: String,
     /// `configmap`.
     pub(crate) singular: String,
-    /// Whether objects are namespaced.
+    /// Whether the objects of the resource are namespaced.
     pub(crate) scope: Scope,
 }
 
@@ -45,7 +45,7 @@ impl Resource {
         format!("{}/{name}", self.collection(namespace))
     }
 
-    /// Reports whether a word names this resource: `configmap`, `configmaps`, or `ConfigMap`.
+    /// Returns whether a word names this resource, such as `configmap`, `configmaps`, or `ConfigMap`.
     pub(crate) fn is_called(&self, word: &str) -> bool {
         let word = word.to_lowercase();
         [&self.plural, &self.singular, &self.kind.to_lowercase()].contains(&&word)
@@ -55,7 +55,7 @@ impl Resource {
 /// Finds the resource of an `apiVersion` and `kind`.
 ///
 /// # Errors
-/// The server does not serve it.
+/// The server does not serve the kind.
 pub(crate) async fn for_kind(client: &kube::Client, api_version: &str, kind: &str) -> Outcome<Resource> {
     let served = served(client, api_version).await?;
     served.into_iter().find(|resource| resource.kind == kind).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Webhooks behind a Service.
+//! Steps for webhooks behind a Service.
 
 use cucumber::given;
 use serde_json::{Value, json};

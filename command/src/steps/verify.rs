@@ -87,7 +87,7 @@ impl World {
         Ok(outcome)
     }
 
-    /// Returns the scenario's configurations as they are installed.
+    /// Returns the scenario's webhook configurations in the form in which they are installed.
     fn installed_configurations(&self) -> Outcome<Vec<Value>> {
         let mut configurations = self.installation.own.clone();
         for own in &mut configurations {
@@ -109,7 +109,7 @@ impl World {
     }
 }
 
-/// Returns the result of the only check in a report for a webhook, or its result for all webhooks together.
+/// Returns the result of the only check for `webhook`, or its result for all webhooks together.
 fn result_for(mut report: Report, webhook: &str) -> Option<WebhookResult> {
     let mut check = report.checks.pop()?;
     let own = check.results.iter().position(|result| result.webhook == webhook);
@@ -158,7 +158,7 @@ fn findings(outcome: &WebhookResult) -> String {
     text
 }
 
-/// Fails unless the check ran and passed.
+/// Checks that the check ran and passed.
 fn expect_pass(outcome: &WebhookResult) -> Outcome {
     match outcome.result.verdict {
         Tally::Passed => Ok(()),
@@ -167,7 +167,7 @@ fn expect_pass(outcome: &WebhookResult) -> Outcome {
     }
 }
 
-/// Fails unless the check reports a finding that contains `expected`.
+/// Checks that a finding contains `expected`.
 fn expect_finding(outcome: &WebhookResult, expected: &str) -> Outcome {
     let says = |text: &str| text.contains(expected);
     if outcome.findings.iter().any(|finding| says(&finding.kind) || says(&finding.message)) {

@@ -23,13 +23,13 @@ use super::world::World;
 pub(crate) struct Webhook {
     /// The name in the feature file.
     pub(super) short: String,
-    /// The admission plugin that calls it.
+    /// The admission plugin that calls the webhook.
     pub(super) admission: Admission,
     /// The entry in the webhook configuration, without `clientConfig` and the scenario's namespace selector.
     pub(super) entry: Value,
     /// A JSON merge patch for the `clientConfig` that points to the fake.
     pub(super) client_config: Map<String, Value>,
-    /// The Service in its `clientConfig`; without one the URL of the fake is used.
+    /// The Service in the `clientConfig`; if `None`, the URL of the fake is used.
     pub(super) service: Option<Service>,
     /// How the fake treats connections.
     pub(super) transport: Transport,
@@ -63,14 +63,14 @@ impl Webhook {
         }
     }
 
-    /// Returns the specification of its fake.
+    /// Returns the specification of the webhook's fake.
     pub(super) fn fake_spec(&self) -> Outcome<FakeSpec> {
         let (admission, transport) = (self.admission, self.transport);
         let names = self.service.iter().map(Service::host).collect();
         Ok(FakeSpec { admission, transport, behavior: self.behavior()?, names })
     }
 
-    /// Returns the behavior, as a sequence if single calls have their own behavior.
+    /// Returns the behavior of the webhook; a sequence if single calls have their own behavior.
     fn behavior(&self) -> Outcome<Behavior> {
         let Some(last) = self.on_call.keys().max() else {
             return Ok(self.otherwise.clone());
@@ -134,7 +134,7 @@ impl Webhook {
     }
 }
 
-/// Reports whether the request of a call came from a controller, which in a cluster also writes to the scenario's namespace.
+/// Returns whether a controller sent the request of a call; a cluster's controllers also write to the namespace.
 fn is_from_controller(call: &Entry) -> bool {
     let review = call.review().unwrap_or_default();
     let user = review.pointer("/request/userInfo/username").and_then(Value::as_str).unwrap_or_default();
@@ -162,7 +162,7 @@ impl World {
         found.ok_or_else(|| self.no_webhook(short))
     }
 
-    /// Returns a webhook to change, and marks the installed configuration as outdated.
+    /// Returns a mutable webhook, and marks the installed configuration as outdated.
     pub(super) fn change(&mut self, short: &str) -> Outcome<&mut Webhook> {
         let missing = self.no_webhook(short);
         self.installation.expire();
@@ -403,7 +403,7 @@ fn patch(operations: Vec<Value>) -> Behavior {
     Behavior::Patch(Patch { operations, ..Patch::default() })
 }
 
-/// Returns a behavior that adds a label only if the key is absent, because an ineffective patch can count as a change.
+/// Returns a behavior that adds a label only if it is absent, because an ineffective patch can count as a change.
 fn adding_label(label: &str) -> Outcome<Behavior> {
     let (key, value) = label_parts(label)?;
     let path = label_path(&key);
@@ -420,7 +420,7 @@ fn label_path(key: &str) -> String {
     format!("/metadata/labels/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Splits `key=value`.
+/// Splits a label of the form `key=value` into key and value.
 pub(super) fn label_parts(label: &str) -> Outcome<(String, String)> {
     match label.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -428,7 +428,7 @@ pub(super) fn label_parts(label: &str) -> Outcome<(String, String)> {
     }
 }
 
-/// Splits `group/version`; the group of `v1` is empty.
+/// Splits an API version into group and version; the group of `v1` is empty.
 fn group_and_version(api_version: &str) -> (String, String) {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     (group.to_owned(), version.to_owned())

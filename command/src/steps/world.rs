@@ -23,7 +23,7 @@ use crate::target::{Leftovers, RUN_LABEL, RecordedCall, Target, TargetKind};
 #[derive(Debug, cucumber::World)]
 #[world(init = Self::unstarted)]
 pub(crate) struct World {
-    /// Set by the runner's `before` hook.
+    /// The target, which the runner's `before` hook sets.
     target: Option<Arc<Target>>,
     narrator: Option<Narrator>,
     /// The folder that paths in a feature file are relative to.
@@ -40,9 +40,9 @@ pub(crate) struct World {
     pub(super) options: RequestOptions,
     /// The response to the last request of a When step.
     pub(super) last: Option<Answer>,
-    /// The calls of webhooks in loaded configurations during that request; `None` if the target does not record them.
+    /// The calls of webhooks in loaded configurations during the last request; `None` if they are not recorded.
     pub(super) own_calls: Option<Vec<RecordedCall>>,
-    /// Whether a step of the scenario uses metrics; they are read only then.
+    /// Whether a step of the scenario uses metrics, which are read only in that case.
     pub(super) reads_metrics: bool,
     /// The increase of metrics during the last request.
     pub(super) metric_increase: Metrics,
@@ -140,7 +140,7 @@ impl World {
         self.target.as_deref().ok_or_else(|| StepFailure::new("the scenario has no target"))
     }
 
-    /// Returns the target for use while the scenario changes.
+    /// Returns a shared reference to the target, for use while the scenario changes.
     pub(super) fn shared_target(&self) -> Outcome<Arc<Target>> {
         self.target.clone().ok_or_else(|| StepFailure::new("the scenario has no target"))
     }
@@ -276,7 +276,7 @@ impl World {
         Ok(resource)
     }
 
-    /// Returns the resource that a word names; the most recently used one takes precedence.
+    /// Returns the resource that a word names; the most recently used resource takes precedence.
     pub(super) async fn resource_named(&mut self, word: &str) -> Outcome<Resource> {
         let known = self.resources.iter().rev().find(|resource| resource.is_called(word));
         if let Some(resource) = known {

@@ -1,4 +1,4 @@
-//! The calls of webhooks that the API server recorded, by the Audit-ID of the request.
+//! Stores the calls of webhooks that the API server recorded, by the Audit-ID of the request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ pub(crate) struct RecordedCall {
     pub(crate) phase: Phase,
     /// The start time of the call.
     pub(crate) time: Timestamp,
-    /// The review as sent, or empty if none was sent.
+    /// The review as sent; empty if no review was sent.
     pub(crate) review: Bytes,
     /// The outcome, such as `denied: …`.
     pub(crate) result: String,
@@ -43,11 +43,11 @@ struct Requests {
     order: VecDeque<String>,
 }
 
-/// The maximum number of requests; a scenario reads the calls of a request soon after its response.
+/// The maximum number of requests to keep; a scenario reads the calls of a request soon after its response.
 const MAX_REQUESTS: usize = 1_024;
 
 impl CallLog {
-    /// Returns the calls of a request in order, or `None` if the server does not record them.
+    /// Returns the calls of a request in order; `None` if the server does not record calls.
     pub(crate) fn for_request(&self, audit_id: &str) -> Option<Vec<RecordedCall>> {
         match self {
             Self::NotShown => None,
@@ -95,7 +95,7 @@ impl RecordedCall {
     }
 }
 
-/// Summarizes a result in the format of the fakes.
+/// Formats a result in the same way as the fakes.
 fn result(result: &CallResult) -> String {
     match result {
         CallResult::Allowed { patch: Some(operations), .. } => match operations.len() {

@@ -1,4 +1,4 @@
-//! The removal of the objects that a run creates in a cluster.
+//! Removes the objects that a run creates in a cluster.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -23,12 +23,12 @@ pub(crate) enum Leftovers {
 pub(crate) struct Cleanup {
     run: String,
     leftovers: Leftovers,
-    /// The cluster that may contain objects of the run.
+    /// The client for the cluster, which may contain objects of the run.
     api: OnceLock<Api>,
     deployment: OnceLock<FleetDeployment>,
 }
 
-/// Webhook configurations are removed first, namespaces last.
+/// The kinds of objects to remove, in order: webhook configurations first, namespaces last.
 const KINDS: [Kind; 4] =
     [Kind::VALIDATING, Kind::MUTATING, Kind::CUSTOM_RESOURCE_DEFINITION, Kind::NAMESPACE];
 
@@ -38,7 +38,7 @@ impl Cleanup {
         Self { run: Self::new_run(), leftovers, api: OnceLock::new(), deployment: OnceLock::new() }
     }
 
-    /// Returns a unique name.
+    /// Returns a unique name for a run.
     pub(super) fn new_run() -> String {
         let mut run = uuid::Uuid::new_v4().simple().to_string();
         run.truncate(8);
@@ -109,7 +109,7 @@ impl Cleanup {
         text
     }
 
-    /// Reports whether a cluster may contain objects of the run.
+    /// Returns whether a cluster may contain objects of the run.
     pub(crate) fn is_due(&self) -> bool {
         self.api.get().is_some()
     }

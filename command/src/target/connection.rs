@@ -1,4 +1,4 @@
-//! In-process requests over a connection, which can be upgraded.
+//! Sends in-process requests over a connection, which can be upgraded.
 
 use axum::Router;
 use http::header::HOST;

@@ -16,7 +16,7 @@ use crate::static_manifests::Watch;
 /// The host and port of each Service.
 type Services = BTreeMap<ServiceName, (String, u16)>;
 
-/// Both servers and the relays to Services, which are stopped when dropped.
+/// Both servers and the relays to Services. Dropping this value stops them.
 #[derive(Debug)]
 pub(super) struct Servers {
     _envtest: Envtest,

@@ -10,13 +10,13 @@ use serde_json::json;
 use super::Target;
 use crate::Failure;
 
-/// How a target authenticates users.
+/// How a target authenticates the users of requests.
 pub(super) enum Identities {
-    /// With bearer tokens, in process.
+    /// With bearer tokens, by the in-process API server.
     InProcess(ApiServer),
-    /// With bearer tokens; contains the rest of the client configuration.
+    /// With bearer tokens; contains the client configuration for all other settings.
     Tokens(Box<kube::Config>),
-    /// The user in the kubeconfig.
+    /// With the credentials in the kubeconfig, which no other user can replace.
     Fixed,
 }
 

@@ -63,9 +63,9 @@ pub struct Target {
 pub(crate) enum FakesPlace {
     /// In this process, at a URL.
     Here {
-        /// The host at which the server reaches them; `127.0.0.1` except for a cluster.
+        /// The host at which the server reaches the fakes: `127.0.0.1`, except for a cluster.
         host: String,
-        /// The address to listen on; loopback except for a cluster.
+        /// The address on which the fakes listen: loopback, except for a cluster.
         listen: IpAddr,
     },
     /// In a pod of the cluster, behind a Service.
@@ -73,12 +73,12 @@ pub(crate) enum FakesPlace {
 }
 
 impl FakesPlace {
-    /// Returns the place for a server on this machine.
+    /// Returns where fakes run for a server on this machine.
     fn loopback() -> Self {
         Self::Here { host: LOOPBACK.to_string(), listen: LOOPBACK }
     }
 
-    /// Returns the host that the server must reach.
+    /// Returns the host at which the server reaches the fakes.
     pub(crate) fn host(&self) -> String {
         match self {
             Self::Here { host, .. } => host.clone(),
@@ -135,10 +135,10 @@ pub enum TargetKind {
 }
 
 impl TargetKind {
-    /// All kinds, in the order of the documentation.
+    /// All kinds of targets, in the order of the documentation.
     pub const ALL: [Self; 3] = [Self::InProcess, Self::Envtest, Self::Cluster];
 
-    /// Returns the name on the command line and in tags.
+    /// Returns the name of the kind on the command line and in tags.
     pub fn name(self) -> &'static str {
         match self {
             Self::InProcess => "in-process",
@@ -182,7 +182,7 @@ impl Launched {
     /// Starts a target and registers the objects in a cluster with `cleanup`, even if the start fails.
     ///
     /// # Errors
-    /// As with [`Launched::start`].
+    /// The errors of [`Launched::start`].
     pub(crate) async fn start_run(
         arguments: &TargetArguments,
         cleanup: &Cleanup,

@@ -1,4 +1,4 @@
-//! Direct writes to the storage of a target, like objects that an earlier release has stored.
+//! Writes directly to the storage of a target, to test objects that an earlier release has stored.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,11 +12,11 @@ use crate::Failure;
 
 /// The storage of a target.
 pub(super) enum Storage {
-    /// In memory.
+    /// The memory of the in-process API server.
     InProcess(ApiServer),
-    /// In etcd at this URL.
+    /// The etcd at this URL.
     Etcd(String),
-    /// Only accessible by the API server.
+    /// A storage that only the API server can access.
     Inaccessible,
 }
 

@@ -1,4 +1,4 @@
-//! admit as `etcd`.
+//! The exit status of a Go program that is called with invalid flags.
 //!
 //! It reports that it is healthy and stores nothing, because admit's API server keeps its objects itself.
 
@@ -22,7 +22,7 @@ const DEFAULT_URL: &str = "http://localhost:2379";
 /// The exit status of a Go program for invalid flags.
 const WRONG_FLAGS: u8 = 2;
 
-/// Runs as etcd.
+/// Runs admit as etcd.
 pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let table = Table::read(FLAGS, Syntax::Go);
     let values = match table.parse(arguments) {
@@ -96,7 +96,7 @@ fn address(url: &str) -> Result<SocketAddr, Failure> {
     first.copied().ok_or_else(|| wrong("the name has no address"))
 }
 
-/// Answers etcd's HTTP requests; gRPC requests get an error that they are not supported.
+/// Answers etcd's HTTP requests. Returns an error for gRPC requests, which are not supported.
 async fn answer(request: axum::extract::Request) -> Response {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if content_type.is_some_and(|value| value.starts_with("application/grpc")) {

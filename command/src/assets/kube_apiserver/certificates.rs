@@ -1,4 +1,4 @@
-//! The serving certificate of kube-apiserver, which is generated if there is none.
+//! Provides the serving certificate of kube-apiserver, which is generated if it does not exist.
 
 use std::fs;
 use std::net::IpAddr;

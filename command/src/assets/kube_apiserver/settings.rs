@@ -46,6 +46,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
+    /// Validates the flags and derives the settings.
+    ///
     /// # Errors
     /// A flag is missing or invalid, in the words of kube-apiserver 1.37.1; or admit does not support its value.
     pub(super) fn new(values: &Values) -> Result<Self, Failure> {
@@ -178,7 +180,7 @@ impl Settings {
         Ok((Authentication::Authenticators(Authenticators { anonymous }), known))
     }
 
-    /// Returns the host at which others reach the server by default.
+    /// Returns the host at which other hosts reach the server by default.
     ///
     /// Source: kubernetes pkg/controlplane/apiserver/options/options.go, `Complete`.
     fn external_host(&self, values: &Values) -> String {
@@ -258,7 +260,7 @@ fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
     }
 }
 
-/// Returns the address of this host for other hosts: the one bound, or that of the interface that a datagram would use.
+/// Returns the address of this host for other hosts: the bound address, or that of the default interface.
 ///
 /// Returns `None` if there is only the loopback interface.
 ///
@@ -274,7 +276,7 @@ fn default_address(bound: IpAddr) -> Option<IpAddr> {
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
-/// Opens the audit log and reads its policy. Without a policy, kube-apiserver writes no events.
+/// Opens the audit log and reads its policy. Without a policy, no events are written, as in kube-apiserver.
 fn audit(values: &Values, log: Log) -> Result<(Option<AuditFile>, Option<AuditPolicy>), Failure> {
     let Some(policy) = values.text("audit-policy-file") else {
         if values.text("audit-log-path").is_some() {

@@ -38,7 +38,7 @@ impl LogFlags {
         Self { log_format: if is_json { Format::Json } else { Format::Text }, verbosity }
     }
 
-    /// Creates the log, and also logs panics from now on.
+    /// Creates the log. From then on, panics are logged, too.
     pub(crate) fn start(self) -> Log {
         let log = Log(self.log_format);
         if log.0 == Format::Json {

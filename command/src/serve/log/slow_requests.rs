@@ -34,12 +34,12 @@ impl Open {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long the outermost span has been open.
+    /// Returns the time since the outermost span started.
     fn now(&self) -> SignedDuration {
         self.began.elapsed().try_into().unwrap_or(SignedDuration::MAX)
     }
 
-    /// Returns the innermost of these spans that is recorded.
+    /// Returns the innermost recorded span in `spans`.
     fn innermost<'a, R: LookupSpan<'a>>(mut spans: Scope<'a, R>) -> Option<Self> {
         spans.find_map(|span| span.extensions().get::<Self>().cloned())
     }
@@ -50,7 +50,7 @@ impl<T: Fn(&Logged) + 'static> SlowRequests<T> {
         Self { detail, tell }
     }
 
-    /// Returns a layer that sees only these spans, so that no others are created for it.
+    /// Returns a layer that sees only spans of requests, so that no other spans are created for it.
     pub(super) fn layer<S>(self) -> impl Layer<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,

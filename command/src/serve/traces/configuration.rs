@@ -23,6 +23,8 @@ pub(super) struct TracingConfiguration {
 }
 
 impl TracingConfiguration {
+    /// Reads and validates the file.
+    ///
     /// # Errors
     /// The file cannot be read or is invalid, in the words of kube-apiserver except for YAML errors.
     ///

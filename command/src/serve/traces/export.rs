@@ -114,7 +114,7 @@ fn url(endpoint: &str) -> Result<String, Failure> {
     }
 }
 
-/// Returns the environment variable that requests another protocol than gRPC without TLS.
+/// Returns the environment variable that requests a protocol that admit does not support.
 fn environment_is_not_imitated() -> Option<&'static str> {
     let is = |name: &str, asks: fn(&str) -> bool| env::var(name).is_ok_and(|value| asks(&value));
     let has_tls = |value: &str| value.starts_with("https:");
@@ -191,7 +191,7 @@ impl SpanContexts for Contexts {
     }
 }
 
-/// Headers for the propagator to read.
+/// An adapter that lets the propagator read headers.
 struct Headers<'a>(&'a HeaderMap);
 
 impl Extractor for Headers<'_> {
@@ -204,7 +204,7 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Headers for the propagator to write.
+/// An adapter that lets the propagator write headers.
 struct HeadersOut<'a>(&'a mut HeaderMap);
 
 impl Injector for HeadersOut<'_> {

@@ -18,7 +18,7 @@ use self::configuration::TracingConfiguration;
 use super::log::{Log, is_traced};
 use crate::Failure;
 
-/// The environment variables with the address of a collector, used without a file.
+/// The environment variables for the address of a collector, which are used if there is no file.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 /// The option, as in kube-apiserver.
@@ -30,7 +30,7 @@ pub(crate) struct TraceFlags {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// The exporter of spans, if there is one.
+/// The exporter of spans; empty if spans are not exported.
 #[derive(Debug)]
 pub(crate) struct Traces {
     #[cfg(feature = "otlp")]
