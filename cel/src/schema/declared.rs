@@ -208,7 +208,8 @@ impl Sizes for DeclaredType {
 
 /// Declares variables of the type in an environment; the names of object types begin with `name`.
 ///
-/// kube-apiserver uses the variables `self` and `oldSelf`, and a different type name each time, such as `selfType123456789`.
+/// kube-apiserver uses the variables `self` and `oldSelf`, and a different type name each time, such as
+/// `selfType123456789`.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `prepareEnvSet`.
 #[must_use]
