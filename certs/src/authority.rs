@@ -175,7 +175,7 @@ impl Leaf {
     }
 }
 
-/// Omits the key.
+/// Omits the private key.
 impl fmt::Debug for Leaf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Leaf").field("certificate_pem", &self.certificate_pem).finish_non_exhaustive()
