@@ -108,7 +108,7 @@ pub struct Call {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Response {
-    /// The HTTP status.
+    /// The HTTP status of the response.
     pub status: StatusCode,
     /// The AdmissionReview; null if the body was not JSON.
     pub review: Value,

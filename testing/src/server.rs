@@ -74,7 +74,7 @@ pub enum Error {
     Manifest {
         /// The path of the manifest.
         file: PathBuf,
-        /// The reason.
+        /// The reason why the manifest cannot be read or the object cannot be created.
         message: String,
     },
     /// The setup of the test failed.
@@ -326,7 +326,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Creates an `ExternalName` Service that points to this machine; the API server uses its name for TLS.
+    /// Creates an `ExternalName` Service that points to this machine; the API server uses the Service's name for TLS.
     ///
     /// Source: apiserver pkg/util/proxy/proxy.go, `ResolveCluster`.
     async fn create_service(&self, service: &ServiceName) -> Result<(), Error> {
@@ -398,7 +398,7 @@ impl TestServer {
 
     /// Returns a client in the group `system:masters` with the namespace `default`.
     ///
-    /// Its requests are recorded and not retried.
+    /// The client's requests are recorded and not retried.
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }

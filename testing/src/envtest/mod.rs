@@ -33,7 +33,7 @@ pub struct Envtest {
     _folder: TempDir,
 }
 
-/// Additional settings of kube-apiserver.
+/// Settings of kube-apiserver that differ from the defaults.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Settings {
