@@ -17,9 +17,9 @@ pub enum Filter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "upstream has these two")]
 pub enum Pattern {
-    /// Any field or item.
+    /// Matches any field or item.
     Any,
-    /// This field or item.
+    /// Matches only this field or item.
     Element(PathElement),
 }
 

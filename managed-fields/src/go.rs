@@ -9,7 +9,7 @@ use serde_json::{Number, Value};
 pub(crate) enum Numeric {
     /// A signed 64-bit integer.
     Int(i64),
-    /// Any other number.
+    /// Any number that is not a signed 64-bit integer.
     Float(f64),
 }
 
@@ -150,7 +150,7 @@ fn syntax(value: &Value) -> String {
     }
 }
 
-/// Returns the type of a value from JSON as `%T` formats it.
+/// Returns the name of the Go type of a JSON value, as `%T` formats it.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -175,7 +175,7 @@ pub(crate) fn number_text(number: &Number) -> String {
 /// The characters that are escaped in JSON in addition to those that JSON requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escapes {
-    /// Escapes no additional characters.
+    /// Escapes only the characters that JSON requires.
     Needed,
     /// Escapes the characters that are special in HTML.
     Html,

@@ -15,7 +15,7 @@ use crate::set::Set;
 pub enum Operation {
     /// Server-side apply.
     Apply,
-    /// Any other write.
+    /// Any write other than server-side apply.
     Update,
 }
 
@@ -36,7 +36,7 @@ pub struct Manager {
     operation: Operation,
     api_version: Arc<str>,
     subresource: Arc<str>,
-    /// Upstream's identifier.
+    /// The manager's identifier, by which upstream sorts managers.
     identifier: Arc<str>,
 }
 
@@ -64,7 +64,7 @@ impl Manager {
 
     /// Returns the version of the manager's requests.
     ///
-    /// It is empty for [`Operation::Apply`], where one entry has the fields of all versions.
+    /// The version is empty for [`Operation::Apply`], where one entry has the fields of all versions.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }

@@ -57,7 +57,7 @@ static STRIPPED: LazyLock<Set> = LazyLock::new(|| {
 pub struct FieldManager<'a, V> {
     /// The versions of the kind.
     pub versions: &'a V,
-    /// The version of the requests, such as `apps/v1`, which all passed and returned objects have.
+    /// The version of the requests and of all passed and returned objects, such as `apps/v1`.
     pub api_version: &'a str,
     /// The kind of the objects.
     pub kind: &'a str,
@@ -87,7 +87,7 @@ impl Writer<'_> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Written {
-    /// The object.
+    /// The object with its new managedFields.
     pub object: Value,
     /// Whether an entry has the time of the current write.
     ///

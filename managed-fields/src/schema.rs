@@ -66,11 +66,11 @@ impl<T> Atom<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "structured-merge-diff has these")]
 pub enum Scalar {
-    /// Numbers.
+    /// Integers and floating-point numbers.
     Numeric,
-    /// Strings.
+    /// Only strings.
     String,
-    /// Booleans.
+    /// Only booleans.
     Boolean,
     /// Any scalar, such as quantities, times, and ports by number or name.
     Untyped,
@@ -106,7 +106,7 @@ pub struct MapType<T> {
     pub element: Option<Type<T>>,
     /// Whether the map is treated as a single value.
     pub is_atomic: bool,
-    /// Whether fields are declared.
+    /// Whether the type declares fields.
     pub has_fields: bool,
 }
 

@@ -280,7 +280,7 @@ impl<V: Versions> Updater<'_, V> {
 struct Taken {
     /// Fields whose value changed.
     changed: Set,
-    /// Fields that were removed.
+    /// Fields that were removed from the object.
     removed: Set,
 }
 

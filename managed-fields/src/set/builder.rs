@@ -12,7 +12,7 @@ pub(crate) struct Node {
     pub(crate) below: Builder,
 }
 
-/// A set under construction.
+/// A set that is being built.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     pub(super) members: Vec<PathElement>,

@@ -10,7 +10,7 @@ use crate::path::PathElement;
 pub struct ValidationError {
     /// The path, such as `.spec.replicas`; empty for the whole value.
     pub path: String,
-    /// The error message.
+    /// The error message, without the path.
     pub message: String,
 }
 
@@ -19,7 +19,7 @@ pub struct ValidationError {
 pub struct ValidationErrors(Vec<ValidationError>);
 
 impl ValidationErrors {
-    /// Returns the errors.
+    /// Returns the errors in the order in which they were found.
     pub fn errors(&self) -> &[ValidationError] {
         &self.0
     }

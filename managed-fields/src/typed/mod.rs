@@ -22,7 +22,7 @@ use crate::schema::{Atom, Schema};
 
 /// Narrows a type that allows several kinds of values to the kind of the value.
 ///
-/// If the type does not allow that kind, it is returned unchanged, so that visiting the value reports an error.
+/// If the type does not allow that kind, the type is returned unchanged, so that visiting the value reports an error.
 ///
 /// Source: structured-merge-diff typed/helpers.go, `deduceAtom`.
 fn deduced<T: Schema>(atom: Atom<T>, value: Option<&Value>) -> Atom<T> {
