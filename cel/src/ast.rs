@@ -7,11 +7,11 @@ pub(crate) struct NodeId(pub(crate) u32);
 /// The tree of an expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Ast {
-    /// The source text.
+    /// The source text of the expression.
     pub(crate) source: String,
     /// All nodes. Each appears once in the tree; macros do not share nodes.
     pub(crate) nodes: Vec<Node>,
-    /// The root node.
+    /// The root node of the tree.
     pub(crate) root: NodeId,
     /// The number of nodes on the longest path from the root to a leaf.
     pub(crate) depth: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Node {
     /// The offset in code points to which errors point. Nodes that a macro creates have the offset of the macro's
     /// parenthesis.
     pub(crate) offset: Option<u32>,
-    /// The expression.
+    /// The expression that the node represents.
     pub(crate) expression: Expression,
 }
 

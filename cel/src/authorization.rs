@@ -37,11 +37,11 @@ pub struct User {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Attributes<'a> {
-    /// The user.
+    /// The user who requests access.
     pub user: &'a User,
     /// The verb, such as `get`.
     pub verb: &'a str,
-    /// The target.
+    /// The target that the user accesses.
     pub target: Target<'a>,
 }
 
@@ -78,7 +78,7 @@ pub struct Resource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Selection<T> {
-    /// All requirements must hold.
+    /// The requirements, all of which must be met.
     Requirements(Vec<T>),
     /// The parse error of the selector, in kube-apiserver's words.
     Invalid(String),
@@ -99,7 +99,7 @@ impl<T> From<Result<Vec<T>, String>> for Selection<T> {
 /// The response of an authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// The verdict.
+    /// Whether the access is allowed.
     pub verdict: Verdict,
     /// The reason for the verdict.
     pub reason: String,
@@ -118,7 +118,7 @@ pub enum Verdict {
     Deny,
     /// The request is allowed.
     Allow,
-    /// Another authorizer may decide.
+    /// The authorizer does not decide, so another authorizer may.
     NoOpinion,
 }
 

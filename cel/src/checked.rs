@@ -13,7 +13,7 @@ use crate::types::Type;
 /// `ip.isCanonical(x)` becomes a call without a target, and struct literals get the full name of their type.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
-    /// The tree.
+    /// The tree with the checker's changes.
     pub(crate) ast: Ast,
     /// The type of each node, by [`NodeId`].
     pub(crate) types: Vec<Type>,

@@ -59,10 +59,10 @@ pub(crate) struct Declarations {
     /// The container in which names are resolved first, such as `a.b`; usually empty.
     pub(crate) container: Arc<str>,
     pub(crate) variables: HashMap<Arc<str>, Type>,
-    /// The named types.
+    /// The named types, by full name.
     pub(crate) types: HashMap<Arc<str>, NamedType>,
     pub(crate) objects: HashMap<Arc<str>, Arc<ObjectType>>,
-    /// The named constants.
+    /// The named constants, by full name.
     pub(crate) constants: HashMap<Arc<str>, i64>,
     pub(crate) functions: HashMap<Arc<str>, Arc<Function>>,
     /// The first part of every qualified name of a variable, type, or constant.

@@ -79,7 +79,7 @@ impl Environment {
         self.change(|declarations| declarations.add_type(name, of))
     }
 
-    /// Adds a type name that is not a value: a program that uses it cannot be created.
+    /// Adds a type name that is not a value; a program that uses the name as a value does not compile.
     #[must_use]
     pub fn with_type_name(self, name: &str, of: Type) -> Self {
         self.change(|declarations| declarations.add_type_name(name, of))
@@ -130,7 +130,7 @@ impl Environment {
         self.change(|declarations| declarations.compare_across_types = true)
     }
 
-    /// Compiles an expression.
+    /// Compiles an expression into a program.
     ///
     /// # Errors
     ///

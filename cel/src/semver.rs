@@ -108,7 +108,7 @@ impl fmt::Display for Version {
 }
 
 impl Prerelease {
-    /// Parses a prerelease identifier.
+    /// Parses a prerelease identifier, such as `rc` or `1`.
     ///
     /// Source: github.com/blang/semver/v4 semver.go, `NewPRVersion`.
     fn parse(text: &str) -> Result<Self, String> {

@@ -78,11 +78,11 @@ pub struct Issue {
     /// The line and the column in code points, both starting with 1, or `None` for errors without a position. In an
     /// empty text, the column is 0.
     pub position: Option<(u32, u32)>,
-    /// The message.
+    /// The message, without the position.
     pub message: String,
 }
 
-/// Collects errors.
+/// Collects the errors of an expression.
 #[derive(Debug, Default)]
 pub(crate) struct Issues {
     found: Vec<Issue>,

@@ -329,7 +329,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// Returns the number of names in a type, or `None` if it exceeds `limit`.
+/// Returns the number of names in a type, or `None` if the number exceeds `limit`.
 fn size(of: &Type, limit: usize) -> Option<usize> {
     let mut count = 1;
     let mut add = |inner: &Type| {

@@ -27,7 +27,7 @@ pub trait Sizes: Sync {
     fn size(&self, path: &[String], of: &Type) -> Option<Range>;
 }
 
-/// Variables of unknown size.
+/// Treats all variables as values of unknown size.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Unbounded;

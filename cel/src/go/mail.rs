@@ -11,7 +11,8 @@ pub(crate) fn is_address(text: &str) -> bool {
     parser.addresses(true) == Some(1) && parser.skip_comments().is_some() && parser.rest.is_empty()
 }
 
-/// The unread part of a text. A method that returns `None` leaves the parser unchanged or ends it.
+/// The part of a text that has not been parsed. A method that returns `None` leaves the parser unchanged or ends
+/// parsing.
 struct Parser<'t> {
     rest: &'t str,
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::go::quote::quote;
 
-/// A parsed address.
+/// An IP address and its zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address<'t> {
     /// The address without its zone.
@@ -63,7 +63,7 @@ pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
 /// A network: an address, which need not be the first of the network, and the length of the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
-    /// The address.
+    /// An address in the network.
     pub(crate) address: IpAddr,
     /// The prefix length, from 0 to 32 or 128.
     pub(crate) bits: u8,
@@ -181,7 +181,7 @@ fn parse_ipv6(text: &[u8]) -> Result<Address<'_>, String> {
 struct Groups<'t> {
     /// The whole address, for errors.
     text: &'t [u8],
-    /// The unread part.
+    /// The part of the text that has not been read.
     rest: &'t [u8],
     octets: Vec<u8>,
     /// The number of octets before `::`.

@@ -1,4 +1,4 @@
-//! The variable of device selectors and its size.
+//! Declares the variable of device selectors and its maximum sizes.
 //!
 //! Source: dynamic-resource-allocation cel/compile.go.
 

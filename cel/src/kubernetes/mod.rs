@@ -46,7 +46,7 @@ impl Version {
         Self { major, minor }
     }
 
-    /// Returns the previous release.
+    /// Returns the previous minor release.
     #[must_use]
     pub const fn previous(self) -> Self {
         Self { major: self.major, minor: self.minor.saturating_sub(1) }

@@ -193,7 +193,7 @@ impl<'a> Tracker<'a> {
         Self { cost: 0, limit, stack: loops.then(|| Stack::new(nodes)) }
     }
 
-    /// Adds to the cost.
+    /// Adds `cost` to the accumulated cost.
     #[inline]
     pub(super) fn charge(&mut self, cost: u64) {
         self.cost = self.cost.saturating_add(cost);

@@ -75,7 +75,7 @@ pub(super) struct Frame<'a> {
     pub(super) second: Option<Value<'a>>,
 }
 
-/// Evaluates a plan.
+/// Evaluates a plan, and returns the result and, if `observed`, the value of each node.
 pub(super) fn run<'a>(
     plan: &'a Plan,
     variables: &dyn Variables<'a>,
@@ -128,7 +128,7 @@ fn split<const N: usize>(results: [Result<Value<'_>, Error>; N]) -> ([Value<'_>;
 }
 
 impl<'a> Machine<'a, '_> {
-    /// Evaluates a step.
+    /// Evaluates a step and charges its cost.
     pub(super) fn evaluate(&mut self, id: StepId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(step) = plan.step(id) else { return Ok(Err(broken())) };

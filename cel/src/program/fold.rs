@@ -10,7 +10,7 @@ use crate::value::Value;
 use super::evaluate::{Frame, Machine, Outcome, Stop, broken};
 use super::plan::Fold;
 
-/// Whether a comprehension continues.
+/// Whether a comprehension continues with the next element.
 enum Turn {
     Next,
     Last,

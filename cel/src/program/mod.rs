@@ -73,7 +73,7 @@ pub struct Observation<'a> {
     pub start: usize,
     /// The value or the error of the part.
     pub value: Result<Value<'a>, Error>,
-    /// The cost of the evaluation up to this value.
+    /// The cost of the evaluation until the value was known.
     pub cost: u64,
 }
 

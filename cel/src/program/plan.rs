@@ -117,7 +117,7 @@ pub(super) struct Entry<K> {
 pub(super) struct Call {
     pub(super) function: Arc<str>,
     pub(super) arguments: Vec<StepId>,
-    /// The possible overloads.
+    /// The overloads that can apply at run time.
     pub(super) candidates: Vec<Arc<Overload>>,
     /// Whether the arguments after a failed argument are still evaluated.
     pub(super) eager: bool,
@@ -125,7 +125,7 @@ pub(super) struct Call {
     pub(super) price: CallPrice,
 }
 
-/// A comprehension.
+/// A comprehension that is prepared for evaluation.
 #[derive(Debug)]
 pub(super) struct Fold {
     /// The slot that contains the variables of the comprehension.
@@ -158,7 +158,7 @@ pub(super) enum Root {
     Local { slot: usize, variable: Local },
     /// The result of a step.
     Operand(StepId),
-    /// One of two attributes.
+    /// One of two attributes, chosen by a condition.
     Conditional { condition: StepId, truthy: AttributeId, falsy: AttributeId },
 }
 
@@ -184,7 +184,7 @@ pub(super) struct Qualifier {
     pub(super) test: bool,
 }
 
-/// The selected key.
+/// The key that a selection or index selects.
 #[derive(Clone, Debug)]
 pub(super) enum Key {
     Constant(Value<'static>),

@@ -392,7 +392,7 @@ impl<'c> Planner<'c> {
         })
     }
 
-    /// Assigns each attribute the identifier of its last selection, and each step that of its attribute.
+    /// Assigns each attribute the identifier of its last selection, and each step the identifier of its attribute.
     fn identify(&mut self) {
         // Branches of a conditional precede it, so their identifiers are known.
         for index in 0..self.plan.attributes.len() {

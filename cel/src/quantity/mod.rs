@@ -63,7 +63,7 @@ pub enum QuantityError {
 }
 
 impl Quantity {
-    /// The quantity 0.
+    /// A quantity of zero.
     pub const ZERO: Self = Self {
         amount: Amount::Scaled(Scaled { value: 0, scale: 0 }),
         format: Format::DecimalSi,

@@ -127,14 +127,14 @@ impl<'t> Parts<'t> {
 
 #[derive(Clone, Copy)]
 enum Suffix {
-    /// A power of ten.
+    /// A suffix that is a power of ten.
     Decimal(i32, Format),
-    /// A power of two.
+    /// A suffix that is a power of two.
     Binary(u32),
 }
 
 impl Suffix {
-    /// Parses a suffix.
+    /// Parses a suffix, such as `Ki`, `m`, or `e3`.
     ///
     /// Source: apimachinery pkg/api/resource/suffix.go, `interpret`.
     fn parse(text: &str) -> Result<Self, QuantityError> {

@@ -11,7 +11,7 @@ use regex::Regex;
 
 use super::node::{Node, Place};
 
-/// A compiled expression.
+/// An expression that is compiled to instructions.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     program: Vec<Instruction>,

@@ -24,7 +24,7 @@ const INVALID_PERL: &str = "invalid or unsupported Perl syntax";
 const MISSING_ARGUMENT: &str = "missing argument to repetition operator";
 const REPEAT_COUNT: &str = "invalid repeat count";
 
-/// Parses an expression.
+/// Parses a regular expression in Go's syntax.
 ///
 /// # Errors
 ///

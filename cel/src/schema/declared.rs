@@ -152,7 +152,7 @@ impl DeclaredType {
     }
 
     /// Returns the maximum number of occurrences in one object: kube-apiserver multiplies the estimated cost
-    /// of a rule by it below unbounded lists and maps.
+    /// of a rule by this number below unbounded lists and maps.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `maxCardinality`.
     pub fn max_cardinality(&self) -> u64 {

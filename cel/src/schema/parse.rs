@@ -14,7 +14,7 @@ use super::{Kind, ListType, Schema, escape};
 pub struct SchemaError {
     /// The path of the invalid part, such as `properties.spec.items`, or an empty string for the whole schema.
     pub path: String,
-    /// The error message.
+    /// The reason why the part is invalid.
     pub what: String,
 }
 

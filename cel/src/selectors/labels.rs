@@ -122,7 +122,7 @@ impl<'t> Parser<'t> {
         token
     }
 
-    /// Parses a requirement.
+    /// Parses a requirement, such as `app in (a,b)`.
     ///
     /// Source: apimachinery pkg/labels/selector.go, `parseRequirement`.
     fn requirement(&mut self) -> Result<LabelRequirement, String> {

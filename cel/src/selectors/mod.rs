@@ -28,7 +28,7 @@ pub struct FieldRequirement {
 pub struct LabelRequirement {
     /// The label key.
     pub key: String,
-    /// The operator.
+    /// The operator that compares the label with the values.
     pub operator: LabelOperator,
     /// The sorted values: one for most operators, any number for `In` and `NotIn`, and no values for `Exists` and
     /// `DoesNotExist`.

@@ -46,19 +46,19 @@ pub enum Value<'a> {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A signed integer.
+    /// A signed 64-bit integer.
     Int(i64),
-    /// An unsigned integer.
+    /// An unsigned 64-bit integer.
     Uint(u64),
-    /// A floating-point number.
+    /// A 64-bit floating-point number.
     Double(f64),
-    /// A string.
+    /// A Unicode string.
     String(Text<'a>),
     /// A sequence of bytes.
     Bytes(Arc<[u8]>),
     /// A duration in nanoseconds.
     Duration(i64),
-    /// A point in time.
+    /// A point in time with a UTC offset.
     Timestamp(Timestamp),
     /// A list.
     List(List<'a>),
@@ -82,7 +82,7 @@ pub enum Value<'a> {
 pub enum Text<'a> {
     /// A part of the input or of the program.
     Borrowed(&'a str),
-    /// Created during the evaluation.
+    /// A string that was created during the evaluation.
     Shared(Arc<str>),
 }
 

@@ -19,7 +19,7 @@ use escape::{Mode, escape, is_valid_encoding, unescape};
 /// Source: Go net/url/url.go, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// A parsed URL.
+/// A URL, with the same parts as in Go.
 ///
 /// Source: Go net/url/url.go, `URL`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

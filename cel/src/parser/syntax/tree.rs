@@ -7,7 +7,7 @@ use super::rules::{Label, Rule, Slot};
 pub(super) struct Tree {
     pub(super) rule: Rule,
     pub(super) label: Label,
-    /// The first token.
+    /// The index of the first token of the rule.
     pub(super) start: usize,
     pub(super) children: Vec<(Slot, Child)>,
 }
@@ -21,7 +21,7 @@ pub(super) enum Child {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Leaf {
     Token(usize),
-    /// A missing token.
+    /// A token that is missing from the text.
     Missing,
 }
 

@@ -22,7 +22,7 @@ const MAX_SKIPPED_TOKENS: u32 = 256;
 enum Stop {
     /// The rule has an error, and the parser recovers.
     Wrong(Wrong),
-    /// The parser gives up.
+    /// The parser gives up on the whole text.
     Abort,
 }
 
