@@ -20,20 +20,20 @@ use crate::{Behavior, Circumstances, Hang, Leak, MixUp, Queue, Timeout, Write, c
 /// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing is sent.
+    /// Nothing is sent, and the connection stays open.
     Never,
     /// The connection is closed without a response.
     Closed {
         /// The delay before the connection is closed.
         after: Duration,
     },
-    /// An HTTP response.
+    /// A complete HTTP response is sent.
     Reply(Reply),
     /// Raw bytes instead of an HTTP response.
     Bytes {
         /// The delay before the first byte.
         after: Duration,
-        /// The bytes to send.
+        /// The bytes to send, and how the connection ends.
         script: Script,
     },
 }
@@ -43,13 +43,13 @@ pub enum Answer {
 pub struct Reply {
     /// The delay before the response.
     pub after: Duration,
-    /// The HTTP status.
+    /// The HTTP status of the response.
     pub status: http::StatusCode,
     /// The `Content-Type`, or an empty string to omit the header.
     pub content_type: Cow<'static, str>,
     /// Headers other than `Content-Type` and `Content-Length`.
     pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// The complete body.
+    /// The complete body of the response.
     pub body: Bytes,
     /// A summary for the log, such as `denied: not today`.
     pub summary: String,

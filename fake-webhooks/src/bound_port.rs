@@ -8,9 +8,9 @@ use crate::{Certificate, RefusingPort, TlsError};
 /// The port of a fake, which accepts or refuses connections.
 #[derive(Debug)]
 pub(crate) enum BoundPort {
-    /// Connections are accepted.
+    /// The port accepts connections.
     Open(Listener),
-    /// Connections are refused.
+    /// The port refuses connections.
     Shut(RefusingPort),
 }
 

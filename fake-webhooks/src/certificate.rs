@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Certificate {
-    /// A valid certificate.
+    /// A certificate without a defect.
     #[default]
     Valid,
     /// A certificate with a defect.

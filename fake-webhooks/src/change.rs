@@ -47,7 +47,7 @@ pub enum Change {
 pub struct ListAppend {
     /// The list; a missing list is created.
     pub path: Pointer,
-    /// The new entry.
+    /// The entry to append.
     pub value: Value,
     /// Whether an entry is appended if an equal entry, or one with the same name, exists.
     #[serde(default)]
@@ -102,7 +102,7 @@ pub enum Keep {
 pub struct ReorderLists {
     /// The names of the list fields to reorder, at any depth.
     pub fields: Vec<String>,
-    /// The new order.
+    /// The order to apply to the lists.
     pub order: Order,
 }
 
@@ -143,7 +143,7 @@ pub struct InAnyOrder {
     /// The seed of the random order.
     #[serde(default)]
     pub seed: u64,
-    /// The changes to make.
+    /// The changes to make in random order.
     pub changes: Vec<Change>,
 }
 

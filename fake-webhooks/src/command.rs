@@ -69,9 +69,9 @@ pub enum CommandError {
     /// A file cannot be read.
     #[error("{}: {source}", file.display())]
     Read {
-        /// The path.
+        /// The path of the file that cannot be read.
         file: PathBuf,
-        /// The cause.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file is invalid.
@@ -83,9 +83,9 @@ pub enum CommandError {
     /// A file contains an invalid token.
     #[error("{}: {source}", file.display())]
     Token {
-        /// The path.
+        /// The path of the file with the token.
         file: PathBuf,
-        /// The cause.
+        /// The reason why the token is invalid.
         source: InvalidToken,
     },
     /// The system does not provide random numbers.
@@ -94,9 +94,9 @@ pub enum CommandError {
     /// The authority of a directory cannot be used.
     #[error("{}: ca.crt and ca.key: {source}", directory.display())]
     Authority {
-        /// The path.
+        /// The path of the directory.
         directory: PathBuf,
-        /// The cause.
+        /// The reason why the authority cannot be used.
         source: certs::Error,
     },
     /// The fakes cannot start.
@@ -113,7 +113,7 @@ pub enum CommandError {
     Write {
         /// The file or stream that cannot be written.
         place: String,
-        /// The cause.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The configurations cannot be printed.

@@ -65,7 +65,7 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListEntry {
-    /// The list.
+    /// A JSON pointer to the list.
     pub list: Pointer,
     /// The `name` of the entry.
     pub name: String,

@@ -25,7 +25,7 @@ pub struct Convert {
     /// How an unsupported version is rejected.
     #[serde(skip_serializing_if = "Unknown::is_failure")]
     pub unknown: Unknown,
-    /// How objects that already have the requested version are rejected; without it they are returned unchanged.
+    /// How objects that already have the requested version are rejected; if `None`, they are returned unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same: Option<Unknown>,
     /// The version of converted objects, without the group, instead of the requested one.

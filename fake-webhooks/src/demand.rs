@@ -31,9 +31,9 @@ pub enum Credentials {
     Token(String),
     /// `basic`: a user name and a password.
     Basic {
-        /// The user name.
+        /// The user name to require.
         username: String,
-        /// The password.
+        /// The password to require.
         password: String,
     },
     /// `certificate`: a client certificate with this common name, signed by the authority of the fakes.

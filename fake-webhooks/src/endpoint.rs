@@ -1,4 +1,4 @@
-//! A fake at its path, which reads calls, records them, and responds.
+//! Reads the calls of a fake, records them, and responds.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

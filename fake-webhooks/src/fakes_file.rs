@@ -147,7 +147,7 @@ const VERSION: u64 = 1;
 const DOMAIN: &str = "fakes.local";
 
 impl FakesFile {
-    /// Parses a fakes file; `file` is its name in messages.
+    /// Parses a fakes file; `file` is the file's name in error messages.
     ///
     /// # Errors
     /// Returns the first error with its line and column.
@@ -209,7 +209,7 @@ impl Default for FakesFile {
 }
 
 impl FakeEntry {
-    /// Parses a single webhook; `shown` is its name in messages.
+    /// Parses a single webhook; `shown` is the webhook's name in error messages.
     ///
     /// # Errors
     /// Returns the first error with its line and column.
@@ -249,7 +249,7 @@ impl fmt::Display for FileError {
     }
 }
 
-/// An error in an entry with its location.
+/// An error in an entry, with its line and column.
 type EntryError = (Location, String);
 
 impl WrittenEntry {

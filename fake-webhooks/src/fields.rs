@@ -79,7 +79,7 @@ pub enum Scope {
     Namespaced,
 }
 
-/// A label selector.
+/// A label selector, as in the Kubernetes API.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Selector {

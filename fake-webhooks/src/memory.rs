@@ -33,7 +33,7 @@ struct Remembered {
     busy_until: Option<Instant>,
 }
 
-/// A call in progress.
+/// A call in progress, which the memory forgets when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct UnderWay<'a> {
     memory: &'a Memory,
@@ -107,7 +107,7 @@ impl Memory {
         remembered.side_effects
     }
 
-    /// Adds a call to the queue and returns the time at which it ends.
+    /// Adds a call to the queue and returns the time at which the call ends.
     fn queue(&self, hold: Duration) -> Instant {
         let mut remembered = self.lock();
         let now = Instant::now();

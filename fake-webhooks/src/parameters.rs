@@ -61,10 +61,10 @@ pub struct Patch {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AlwaysMutate {
-    /// Labels to set.
+    /// The labels to set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations to set.
+    /// The annotations to set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
@@ -103,9 +103,9 @@ impl Default for Append {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Sidecar {
-    /// The container's name.
+    /// The name of the container.
     pub name: String,
-    /// The container's image.
+    /// The image of the container.
     pub image: String,
     /// Whether the container is added again if it exists.
     pub repeat: Repeat,
@@ -132,9 +132,9 @@ pub enum Repeat {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ContainerEnv {
-    /// The variable's name.
+    /// The name of the environment variable.
     pub name: String,
-    /// The variable's value.
+    /// The value of the environment variable.
     pub value: String,
 }
 
@@ -148,7 +148,7 @@ impl Default for ContainerEnv {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct When {
-    /// The condition.
+    /// The condition that is checked for each call.
     #[serde(rename = "if")]
     pub condition: Condition,
     /// The behavior if the condition is true.
@@ -164,7 +164,7 @@ pub struct When {
 pub struct Timeout {
     /// The duration without a response, not even a status line.
     pub hang: Hang,
-    /// The behavior after that.
+    /// The behavior after the hang.
     pub then: Box<Behavior>,
 }
 

@@ -27,7 +27,7 @@ pub struct PlannedListener {
     pub remote_access: RemoteAccess,
     /// The host name or address that callers use.
     pub host: Name,
-    /// The transport.
+    /// The transport of all fakes that share the listener.
     pub transport: Transport,
     /// The required credentials; a kubeconfig has one user per host and port.
     pub credentials: Option<Credentials>,
@@ -45,7 +45,7 @@ pub struct PlannedFake {
     pub listen: SocketAddr,
 }
 
-/// The fakes of a file, in its order.
+/// The fakes of a file, in file order.
 #[derive(Clone, Debug, PartialEq)]
 struct PlannedFile {
     name: String,

@@ -156,7 +156,7 @@ impl From<Probability> for f64 {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Delay {
-    /// The delay.
+    /// The distribution of the delay.
     #[serde(rename = "for")]
     pub time: Distribution,
     /// The seed of the random numbers, which makes delays reproducible.
@@ -233,7 +233,7 @@ pub struct Time(Duration);
 pub struct InvalidTime(String);
 
 impl Time {
-    /// Returns the duration.
+    /// Returns the duration as the standard library's type.
     pub const fn duration(self) -> Duration {
         self.0
     }

@@ -21,13 +21,13 @@ use crate::{
 /// The specification of a fake: its behavior and its transport.
 #[derive(Clone, Debug)]
 pub struct Fake {
-    /// The behavior.
+    /// The behavior of the fake.
     pub behavior: Behavior,
-    /// The server certificate.
+    /// The kind of server certificate.
     pub certificate: Certificate,
     /// The kind of certificate after the first handshake, or `None` if the certificate does not change.
     pub rotate: Option<Certificate>,
-    /// How connections are treated.
+    /// How the fake treats connections.
     pub connection: Connection,
     /// The issuer of the certificate.
     pub authority: Authority,
@@ -35,7 +35,7 @@ pub struct Fake {
     pub listen: SocketAddr,
     /// Additional DNS names and addresses in the certificate.
     pub names: Vec<String>,
-    /// The supported HTTP versions.
+    /// The HTTP versions that the fake offers.
     pub http: HttpVersions,
     /// Whether the fake may listen on an address that other machines can reach.
     pub remote_access: RemoteAccess,
@@ -143,9 +143,9 @@ pub enum StartError {
     /// The address is in use or does not belong to this machine.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// The address to listen on.
         address: SocketAddr,
-        /// The cause.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A name for the certificate is invalid.
@@ -176,7 +176,7 @@ pub struct TooFewCalls {
     pub expected: usize,
     /// The number of calls that arrived.
     pub came: usize,
-    /// The timeout.
+    /// The time within which the calls were expected.
     pub within: Duration,
 }
 

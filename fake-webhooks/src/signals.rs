@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "no other signal asks for that")]
 pub enum StopSignal {
-    /// SIGINT: Ctrl-C.
+    /// SIGINT, which Ctrl-C sends.
     Interrupt,
-    /// SIGTERM.
+    /// SIGTERM, which `kill` sends by default.
     Terminate,
 }
 

@@ -8,14 +8,14 @@ use crate::{Behavior, Certificate, Credentials};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Transport {
-    /// The server certificate.
+    /// The kind of server certificate.
     pub certificate: Certificate,
     /// The kind of certificate after the first handshake, or `None` if the certificate does not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotate: Option<Certificate>,
-    /// How connections are treated.
+    /// How the fake treats connections.
     pub connection: Connection,
-    /// The supported HTTP versions.
+    /// The HTTP versions that the fake offers.
     pub http: HttpVersions,
 }
 

@@ -29,11 +29,11 @@ pub struct Fleet {
     admin: Option<Admin>,
 }
 
-/// The options of a fleet in addition to its files.
+/// The options of a fleet, apart from its files.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FleetOptions {
-    /// The issuer of certificates.
+    /// The issuer of the certificates of all fakes.
     pub authority: Authority,
     /// The limits of the fakes.
     pub limits: Limits,
@@ -111,7 +111,7 @@ impl Fleet {
         Ok(Some(kubeconfig(&users, self.running.authority())?))
     }
 
-    /// Returns the address of the admin endpoint, if it is enabled.
+    /// Returns the address of the admin endpoint, or `None` if the endpoint is disabled.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Admin::address)
     }

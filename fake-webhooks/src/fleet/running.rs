@@ -40,7 +40,7 @@ struct State {
 struct Placed {
     entry: FakeEntry,
     endpoint: Arc<Endpoint>,
-    /// The address of its group.
+    /// The address of the group that serves the fake.
     address: SocketAddr,
 }
 
@@ -270,7 +270,7 @@ impl Running {
     }
 }
 
-/// Removes a fake from its port and closes the port if it was the last one.
+/// Removes a fake from its port, and closes the port if no other fake uses it.
 async fn leave(state: &mut State, placed: &Placed) {
     let mut groups = state.groups.iter().enumerate();
     let Some((index, group)) = groups.find(|(_, group)| group.address() == placed.address) else { return };

@@ -15,19 +15,19 @@ pub struct Entry {
     pub time: jiff::Timestamp,
     /// The name of the fake.
     pub fake: Arc<str>,
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub method: http::Method,
     /// The path of the URL.
     pub path: String,
     /// The query of the URL without the `?`, or an empty string.
     pub query: String,
-    /// The HTTP version.
+    /// The HTTP version of the request.
     pub version: http::Version,
     /// The headers with lower-case names, in order of arrival.
     pub headers: Vec<(String, String)>,
     /// The common name of the client certificate, if any.
     pub certificate: Option<String>,
-    /// The body.
+    /// The complete body of the request.
     pub body: Bytes,
     /// The subject of the review, or `None` if the body is not a review.
     pub subject: Option<Subject>,
@@ -68,7 +68,7 @@ pub enum Answered {
     Bytes,
     /// A response was sent.
     Sent {
-        /// The HTTP status.
+        /// The HTTP status of the response.
         status: http::StatusCode,
         /// A summary of the response.
         summary: String,
@@ -76,7 +76,7 @@ pub enum Answered {
 }
 
 impl Entry {
-    /// Returns the body as JSON, or `None` if it is not JSON.
+    /// Returns the body as JSON, or `None` if the body is not JSON.
     pub fn review(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
