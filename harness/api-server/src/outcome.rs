@@ -28,7 +28,7 @@ pub(super) enum BodyRetention {
 }
 
 impl BodyRetention {
-    /// Returns the retention that the audit log and the records of a server require.
+    /// Returns the retention for the audit log: `Nothing` if the server does not have an audit log.
     pub(super) fn for_audit(server: &Server) -> Self {
         if server.options.audit.is_some() { Self::Body } else { Self::Nothing }
     }

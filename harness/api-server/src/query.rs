@@ -1,4 +1,4 @@
-//! The query of a request.
+//! Parses the query of a request.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Parses in linear time, because the query is parsed before authentication.
+    /// Parses a query in linear time, because the server parses it before authentication.
     pub(super) fn parse(query: &str) -> Self {
         let mut parameters: HashMap<String, Vec<String>> = HashMap::new();
         for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {

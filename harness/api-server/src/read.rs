@@ -22,7 +22,7 @@ use super::storage::{EncodedObject, HistoryExpired, Snapshot, StoredObject, plac
 use super::undecodable::{self, UndecodableObjects};
 use super::{create, metadata, resource_versions, scale, service_reading, time_limit};
 
-/// How many objects of a list are converted by webhooks concurrently.
+/// The number of objects in a list that webhooks convert concurrently.
 const CONCURRENT_CONVERSIONS: usize = 16;
 
 /// The time limit of a read, which waits only for conversion webhooks.
@@ -66,14 +66,15 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     }
 }
 
-/// Rejects reads of `ComponentStatuses`, which are not stored: the server queries a scheduler, a controller manager,
-/// and etcd for them.
+/// Rejects reads of `ComponentStatuses`, for which kube-apiserver queries other components.
+///
+/// These components are a scheduler, a controller manager, and etcd.
 ///
 /// Source: kubernetes pkg/registry/core/componentstatus/rest.go; `pkg/registry/core/rest/storage_core.go`,
 /// `serversToValidate`.
 ///
 /// # Errors
-/// 501 for the status of one of these components, 404 for others.
+/// 501 for the status of one of these components, 404 for any other name.
 fn check_supported(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
     if resource.gvr.group_resource() != "componentstatuses" {
         return Ok(());
@@ -90,7 +91,7 @@ pub(super) async fn list(request: &ObjectRequest<'_>) -> Result<Answer, Box<Stat
     Ok(Answer::List(selected(request).await?))
 }
 
-/// Returns whether the query asks for a watch instead of a list.
+/// Returns whether the query requests a watch instead of a list.
 pub(super) fn is_watch(query: &Query) -> bool {
     truth(query, "watch") == Some(true)
 }
@@ -173,14 +174,14 @@ struct SelectedPage {
 struct PageBuilder<'a> {
     resource: &'a Resource,
     limit: Option<usize>,
-    /// How many objects there are to select from.
+    /// The number of objects to select from.
     count: usize,
     unreadable: UndecodableObjects,
     chosen: SelectedPage,
 }
 
 impl PageBuilder<'_> {
-    /// Adds an item unless it is none. Returns whether more items can be added.
+    /// Adds an item unless it is `None`. Returns whether more items can be added.
     ///
     /// # Errors
     /// The Status that the client receives instead of a list.
@@ -207,7 +208,7 @@ impl PageBuilder<'_> {
         Ok(!is_full)
     }
 
-    /// Returns the collected objects, unless some could not be decoded.
+    /// Returns the collected objects, or an error if an object could not be decoded.
     ///
     /// # Errors
     /// The Status that the client receives instead of a list.
@@ -217,8 +218,9 @@ impl PageBuilder<'_> {
     }
 }
 
-/// Converts stored objects and selects at most `limit` of them. Only the texts of the objects are in memory at the same
-/// time.
+/// Converts stored objects and selects at most `limit` of them.
+///
+/// Decoded objects are dropped one by one, so that only the texts of all objects are in memory at the same time.
 async fn select_page(
     request: &ObjectRequest<'_>,
     selection: &Selection,
@@ -272,8 +274,9 @@ async fn select_page(
     choice.finish()
 }
 
-/// Builds the 410 for a `resourceVersion` whose changes are no longer available. For a continue token, it contains
-/// another token that continues with the current state.
+/// Builds the 410 for a `resourceVersion` whose changes are no longer available.
+///
+/// For a continue token, the error contains a new token that continues with the current state.
 ///
 /// Source: apiserver pkg/storage/etcd3/errors.go, `interpretListError` and `handleCompactedErrorForPaging`.
 /// Rule: LST-08.

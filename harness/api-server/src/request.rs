@@ -1,4 +1,4 @@
-//! Processing of one HTTP request.
+//! Processes one HTTP request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,20 +51,20 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
     pub(super) user: UserInfo,
-    /// Decides what the user may do.
+    /// Authorizes the actions of the user.
     pub(super) authorizer: &'a dyn Authorizer,
     pub(super) keep: BodyRetention,
     /// The request's share of the memory budget.
     pub(super) reservation: Reservation,
     /// The decoded body, if retained.
     pub(super) decoded: Option<Value>,
-    /// The object as it was sent, if retained.
+    /// The object as the client sent it, if retained.
     pub(super) sent: Option<Value>,
     /// Whether webhooks in the configuration of the request have explicit empty lists.
     pub(super) gives_empty_lists: bool,
-    /// Warnings of the server before webhooks are called.
+    /// Warnings of the server that precede the warnings of webhooks.
     pub(super) early_warnings: Vec<String>,
-    /// Later warnings of the server.
+    /// Warnings of the server that follow the warnings of webhooks.
     pub(super) warnings: Vec<String>,
     /// Audit annotations other than those of admission.
     pub(super) annotations: BTreeMap<String, String>,
@@ -72,7 +72,7 @@ pub(super) struct ObjectRequest<'a> {
 }
 
 impl ObjectRequest<'_> {
-    /// Keeps the decoded body if it has to be retained.
+    /// Keeps the decoded body if the audit log or an observer requires it.
     pub(super) fn note_decoded(&mut self, body: &Value) {
         match self.keep {
             BodyRetention::Body | BodyRetention::Observed => self.decoded = Some(body.clone()),
@@ -80,7 +80,7 @@ impl ObjectRequest<'_> {
         }
     }
 
-    /// Keeps the object as it was sent, without defaults, if it has to be retained.
+    /// Keeps the object as the client sent it, without defaults, if an observer requires it.
     pub(super) fn note_sent(&mut self, object: &Value) {
         match self.keep {
             BodyRetention::Observed => self.sent = Some(object.clone()),

@@ -24,7 +24,7 @@ pub(super) struct RequestInfo {
     pub(super) label_selector: String,
 }
 
-/// The resource of a path. Absent parts are empty.
+/// The resource in a path. Missing parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestObject {
     pub(super) group: String,
@@ -112,7 +112,7 @@ fn of_method(method: &Method) -> &'static str {
     }
 }
 
-/// Returns the name in a field selector; empty if it selects none.
+/// Returns the name that a field selector requires; empty if the selector does not require a name.
 ///
 /// Rule: RBAC-05.
 fn only_name(selector: &str) -> &str {

@@ -1,4 +1,4 @@
-//! The `resourceVersion` parameter: parsing it, and waiting for a version in the future.
+//! Parses the `resourceVersion` parameter and waits for a version in the future.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use super::discovery::Resource;
 use super::list_options::ListVersion;
 use super::storage::{Storage, StorageEvent};
 
-/// How long a read waits for a future `resourceVersion`.
+/// The maximum time that a read waits for a future `resourceVersion`.
 ///
 /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `blockTimeout`.
 pub(super) const BLOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The `Retry-After` in seconds.
+/// The `Retry-After` in seconds for a `resourceVersion` in the future.
 ///
 /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `resourceVersionTooHighRetrySeconds`.
 const RESOURCE_VERSION_TOO_HIGH_RETRY_SECONDS: i32 = 1;
 
-/// Returns whether kube-apiserver serves the objects from its cache. It reads Events from etcd.
+/// Returns whether kube-apiserver serves the objects from its watch cache, which is not used for Events.
 ///
 /// Source: kubernetes `pkg/kubeapiserver/default_storage_factory_builder.go`, `DefaultWatchCacheSizes`.
 pub(super) fn is_cached(resource: &Resource) -> bool {
     !["events", "events.events.k8s.io"].contains(&resource.gvr.group_resource().as_str())
 }
 
-/// Parses a `resourceVersion`; the error says why it is invalid.
+/// Parses a `resourceVersion`. The error is the reason why it is invalid.
 ///
 /// Source: apiserver `pkg/storage/api_object_versioner.go`, `ParseResourceVersion`.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
@@ -88,7 +88,7 @@ pub(super) async fn wait_for_list(
     }
 }
 
-/// Waits for a version.
+/// Waits until the storage has reached a version.
 ///
 /// # Errors
 /// 504 if the version is not reached in time.

@@ -1,4 +1,4 @@
-//! Routes paths and methods.
+//! Maps the path and the method of a request to a route and a verb.
 
 use std::sync::Arc;
 
@@ -37,16 +37,15 @@ pub(super) enum Route {
     OpenId(OpenId),
     /// A resource, one of its objects, or a subresource.
     Object(Target),
-    /// The same below `/watch/`, in the versions that had such paths originally: the changes of a collection or of one
-    /// object.
+    /// A watch of a collection or an object by a deprecated path below `/watch/`.
     Watch(Target),
-    /// A subresource that this custom resource does not have, and the name of the object.
+    /// A missing subresource of a custom resource, and the name of the object.
     NoSubresource(GroupVersionResource, String),
     /// A custom resource whose definition is not established.
     NotEstablished,
     /// An unknown resource in a known group.
     NoResource,
-    /// None of the above.
+    /// An unknown path.
     NoPath,
 }
 
@@ -54,25 +53,25 @@ pub(super) enum Route {
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) resource: Arc<Resource>,
-    /// Empty for a cluster-scoped resource and for a list across namespaces.
+    /// The namespace; empty for a cluster-scoped resource and for a list across namespaces.
     pub(super) namespace: String,
-    /// Empty for a whole collection.
+    /// The name of the object; empty for a collection.
     pub(super) name: String,
-    /// Empty for the object itself.
+    /// The subresource; empty for the object itself.
     pub(super) subresource: String,
-    /// The path after `proxy`, as in the options of the connection: empty, or with a leading slash.
+    /// The path after `proxy`, as in the options of the connection. Empty, or begins with a slash.
     pub(super) subpath: String,
 }
 
 impl Target {
-    /// Returns the namespace that admission and the audit log see: a Namespace is in itself.
+    /// Returns the namespace for admission and the audit log; for a Namespace, its own name.
     ///
     /// Rule: SEL-08.
     pub(super) fn admitted_namespace(&self) -> &str {
         if self.resource.gvr.group_resource() == "namespaces" { &self.name } else { &self.namespace }
     }
 
-    /// Returns the kind of the request's object: that of the subresource, if any.
+    /// Returns the kind of the object in the request: the kind of the subresource, if any.
     pub(super) fn kind(&self) -> &GroupVersionKind {
         self.resource
             .subresource(&self.subresource)

@@ -9,12 +9,12 @@ use super::metadata;
 
 const BUILT_IN_REPLICAS: &str = "/spec/replicas";
 
-/// The replicas of a Scale to be changed if the custom resource does not set them.
+/// The replicas of the Scale on which a change is based, if the custom resource does not set them.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `invalidSpecReplicas`.
 const UNSET_REPLICAS: i32 = i32::MIN;
 
-/// Returns the path of the object's replicas.
+/// Returns the path of the replicas field in objects of a resource.
 pub(super) fn replicas(resource: &Resource) -> Vec<&str> {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     paths.map_or(BUILT_IN_REPLICAS, |paths| &paths.spec_replicas).split('/').skip(1).collect()
@@ -69,7 +69,7 @@ pub(super) fn to_be_changed(object: &Value, resource: &Resource) -> Value {
 /// Checks that a Scale of a custom resource sets the replicas.
 ///
 /// # Errors
-/// 400 if it does not.
+/// 400 if the replicas are missing.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `UpdatedObject`.
 /// Rule: KND-14.
@@ -142,7 +142,7 @@ fn selector_text(selector: Option<&Value>) -> String {
     requirements.into_iter().map(|(_, requirement)| requirement).collect::<Vec<_>>().join(",")
 }
 
-/// Adds the fields that a Scale always has.
+/// Adds the fields that the server always encodes in a Scale.
 ///
 /// Source: api autoscaling/v1/types.go, `Scale`.
 pub(super) fn complete(scale: &mut Value) {
@@ -177,7 +177,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
     *place = value;
 }
 
-/// Validates a custom resource as a whole with its new replicas.
+/// Validates the replicas of a Scale for a custom resource.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`.
 pub(super) fn validate(scale: &Value, resource: &Resource) -> Result<(), Box<Status>> {

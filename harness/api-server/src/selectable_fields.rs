@@ -9,7 +9,7 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 use kubernetes_types::structural::{Notation, resolve};
 
-/// The maximum number of fields of one version.
+/// The maximum number of selectable fields of a version.
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
 /// Returns the names of a version's selectable fields, such as `spec.size`.
@@ -21,14 +21,14 @@ pub(super) fn names(version: &Value) -> Vec<String> {
     paths.map(|path| path.strip_prefix('.').unwrap_or(path).to_owned()).collect()
 }
 
-/// Where the selectable fields and schemas are: if all versions share them, they belong to the whole definition.
+/// The location of selectable fields and schemas. If all versions share them, they apply to the whole definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldLocation {
     Definition,
     Version,
 }
 
-/// Validates `selectableFields` at `path`, which belong to `place`; `schema` is the schema at the same place, if any.
+/// Validates `selectableFields` at `path`; `schema` is the schema at the same location, if any.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go,
 /// `validateCustomResourceDefinitionSpec`, `validateCustomResourceDefinitionVersion` and

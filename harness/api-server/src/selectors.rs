@@ -1,4 +1,4 @@
-//! Selectors in a query.
+//! Label and field selectors in a query.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Selection {
     fields: Vec<FieldRequirement>,
 }
 
-/// The parsed selectors of a query, before other parameters are parsed and before the fields are checked.
+/// The parsed selectors of a query, whose fields have not been checked against a resource.
 pub(super) struct Selectors<'q> {
     labels: LabelSelector,
     fields: Vec<(&'q str, bool, String)>,
@@ -63,19 +63,19 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns whether there is a field selector.
+    /// Returns whether the query has a field selector.
     pub(super) fn has_fields(&self) -> bool {
         !self.fields.is_empty()
     }
 
-    /// Returns the name that matching objects must have.
+    /// Returns the name that matching objects must have; `None` if any name matches.
     ///
     /// Source: apiserver `pkg/storage/selection_predicate.go`, `MatchesSingle`.
     pub(super) fn name(&self) -> Option<&str> {
         self.only("/metadata/name")
     }
 
-    /// Returns the namespace that matching objects must have, unless it is not a valid namespace name.
+    /// Returns the namespace that matching objects must have; `None` if any or if the name is invalid.
     ///
     /// Source: apiserver `pkg/storage/selection_predicate.go`, `MatchesSingleNamespace`.
     pub(super) fn namespace(&self) -> Option<&str> {
@@ -87,7 +87,7 @@ impl Selection {
         found.map(|field| field.value.as_str())
     }
 
-    /// Returns whether an object matches that is in the version of the path.
+    /// Returns whether an object in the version of the path matches.
     pub(super) fn matches_converted(&self, object: &Value) -> bool {
         self.labels.matches(object) && self.fields.iter().all(|field| field.matches(object))
     }
@@ -97,8 +97,9 @@ impl Selection {
         !self.fields.iter().all(FieldRequirement::is_of_metadata)
     }
 
-    /// Returns whether a stored object matches, without calling a conversion webhook. Fields are those in the version
-    /// of `resource`.
+    /// Returns whether a stored object matches, without calling a conversion webhook.
+    ///
+    /// Selected fields refer to the version of `resource`.
     ///
     /// Rule: SCH-16.
     pub(super) fn matches(&self, stored: &StoredObject, state: &State, resource: &Resource) -> bool {
@@ -127,10 +128,10 @@ fn is_name_of_namespace(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-/// One requirement of a field selector.
+/// A requirement of a field selector.
 #[derive(Debug)]
 struct FieldRequirement {
-    /// A JSON pointer.
+    /// The JSON pointer to the field.
     pointer: String,
     equal: bool,
     value: String,
@@ -160,7 +161,7 @@ impl FieldRequirement {
 /// The field with the source in an Event of the core group.
 const EVENT_SOURCE: &str = "/source/component";
 
-/// Returns the value that an absent field is compared as.
+/// Returns the value that an absent field has in comparisons.
 fn unset(pointer: &str) -> &'static str {
     match pointer {
         "/spec/unschedulable" | "/spec/hostNetwork" => "false",
@@ -272,7 +273,7 @@ fn field_terms(text: &str) -> Result<Vec<(&str, bool, String)>, Box<Status>> {
 /// Checks that a field can be selected.
 ///
 /// # Errors
-/// 400.
+/// 400 if the resource does not support selecting the field.
 ///
 /// Source: apimachinery pkg/runtime/conversion.go, `DefaultMetaV1FieldSelectorConversion`; apiextensions-apiserver
 /// pkg/apiserver/conversion/converter.go, `ConvertFieldLabel`.
@@ -304,7 +305,7 @@ fn check_field(path: &str, resource: &Resource) -> Result<(), Box<Status>> {
     })))
 }
 
-/// Splits at unescaped commas.
+/// Splits a field selector at unescaped commas.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut is_escaped = false;
     text.split(|character: char| {
@@ -454,7 +455,7 @@ pub(super) fn label_selector(text: &str) -> Result<LabelSelector, Box<Status>> {
     Ok(LabelSelector { labels: labels.map_err(|error| wrong(error.to_string()))?, comparisons })
 }
 
-/// Splits at commas outside of parentheses.
+/// Splits a label selector at commas outside parentheses.
 fn terms(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     text.split(|c: char| {

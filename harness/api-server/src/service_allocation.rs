@@ -1,7 +1,7 @@
 //! Allocates addresses and ports of Services.
 //!
-//! The server has one IPv4 address range, like kube-apiserver with `--service-cluster-ip-range=10.0.0.0/24`. Allocated
-//! are the values of stored Services and those that requests in flight hold.
+//! The server has one IPv4 address range, like kube-apiserver with `--service-cluster-ip-range=10.0.0.0/24`. The values
+//! of stored Services and the values held by requests in flight are not available.
 
 mod families;
 mod ports;
@@ -22,7 +22,7 @@ use super::storage::{ObjectReader as _, Storage};
 
 /// `--service-cluster-ip-range` without the network and broadcast addresses.
 const CLUSTER_IPS: RangeInclusive<u32> = range(1, 254);
-/// The network address, which a dry run returns.
+/// The network address, which a dry run returns as the cluster IP.
 const NETWORK_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 /// The range that is allocated first; lower addresses are reserved for Services that request one.
 ///
@@ -40,7 +40,7 @@ const fn range(first: u8, last: u8) -> RangeInclusive<u32> {
     Ipv4Addr::new(10, 0, 0, first).to_bits()..=Ipv4Addr::new(10, 0, 0, last).to_bits()
 }
 
-/// The addresses and ports that Services have or are about to get.
+/// Addresses and ports that are allocated to Services or held by requests.
 #[derive(Debug, Default, Clone)]
 struct AllocatedValues {
     addresses: BTreeSet<Ipv4Addr>,
@@ -78,7 +78,7 @@ impl Drop for Allocation<'_> {
     }
 }
 
-/// One attempt to allocate values for a Service.
+/// An attempt to allocate values for a Service.
 struct Attempt<'a> {
     name: &'a str,
     taken: AllocatedValues,
@@ -182,7 +182,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns a free number in `range`, or in `others` if there is none.
+/// Returns a free number in `range`, or in `others` if `range` is exhausted.
 fn free(
     range: &RangeInclusive<u32>,
     others: &RangeInclusive<u32>,

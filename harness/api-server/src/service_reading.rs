@@ -1,4 +1,4 @@
-//! Fields of a Service that differ between storage and reads.
+//! Hides stored fields of a Service in reads.
 
 use std::sync::Arc;
 
@@ -22,8 +22,9 @@ fn is_service(resource: &Resource) -> bool {
     resource.gvr.resource == "services" && resource.gvr.group.is_empty()
 }
 
-/// Returns `object`, of `resource` and not of a subresource, as clients read it: an `ExternalName` Service hides a
-/// stored internal traffic policy from before its type changed.
+/// Returns `object` as clients read it; `object` is of `resource`, not of a subresource.
+///
+/// For an `ExternalName` Service, omits an internal traffic policy that was stored before the type changed.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `defaultOnReadInternalTrafficPolicy`.
 /// Rule: KND-20.
@@ -41,7 +42,7 @@ pub(super) fn read(mut object: Arc<Value>, resource: &Resource) -> Arc<Value> {
     object
 }
 
-/// Returns a response about `target` with the object as clients read it.
+/// Returns the response for `target` with the object as clients read it.
 pub(super) fn answered(answer: Answer, target: &Target) -> Answer {
     match answer {
         Answer::Object(code, object) if target.subresource.is_empty() => {

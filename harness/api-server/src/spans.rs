@@ -23,7 +23,7 @@ use super::route::Verb;
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `maxUserAgentLength`.
 const MAX_HEADER_LENGTH: usize = 1024;
 
-/// The port that is not recorded.
+/// The default port, which is not recorded.
 const HTTPS_PORT: u16 = 443;
 
 /// The groups whose requests continue the trace of the client.
@@ -31,8 +31,9 @@ const HTTPS_PORT: u16 = 443;
 /// Source: apiserver pkg/endpoints/filters/traces.go, `notSystemPrivilegedGroup`.
 const TRUSTED_GROUPS: [&str; 2] = ["system:masters", "system:monitoring"];
 
-/// Returns the span of a request by an authenticated user. `otel.name` and `otel.kind` are the fields from which
-/// `tracing-opentelemetry` sets the name and the kind.
+/// Returns the span of a request by an authenticated user.
+///
+/// `tracing-opentelemetry` sets the name and the kind of the span from the fields `otel.name` and `otel.kind`.
 ///
 /// Source: apiserver pkg/endpoints/filters/traces.go, `WithTracing`.
 pub(super) fn request(
@@ -148,7 +149,7 @@ pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id:
     }
 }
 
-/// Records an event for reading the body of a request.
+/// Records an event for reading the body of a request and returns `body` unchanged.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go`.
 pub(super) fn read(body: Result<Bytes, Box<Status>>) -> Result<Bytes, Box<Status>> {
@@ -211,7 +212,7 @@ fn user_agent(parts: &Parts) -> Cow<'_, str> {
     }
 }
 
-/// Headers are ASCII.
+/// Truncates a header value, which is ASCII, to the maximum length.
 fn truncated(text: &str) -> Cow<'_, str> {
     match text.get(..MAX_HEADER_LENGTH) {
         Some(kept) if kept.len() < text.len() => format!("{kept}...TRUNCATED").into(),

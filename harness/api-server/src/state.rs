@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) storage: Arc<Storage>,
     /// Calls the conversion webhooks.
     converter: Arc<Converter<HttpsCaller>>,
-    /// Decides what users may do.
+    /// Authorizes the actions of users.
     pub(super) authorizer: Arc<dyn Authorizer>,
     /// The stored roles and bindings, whether or not the authorizer uses them.
     pub(super) policies: Arc<StoredPolicies>,
@@ -74,8 +74,7 @@ impl State {
         Arc::clone(&self.resources.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns how custom resources of this kind are converted, in any version. A kind without a definition is not
-    /// converted.
+    /// Returns the conversion strategy for objects of this kind in any version.
     fn strategy(&self, kind: &GroupVersionKind) -> Strategy {
         let resources = self.resources();
         let of_kind = |resource: &&Arc<Resource>| {
@@ -120,7 +119,7 @@ impl State {
     /// Converts like [`Self::to_storage`], but without calling a webhook.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] if a webhook would have to be called, and those of [`Self::to_storage`].
+    /// [`ConversionError::ByWebhook`] if a webhook has to be called, and the errors of [`Self::to_storage`].
     pub(super) fn to_storage_at_once(
         &self,
         mut object: Value,
@@ -139,7 +138,7 @@ impl State {
         (GroupVersionKind::from_object(object) != kind).then_some(kind)
     }
 
-    /// Returns whether a webhook converts objects from other versions to that of `resource`.
+    /// Returns whether a webhook converts objects from other versions to the version of `resource`.
     pub(super) fn may_ask_webhook(resource: &Resource) -> bool {
         let by_webhook = |custom: &CustomResourceInfo| matches!(custom.conversion, Strategy::Webhook(_));
         resource.custom.as_ref().is_some_and(by_webhook)
@@ -158,13 +157,14 @@ impl State {
     /// Calls the conversion webhook of a definition.
     ///
     /// # Errors
-    /// kube-apiserver's error of a failed conversion, or what admit does not support.
+    /// kube-apiserver's error for a failed conversion, or an error for a configuration that admit does not support.
     pub(super) async fn ask_webhook(&self, asked: &ByWebhook) -> Result<Value, ConversionError> {
         self.converter.convert(asked).await
     }
 
-    /// Converts an object to or from its storage version and removes the fields of custom resources that the other
-    /// version's schema does not have.
+    /// Converts an object to or from its storage version.
+    ///
+    /// Removes the fields of custom resources that are not in the schema of the other version.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingConverter`.
     /// Rule: CNV-08, SCH-03.
@@ -188,8 +188,9 @@ impl State {
         Ok(converted)
     }
 
-    /// Changes a stored object into what clients read: removes fields of custom resources that are not in the schema,
-    /// and sets the defaults of the version.
+    /// Completes a stored object, so that it equals the object that clients read.
+    ///
+    /// Removes fields of custom resources that are not in the schema, and sets the defaults of the version.
     ///
     /// # Errors
     /// The part of a schema that admit does not support.
@@ -205,9 +206,11 @@ impl State {
         self.complete(object)
     }
 
-    /// Applies [`Self::complete_stored`] to an object of `resource` from [`Self::to_storage`]. Returns whether that
-    /// changed it, which is possible if a custom resource was written in a version other than the storage version or
-    /// converted for mutating webhooks: the result may have fields that the schema does not have.
+    /// Applies [`Self::complete_stored`] to an object of `resource` from [`Self::to_storage`].
+    ///
+    /// Returns whether the object changed. This is possible if a custom resource was written in a version other than
+    /// the storage version or converted for mutating webhooks, because the result may have fields that are not in the
+    /// schema.
     ///
     /// # Errors
     /// The part of a schema that admit does not support.
@@ -227,7 +230,7 @@ impl State {
         Ok(before.is_some_and(|before| before != *object))
     }
 
-    /// Sets the defaults on the way through the internal type.
+    /// Sets the defaults that the conversion through the internal type sets.
     ///
     /// # Errors
     /// The part of a schema that admit does not support.
@@ -237,7 +240,7 @@ impl State {
         Ok(())
     }
 
-    /// Applies [`Self::complete`] and ignores its error, which rejects the object later, before it is stored.
+    /// Applies [`Self::complete`] and ignores its error. The server rejects such an object later, before storing it.
     pub(super) fn complete_or_keep(&self, object: &mut Value) {
         let _ = self.complete(object);
     }
@@ -290,7 +293,7 @@ impl State {
     /// Converts like [`Self::in_version_of`], but without calling a webhook.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] if a webhook would have to be called, and those of [`Self::in_version_of`].
+    /// [`ConversionError::ByWebhook`] if a webhook has to be called, and the errors of [`Self::in_version_of`].
     pub(super) fn in_version_of_at_once(
         &self,
         stored: &Arc<Value>,
@@ -332,8 +335,10 @@ fn defined(definition: Arc<Value>, before: &[DefinedResources]) -> DefinedResour
     (definition, resources)
 }
 
-/// Reduces `object` to what etcd stores. Built-in kinds are stored as protobuf, except for custom resource definitions
-/// and API services, which are stored as JSON like custom resources.
+/// Removes the fields of `object` that etcd does not store.
+///
+/// Built-in kinds are stored as protobuf, except for custom resource definitions and API services, which are stored as
+/// JSON like custom resources.
 ///
 /// Source: apiserver `pkg/server/storage/storage_codec.go`; apiextensions-apiserver and kube-aggregator `pkg/apiserver`.
 /// Rule: KND-06.

@@ -1,4 +1,4 @@
-//! `status.conditions` of objects whose status the server writes.
+//! Reads and writes `status.conditions` of objects whose status the server writes.
 
 use serde_json::{Map, Value, json};
 
@@ -19,8 +19,9 @@ pub(super) fn status_mut(object: &mut Value) -> Option<&mut Map<String, Value>> 
     object.as_object_mut()?.entry("status").or_insert_with(|| json!({})).as_object_mut()
 }
 
-/// Sets a condition, a JSON object with `type` and `status`, in place of the one with its type. Its
-/// `lastTransitionTime` is the current time, or that of the replaced condition if it has the same `status`.
+/// Sets a condition, a JSON object with `type` and `status`, and replaces the condition with the same type.
+///
+/// `lastTransitionTime` becomes the current time, or stays the same if `status` does not change.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `UpdatePodCondition`; apimachinery pkg/api/meta/conditions.go,
 /// `SetStatusCondition`.

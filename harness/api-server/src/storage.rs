@@ -18,18 +18,19 @@ use super::limits::Limits;
 
 /// Reads stored objects in their storage version.
 pub(crate) trait ObjectReader: Send + Sync {
-    /// Returns an object; `namespace` is empty for a cluster-scoped one.
+    /// Returns an object; `namespace` is empty for a cluster-scoped object.
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>>;
 
     /// Returns all objects of a namespace, or of all namespaces if `namespace` is empty.
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>>;
 }
 
-/// Keyed by [`place`].
+/// The objects of a resource by [`place`].
 type Collection = BTreeMap<String, Arc<StoredObject>>;
 
-/// Returns the key of an object within its collection: `NAMESPACE/NAME`, or `NAME` if it is cluster-scoped. The keys
-/// sort like those of etcd.
+/// Returns the key of an object within its collection: `NAMESPACE/NAME`, or `NAME` if it is cluster-scoped.
+///
+/// The keys sort like etcd keys.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `NamespaceKeyFunc`.
 /// Rule: LST-03.
@@ -44,7 +45,7 @@ pub(super) fn prefix(namespace: &str) -> String {
 
 #[derive(Debug)]
 struct Contents {
-    /// Keyed by group, then by resource.
+    /// The collections by group and resource.
     collections: BTreeMap<String, BTreeMap<String, Collection>>,
     /// The version of the last write.
     resource_version: u64,
@@ -77,7 +78,7 @@ impl Contents {
         self.collection(&key.group, &key.resource)?.get(&key.place())
     }
 
-    /// Records a write that replaced `before` by `after`.
+    /// Records a write that replaced `before` with `after`.
     fn note(&mut self, key: Key, before: Option<Arc<StoredObject>>, after: Option<Arc<StoredObject>>) {
         self.resource_version += 1;
         if key.group == RBAC_GROUP {
@@ -89,13 +90,13 @@ impl Contents {
     }
 }
 
-/// The state that watchers of a storage subscribe to. Any change means that they should read the storage again.
+/// The state to which watchers of a storage subscribe. After any change, watchers read the storage again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum StorageEvent {
     /// An object was written.
     #[default]
     Written,
-    /// The server stops.
+    /// The server is stopping.
     Closed,
 }
 
@@ -108,8 +109,7 @@ pub(super) struct Storage {
     recent: Mutex<DecodedCache>,
 }
 
-/// The bootstrap roles and bindings. Few requests need them, so they are parsed on first use instead of delaying the
-/// start.
+/// The bootstrap roles and bindings, which are parsed on first use so that they do not delay the start.
 #[derive(Debug)]
 struct Bootstrap {
     read: Once,
@@ -117,7 +117,7 @@ struct Bootstrap {
     time: String,
 }
 
-/// The error of a write that another write preceded.
+/// The error of a write that failed because another write came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WriteConflict;
 
@@ -143,7 +143,7 @@ impl Storage {
         }
     }
 
-    /// Parses the bootstrap roles and bindings if they belong to `group`.
+    /// Parses the bootstrap roles and bindings if `group` is the RBAC API group.
     fn read_bootstrap(&self, group: &str) {
         if let Some(bootstrap) = self.bootstrap.as_ref().filter(|_| group == RBAC_GROUP) {
             bootstrap.read.call_once(|| {
@@ -220,8 +220,10 @@ impl Storage {
         self.read().history.after_version(version, limit)
     }
 
-    /// Returns the next page of a client that reads a collection in pages: the changes since its `resourceVersion` or,
-    /// if there are none, the objects after its position. At most `limit` of either.
+    /// Returns the next page for a client that reads a collection in pages, with at most `limit` entries.
+    ///
+    /// The page contains the changes since the client's `resourceVersion` or, without changes, the objects after its
+    /// position.
     pub(super) fn next_page(&self, walk: &PagePosition<'_>, limit: usize) -> Result<Page, HistoryExpired> {
         self.read_bootstrap(walk.group);
         let contents = self.read();
@@ -243,8 +245,9 @@ impl Storage {
         Ok(Page::Objects(objects.collect()))
     }
 
-    /// Returns all objects and their `resourceVersion`. Bootstrap roles and bindings are included only after they have
-    /// been parsed.
+    /// Returns all objects and the `resourceVersion` of the storage.
+    ///
+    /// Bootstrap roles and bindings are included only after they have been parsed.
     pub(super) fn everything(&self) -> (Vec<(Key, Arc<StoredObject>)>, u64) {
         let contents = self.read();
         let mut objects = Vec::new();
@@ -335,7 +338,7 @@ impl Storage {
         }
     }
 
-    /// Returns whether that was recorded for an object.
+    /// Returns whether [`Self::note_incomplete`] was called for a stored object.
     pub(super) fn is_incomplete(&self, key: &Key, object: &Arc<Value>) -> bool {
         self.read().stored(key).is_some_and(|stored| stored.is_incomplete() && stored.is(object))
     }
@@ -403,7 +406,7 @@ impl Storage {
         Ok(version)
     }
 
-    /// Removes the objects of a namespace without finalizers. Returns whether none are left.
+    /// Removes the objects without finalizers in a namespace. Returns whether the namespace is empty.
     pub(super) fn empty_namespace(&self, namespace: &str) -> bool {
         self.read_bootstrap(RBAC_GROUP);
         let mut contents = self.write();

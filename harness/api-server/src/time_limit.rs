@@ -12,7 +12,7 @@ use super::query::Query;
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `requestTimeoutUpperBound`.
 pub(super) const REQUEST_TIMEOUT_UPPER_BOUND: Duration = Duration::from_secs(34);
 
-/// Returns `?timeout=`, up to the server's own limit.
+/// Returns the time limit in the query parameter `timeout`, at most the limit of the server.
 ///
 /// Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `parseTimeout` and `WithRequestDeadline`.
 /// Rule: HTTP-06.

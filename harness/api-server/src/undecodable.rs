@@ -14,7 +14,7 @@ use super::metadata;
 use super::options::RequestOptions;
 use super::state::State;
 
-/// The maximum number of errors of a list.
+/// The maximum number of decoding errors in a list.
 ///
 /// Source: apiserver `pkg/storage/etcd3/corrupt_obj_deleter.go`, `maxCorruptObjErrsToAggregate`.
 pub(super) const MAX_ERRORS: usize = 100;
@@ -43,7 +43,7 @@ fn key(root: &str, object: &Value, resource: &Resource) -> String {
     format!("{root}/{}/{}{place}/{name}", resource.storage_group(), resource.gvr.resource)
 }
 
-/// Returns the response to a write that starts from or stored `object`.
+/// Returns the error of a write that starts from `object` or has stored it.
 ///
 /// Rule: CNV-10.
 pub(super) fn of_write(error: ConversionError, object: &Value, resource: &Resource) -> Box<Status> {
@@ -53,7 +53,7 @@ pub(super) fn of_write(error: ConversionError, object: &Value, resource: &Resour
     }
 }
 
-/// Returns the object from which an update starts: a dry run reads it like a GET.
+/// Returns the object from which an update starts. A dry run reads the object like a GET.
 ///
 /// # Errors
 /// The Status that the client receives.
@@ -70,7 +70,7 @@ pub(super) async fn read_for_update(
     read.map_err(|error| answer(error, object, resource))
 }
 
-/// Returns the response to a GET and a DELETE of `object`.
+/// Returns the error of a GET or a DELETE of `object`.
 ///
 /// Rule: CNV-10.
 pub(super) fn of_read(error: ConversionError, object: &Value, resource: &Resource) -> Box<Status> {
@@ -87,7 +87,7 @@ pub(super) struct UndecodableObjects {
 }
 
 impl UndecodableObjects {
-    /// Adds an object. Too many of them abort the list.
+    /// Adds an object that cannot be decoded. Too many such objects abort the list.
     ///
     /// # Errors
     /// The Status that the client receives instead of a list.

@@ -21,7 +21,7 @@ pub(super) fn is_wanted(options: &Map<String, Value>) -> bool {
     options.get(OPTION) == Some(&Value::Bool(true))
 }
 
-/// Validates that conflicting options are not set.
+/// Rejects options that conflict with unsafe deletion.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateIgnoreStoreReadError`.
 /// Rule: REQ-23.
@@ -45,7 +45,9 @@ pub(super) fn refused_for_collections() -> Box<Status> {
     Box::new(Status::invalid(options::GROUP, "DeleteOptions", "", &[FieldError::invalid(OPTION, true, why)]))
 }
 
-/// Returns why an object is not deleted: it can be decoded, the user lacks permission, or admit does not support it.
+/// Returns the error of an unsafe deletion, which always fails.
+///
+/// The object can be decoded, the user lacks permission, or admit does not support the deletion.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go, `authorizeUnsafeDelete`;
 /// `pkg/registry/generic/registry/corrupt_obj_deleter.go`.

@@ -76,7 +76,7 @@ pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> 
     Err(Box::new(Status::bad_request(message)))
 }
 
-/// The attempt of a write. The first starts from the server's cache, later ones from the storage.
+/// The attempt of a write. The first attempt starts from the server's cache, later attempts from the storage.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate` and `Delete`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +85,10 @@ pub(super) enum Attempt {
     Later,
 }
 
-/// Admits and stores a change. If another write came first, starts over with a new admission run until the request
-/// times out. Also starts over if the first attempt was rejected and the object has changed since.
+/// Admits and stores a change.
+///
+/// If another write came first, starts over with a new admission run until the request times out. Also starts over if
+/// the first attempt was rejected and the object has changed since.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Update`; pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
 /// Rule: CHN-02.
@@ -146,7 +148,7 @@ fn creates(request: &ObjectRequest<'_>, change: &Change) -> bool {
     may && target.subresource.is_empty()
 }
 
-/// Creates the missing object.
+/// Creates the missing object of a PUT or a patch.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Update`.
 /// Rule: APY-01, APY-21, REQ-09.
@@ -193,7 +195,7 @@ pub(super) fn started_from_outdated(
         && request.server.state.storage.at(key).is_none_or(|now| !Arc::ptr_eq(&now, stored))
 }
 
-/// Returns `None` if another write came first.
+/// Makes one attempt to admit and store a change. Returns `None` if another write came first.
 ///
 /// Rule: APY-08, CHN-03, CHN-04, REQ-09, REQ-17.
 async fn attempt(
@@ -306,8 +308,9 @@ async fn attempt(
     stored
 }
 
-/// Adjusts an error to the kind that the client sent. In a status update, a custom resource keeps its stored kind, but
-/// errors refer to the sent one.
+/// Changes an error so that it refers to the kind that the client sent.
+///
+/// In a status update, a custom resource keeps its stored kind, but errors refer to the kind in the request.
 ///
 /// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`.
 fn about_sent_kind(mut status: Box<Status>, given: &GroupVersionKind, resource: &Resource) -> Box<Status> {
@@ -326,13 +329,15 @@ fn about_sent_kind(mut status: Box<Status>, given: &GroupVersionKind, resource: 
     status
 }
 
-/// Returns whether two objects are equal as values of the Go type of their resource, if it has one.
+/// Returns whether two objects are equal as values of the Go type of their resource, if any.
 fn are_same(one: &Value, other: &Value, resource: &Resource) -> bool {
     if resource.custom.is_some() { one == other } else { semantically_equal(one, other, &resource.kind) }
 }
 
-/// Applies the resource's strategy to `new`. Built-in kinds are prepared in their storage version: in another version,
-/// retained fields might be in an annotation.
+/// Applies the resource's strategy to `new`.
+///
+/// Built-in kinds are prepared in their storage version, because another version might store retained fields in an
+/// annotation.
 fn prepared(
     mut new: Value,
     old: &Arc<Value>,
@@ -357,7 +362,7 @@ fn prepared(
 
 /// The final result of an attempt.
 struct FinalObject<'a> {
-    /// The stored object from which it started.
+    /// The stored object from which the attempt started.
     stored: &'a Arc<Value>,
     /// The stored object in the version of the request.
     old: &'a Arc<Value>,
@@ -365,7 +370,7 @@ struct FinalObject<'a> {
     which: Attempt,
 }
 
-/// Stores the object; returns `None` if another write came first.
+/// Stores the object. Returns `None` if another write came first.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `ShouldDeleteDuringUpdate`.
 /// Rule: CHN-04, CHN-07, CNV-08, KND-16, SCH-18.

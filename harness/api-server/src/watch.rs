@@ -38,12 +38,12 @@ use super::watch_options::{DEFAULT_LIFETIME, Start, WatchOptions};
 use super::watch_piece::Piece;
 use super::{create, resource_versions, watch_options};
 
-/// How often a client that allows bookmarks receives the latest `resourceVersion`.
+/// The interval at which a client that allows bookmarks receives the latest `resourceVersion`.
 ///
 /// Source: apiserver `pkg/storage/cacher/cacher.go`, `defaultBookmarkFrequency`.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How many changes or objects a watcher processes at once.
+/// The number of changes or objects that a watcher processes at once.
 const BATCH_SIZE: usize = 256;
 
 /// An accepted watch.
@@ -56,9 +56,9 @@ pub(super) struct Watch {
     options: WatchOptions,
     events: Arc<Events>,
     representation: Representation,
-    /// Whether an event was sent: only the first has column definitions.
+    /// Whether an event was sent. Only the first event has column definitions.
     has_begun: AtomicBool,
-    /// Its slot in the limit on watches.
+    /// The slot of the watch in the limit on watches.
     _place: Reservation,
 }
 
@@ -114,7 +114,7 @@ impl Watch {
         Watcher::new(self)
     }
 
-    /// Returns when the server stops.
+    /// Returns a future that completes when the server stops.
     pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut notifications = self.state.storage.subscribe();
         async move {
@@ -123,7 +123,7 @@ impl Watch {
         }
     }
 
-    /// Returns the event of a change for this watch, if any.
+    /// Returns the event of a change for this watch; `None` if the watch does not select the object.
     ///
     /// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
     fn event(&self, change: &Change, version: u64) -> Option<Event> {
@@ -150,7 +150,7 @@ impl Watch {
         ServedVersion { state: &self.state, resource: &self.resource, representation: self.representation() }
     }
 
-    /// Returns the form of the next event: only the first has column definitions.
+    /// Returns the representation of the next event. Only the first event has column definitions.
     ///
     /// Rule: TBL-11.
     fn representation(&self) -> Representation {
@@ -163,7 +163,7 @@ impl Watch {
         }
     }
 
-    /// Adds an event to a piece. Returns whether it had room.
+    /// Adds an event to a piece. Returns false if the piece is full.
     fn put(&self, event: Event, piece: &mut Piece) -> Result<bool, Box<Status>> {
         match self.events.small(&event, self.served())? {
             Some(text) => {
@@ -205,12 +205,12 @@ impl Watch {
     }
 }
 
-/// What a watcher has already sent.
+/// The events that a watcher has already sent.
 #[derive(Clone, Debug)]
 enum WatchProgress {
-    /// Nothing.
+    /// The watcher has not sent an event.
     Nothing,
-    /// The objects at this `resourceVersion`, up to the one with this key; `None` at the beginning.
+    /// The objects at this `resourceVersion` up to the key `last`; `None` at the beginning.
     Objects { last: Option<String>, version: u64 },
     /// All changes up to this `resourceVersion`.
     Changes { version: u64 },
@@ -223,7 +223,7 @@ pub(super) struct Watcher {
     notifications: watch::Receiver<StorageEvent>,
     progress: WatchProgress,
     ends: Instant,
-    /// The deadline for reaching the version that it waits for.
+    /// The deadline for reaching the version that the watcher waits for.
     fresh_by: Instant,
     bookmarks: Interval,
     is_over: bool,
@@ -248,7 +248,9 @@ impl Watcher {
         }
     }
 
-    /// Returns the next events, each a line of JSON; `None` once the watch is over. Dropping the future loses no event.
+    /// Returns the next events, each as a line of JSON; `None` after the end of the watch.
+    ///
+    /// Dropping the future does not lose events.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         let mut reserved: Option<Reservation> = None;
         if let (WatchProgress::Nothing, Start::WithObjects { not_older_than }) =
@@ -302,8 +304,10 @@ impl Watcher {
         None
     }
 
-    /// Returns the error event for an object that cannot be converted, if any. kube-apiserver's cache of this version
-    /// stops before that object: a new watch waits for it until it times out, and a running one ends.
+    /// Returns the error event for an object that cannot be converted, if any.
+    ///
+    /// kube-apiserver's cache of this version stops before that object. A new watch waits until it times out, and a
+    /// running watch ends.
     ///
     /// Source: apiserver pkg/storage/cacher/cacher.go, `startCaching`; `watch_cache.go`, `waitUntilFreshAndBlock`.
     /// Rule: CNV-10.
@@ -320,10 +324,10 @@ impl Watcher {
         Some(resource_versions::too_large(wanted, has, 1))
     }
 
-    /// Writes what has changed since the last piece.
+    /// Writes the events since the last piece.
     ///
     /// # Errors
-    /// [`WatchEnded`] if nothing follows.
+    /// [`WatchEnded`] if this is the last piece.
     fn write_events(&mut self, piece: &mut Piece) -> Result<(), WatchEnded> {
         let result = self.try_write_events(piece);
         result.map_err(|end| {
@@ -361,7 +365,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Moves to the start of the watch, if it is still in the history.
+    /// Moves to the start of the watch. Fails if the start is no longer in the history.
     fn begin(&mut self) -> Result<(), Box<Status>> {
         let storage = &self.watch.state.storage;
         self.progress = match self.watch.options.start {
@@ -379,8 +383,10 @@ impl Watcher {
         Ok(())
     }
 
-    /// Writes an event for each of the next objects or, if something has changed since the previous ones, the changes
-    /// of the objects already sent.
+    /// Writes an event for each of the next objects.
+    ///
+    /// If objects have changed since the previous page, writes the changes of the objects that were already sent
+    /// instead.
     fn write_objects(
         &mut self,
         last: Option<String>,
@@ -447,7 +453,7 @@ impl Watcher {
         Ok(version)
     }
 
-    /// Waits until something has changed, a bookmark is due, or the watch times out.
+    /// Waits until the storage has changed, a bookmark is due, or the watch times out.
     async fn wait(&mut self, piece: &mut Piece) {
         tokio::select! {
             // A closed channel means that the server and its objects no longer exist.
@@ -462,14 +468,14 @@ impl Watcher {
     }
 }
 
-/// The end of a watch after what was written.
+/// The watch ends after the written events.
 struct WatchEnded;
 
-/// Why a watch ends.
+/// The reason why a watch ends.
 enum EndReason {
-    /// With an error event.
+    /// The watch ends with an error event.
     Failed(Box<Status>),
-    /// It lags too far behind.
+    /// The watcher lags too far behind.
     Lags,
 }
 

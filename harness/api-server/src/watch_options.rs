@@ -15,7 +15,7 @@ use super::{options, resource_versions};
 /// Source: kube-apiserver's `--min-request-timeout`, of which upstream takes once to twice as much at random.
 pub(super) const DEFAULT_LIFETIME: Duration = Duration::from_secs(30 * 60);
 
-/// Where a watch starts.
+/// The start of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     /// Starts with an event for each existing object once this `resourceVersion` is reached.
@@ -29,12 +29,13 @@ pub(super) enum Start {
 pub(super) struct WatchOptions {
     pub(super) start: Start,
     pub(super) bookmarks: bool,
-    /// `None` if it ends before it starts.
+    /// The lifetime of the watch; `None` if the watch ends before it starts.
     pub(super) lifetime: Option<Duration>,
 }
 
-/// Parses the options and selectors of a watch of `resource`, in the order in which errors are reported: the version
-/// comes last.
+/// Parses the options and selectors of a watch of `resource`.
+///
+/// Errors are reported in upstream's order: the version is parsed last.
 ///
 /// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `validateWatchOptions`, and
 /// pkg/apis/meta/internalversion/defaults.go, `SetListOptionsDefaults`; apiserver pkg/endpoints/handlers/get.go,
@@ -65,8 +66,9 @@ pub(super) fn parse(
     Ok((WatchOptions { start, bookmarks, lifetime: lifetime(seconds) }, selection))
 }
 
-/// Returns the lifetime of a watch with this `timeoutSeconds`. Go counts nanoseconds in 64 bits, which overflow and may
-/// become negative.
+/// Returns the lifetime of a watch with this `timeoutSeconds`; `None` if the duration is negative.
+///
+/// Go counts nanoseconds in 64 bits, which may overflow and become negative.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`: `time.Duration(*opts.TimeoutSeconds) * time.Second`.
 fn lifetime(seconds: i64) -> Option<Duration> {

@@ -1,4 +1,4 @@
-//! Watches by path: `/api/v1/watch/…` and `/apis/GROUP/VERSION/watch/…`.
+//! Handles watches by path: `/api/v1/watch/…` and `/apis/GROUP/VERSION/watch/…`.
 
 use http::Method;
 use kubernetes_types::status::Status;
@@ -7,7 +7,7 @@ use super::query::Query;
 use super::route::{Target, method_not_allowed};
 use super::selectors::Selectors;
 
-/// Converts a path below `/watch/` to a collection with a watch query. A name in the path selects the only object.
+/// Converts a path below `/watch/` to a collection with a watch query. A name in the path becomes a field selector.
 ///
 /// # Errors
 /// 405 for methods other than GET, 400 for a field selector with another name.

@@ -2,7 +2,7 @@
 
 use super::events::{Event, SMALL_EVENT_BYTES};
 
-/// The size in bytes from which a piece of small events is complete.
+/// The size in bytes at which a piece of small events is complete.
 const PIECE_BYTES: usize = SMALL_EVENT_BYTES;
 
 /// The next part of the response: small events, or one large event.
@@ -10,7 +10,7 @@ const PIECE_BYTES: usize = SMALL_EVENT_BYTES;
 pub(super) struct Piece {
     pub(super) text: Vec<u8>,
     pub(super) large: Option<Event>,
-    /// Whether a large event follows the small ones, in its own piece.
+    /// Whether the piece is complete because a large event follows in a separate piece.
     pub(super) is_closed: bool,
 }
 

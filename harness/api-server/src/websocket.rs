@@ -30,10 +30,10 @@ use super::answer::refusal;
 use super::audit_log::FinalEvent;
 use super::watch::Watch;
 
-/// How long a client may take to read a frame before the connection is closed.
+/// The maximum time that a client may take to read a frame before the connection is closed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a client may take to read pending data after the end of the watch.
+/// The maximum time that a client may take to read pending data after the end of the watch.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum size of a frame in bytes. A longer event is split. Each frame is copied for its client.
@@ -42,7 +42,7 @@ const MAX_FRAME_BYTES: usize = 64 << 10;
 /// The maximum size of a client message in bytes. Messages are ignored.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// Returns whether a request asks for a WebSocket.
+/// Returns whether a request requests an upgrade to WebSocket.
 ///
 /// Source: streaming pkg/httpstream/wsstream/conn.go, `IsWebSocketRequest`.
 pub(super) fn is_requested(headers: &HeaderMap) -> bool {
@@ -59,7 +59,7 @@ pub(super) struct Connection {
     upgrade: OnUpgrade,
 }
 
-/// Answers the handshake. Returns no connection if the handshake is rejected.
+/// Answers the handshake. Returns `None` instead of a connection if the handshake is rejected.
 pub(super) fn handshake(watch: Watch, parts: &Parts) -> (Response, Option<Connection>) {
     let Some(upgrade) = parts.extensions.get::<OnUpgrade>().cloned() else {
         let what = "a WebSocket without its own connection".to_owned();
@@ -74,17 +74,17 @@ pub(super) fn handshake(watch: Watch, parts: &Parts) -> (Response, Option<Connec
     }
 }
 
-/// Why a handshake is rejected.
+/// The reason why a handshake is rejected.
 enum HandshakeError {
     Key,
     Version,
     Origin,
-    /// Several subprotocols, or one that is not a valid header.
+    /// The client offers several subprotocols or a subprotocol that is not a valid header value.
     Protocol,
 }
 
 impl HandshakeError {
-    /// The connection cannot be reused.
+    /// Returns the response to a rejected handshake, after which the connection is closed.
     fn into_response(self) -> Response {
         let (code, why) = match self {
             Self::Key => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
@@ -105,7 +105,7 @@ impl HandshakeError {
 
 /// Returns the response headers of an accepted handshake.
 ///
-/// Accepts any single subprotocol, because none changes the frames, but not a choice of several.
+/// Accepts any single subprotocol, because subprotocols do not change the frames. Rejects several subprotocols.
 fn accept(headers: &HeaderMap) -> Result<HeaderMap, HandshakeError> {
     let key = first(headers, &SEC_WEBSOCKET_KEY);
     if key.is_empty() {
@@ -140,7 +140,7 @@ fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 }
 
 impl Connection {
-    /// Sends the events until the watch ends, the client closes the connection, or the server stops; then drops `end`.
+    /// Sends events until the watch ends, the client closes the connection, or the server stops. Then drops `end`.
     pub(super) fn start(self, end: Option<FinalEvent>) {
         tokio::spawn(async move {
             // An error means that the client disconnected.
@@ -152,7 +152,7 @@ impl Connection {
     }
 }
 
-/// Sends the events. Only one event is buffered: a slow client lags behind, which [`Watch`] allows within limits.
+/// Sends the events and buffers only one. A slow client lags behind, which [`Watch`] allows within limits.
 async fn serve(watch: Watch, upgraded: Upgraded) {
     let config = WebSocketConfig::default()
         .write_buffer_size(0)

@@ -20,8 +20,10 @@ pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `protoEncodingPrefix`.
 const PREFIX: &[u8] = b"k8s\0";
 
-/// Why a body cannot be decoded. The texts are the API server's, except for the last four, and for a field of a wrong
-/// wire type, which the server reports by its Go name.
+/// The reason why a body cannot be decoded.
+///
+/// The texts are those of kube-apiserver, except for the last four and for a field of a wrong wire type, which
+/// kube-apiserver reports by its Go name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
     #[error("empty data")]
@@ -59,7 +61,7 @@ pub(crate) enum DecodeError {
 /// Source: apimachinery pkg/runtime/generated.proto, `Unknown` and `TypeMeta`.
 #[derive(Debug)]
 pub(super) struct Envelope<'a> {
-    /// Empty where the body does not set it.
+    /// The group, version, and kind; parts that the body does not set are empty.
     pub(super) kind: GroupVersionKind,
     raw: &'a [u8],
 }
@@ -104,7 +106,7 @@ impl<'a> Envelope<'a> {
     /// Decodes the object to JSON with its `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// [`DecodeError`] if the server does not know the `kind`, or if the bytes are not an object of it.
+    /// [`DecodeError`] if the server does not know `kind`, or if the bytes are not an object of this kind.
     pub(super) fn decode(&self, kind: &GroupVersionKind) -> Result<Value, DecodeError> {
         let Some(message) = MESSAGES.of_kind(kind) else {
             return Err(DecodeError::NotRegistered { version: kind.api_version(), kind: kind.kind.clone() });

@@ -1,5 +1,4 @@
-//! Tests with bodies of the real kubectl, and with the objects with all fields that upstream uses to test its
-//! encodings.
+//! Tests with bodies from kubectl and with the complete objects that upstream uses to test its encodings.
 //!
 //! `recorded.jsonl` contains what kubectl 1.37.1 sent to a kube-apiserver, then three objects that it sends as JSON;
 //! `complete.jsonl` is a part of api testdata/HEAD. The JSON in both is upstream's decoding of the body.
@@ -24,7 +23,7 @@ fn decode(body: &[u8]) -> Result<Value, String> {
     envelope.decode(&envelope.kind).map_err(|error| error.to_string())
 }
 
-/// Removes all null members.
+/// Removes all null members of a value and its descendants.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -1,6 +1,6 @@
 //! Decodes protobuf messages into numbered fields.
 
-/// Why bytes are not a message. The texts are those of the API server's decoder.
+/// The reason why bytes are not a message. The texts are those of kube-apiserver's decoder.
 ///
 /// Source: apimachinery pkg/runtime/generated.pb.go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,9 +27,9 @@ pub(super) enum Wire<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
-    /// No API type uses this encoding, so the value is not kept.
+    /// A 32-bit value, which is discarded because API types do not use this encoding.
     Fixed32,
-    /// No API type uses this encoding, so the content is not kept.
+    /// A group, whose content is discarded because API types do not use this encoding.
     Group,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// The fields of a message, in byte order; ends after an error.
+/// Iterates the fields of a message in byte order; stops after an error.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
     message: &'a str,
@@ -120,7 +120,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Truncates a number to 32 bits, with its sign, as Go does.
+/// Truncates a number to a signed 32-bit integer like Go.
 pub(super) fn low_i32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])

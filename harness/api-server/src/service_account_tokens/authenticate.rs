@@ -15,12 +15,12 @@ use super::jwt::{self, UnverifiedToken};
 use crate::authentication::Authenticated;
 use crate::storage::ObjectReader;
 
-/// Why a token is rejected.
+/// The reason why a token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TokenRejection {
-    /// It is invalid, with kube-apiserver's message.
+    /// The token is invalid; the text is kube-apiserver's message.
     Invalid(String),
-    /// admit does not support this token.
+    /// admit does not support tokens of this kind.
     Unsupported(Unsupported),
 }
 
@@ -35,7 +35,7 @@ impl From<&str> for TokenRejection {
 /// Source: kubernetes pkg/serviceaccount/legacy.go, `LegacyIssuer`.
 const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 
-/// The error if an object that the token is bound to no longer exists.
+/// The error for a token that is bound to an object that no longer exists.
 const INVALIDATED: &str = "service account token has been invalidated";
 
 /// Returns the service account of a token for one of the `audiences`; `None` if the token is of another kind.
@@ -93,7 +93,7 @@ fn list(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the audit annotations about tokens without audiences and about tokens that should have been replaced by now.
+/// Returns the audit annotations for a token without audiences and for a stale token.
 ///
 /// Source: kubernetes pkg/serviceaccount/jwt.go, `AuthenticateToken`; pkg/serviceaccount/claims.go, `Validate`.
 /// Rule: TOK-05.
@@ -112,7 +112,7 @@ fn annotations(claims: &Claims, has_no_audience: bool, now: Timestamp) -> BTreeM
     annotations
 }
 
-/// Returns the user if the service account and the bound objects still exist.
+/// Returns the user of a token. Fails if the service account or a bound object no longer exists.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `Validate`; apiserver pkg/authentication/serviceaccount/util.go,
 /// `UserInfo`.
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(valid(-61), Err("service account token is not valid yet".into()));
     }
 
-    /// A token whose claims are those of a good one, but for one.
+    /// Creates a signed token that is valid except for the value of one claim.
     fn token_with(issuer: &TokenIssuer, claim: &str, value: Value) -> String {
         let from = Timestamp::from_second(NOW).unwrap();
         let validity = Validity { from, seconds: 3600, warn_after: None };

@@ -17,7 +17,7 @@ pub(super) struct BoundObjects {
     pub(super) node: Option<Reference>,
 }
 
-/// An object by name and uid; a missing node has no uid.
+/// An object by name and uid; the uid of a missing node is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) name: String,
@@ -46,7 +46,7 @@ impl Reference {
 pub(super) struct Validity {
     pub(super) from: Timestamp,
     pub(super) seconds: i64,
-    /// The age in seconds from which its use is noted in the audit log.
+    /// The age of a token in seconds after which the audit log records its use.
     pub(super) warn_after: Option<i64>,
 }
 
@@ -101,13 +101,13 @@ const LEEWAY_SECONDS: i64 = 60;
 
 /// The claims of a signed token, decoded as strictly as kube-apiserver decodes them.
 ///
-/// A claim of another type is an error and never counts as absent, since an absent claim sets no limit.
+/// A claim of the wrong type is an error. It does not count as absent, because an absent claim does not set a limit.
 ///
 /// Source: go-jose jwt/claims.go, `Claims`; kubernetes pkg/serviceaccount/claims.go, `privateClaims`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Claims {
     pub(super) subject: String,
-    /// Empty for a token for the API server.
+    /// The audiences; empty for a token for the API server.
     pub(super) audiences: Vec<String>,
     pub(super) id: String,
     pub(super) namespace: String,
@@ -115,7 +115,7 @@ pub(super) struct Claims {
     pub(super) pod: Option<Reference>,
     pub(super) secret: Option<Reference>,
     pub(super) node: Option<Reference>,
-    /// The Unix time from which the use of the token is noted in the audit log.
+    /// The Unix time after which the audit log records the use of the token.
     pub(super) warn_after: Option<i64>,
     not_before: Option<i64>,
     expiry: Option<i64>,
@@ -171,7 +171,7 @@ impl Claims {
     }
 }
 
-/// Converts a Unix time to seconds since year one, which wrap around as in Go's `time.Unix`.
+/// Converts a Unix time to seconds since year 1 with wrap-around, like Go's `time.Unix`.
 fn since_year_one(second: i64) -> i64 {
     second.wrapping_add(62_135_596_800)
 }
@@ -238,7 +238,7 @@ fn numeric_date(owner: &Value, name: &str) -> Result<Option<i64>, String> {
     }
 }
 
-/// Converts to an integer as Go does on amd64, where a number out of range becomes the smallest one.
+/// Converts a float to an integer like Go on amd64, where a number out of range becomes the smallest integer.
 fn truncated(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) {

@@ -23,7 +23,7 @@ const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 /// The allowed lifetime of a token in seconds.
 const EXPIRATION_SECONDS: std::ops::RangeInclusive<i64> = 600..=1 << 32;
-/// Kinds that kube-apiserver binds tokens to only with a feature gate that is off by default.
+/// The kinds to which tokens can be bound only with a feature gate that is off by default.
 const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
 /// The requested lifetime in seconds that identifies the token of a Pod, whose lifetime is extended.
 ///

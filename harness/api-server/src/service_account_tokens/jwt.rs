@@ -36,7 +36,7 @@ fn decoded(part: &str) -> Option<Value> {
 }
 
 impl<'a> UnverifiedToken<'a> {
-    /// Returns `None` if the token is malformed.
+    /// Parses a token without verifying its signature. Returns `None` if the token is malformed.
     pub(super) fn parse(token: &'a str) -> Option<Self> {
         let (message, signature) = token.rsplit_once('.')?;
         let (header, claims) = message.split_once('.')?;
@@ -54,7 +54,7 @@ impl<'a> UnverifiedToken<'a> {
         })
     }
 
-    /// Returns the claims if one of the keys signed them.
+    /// Returns the claims if one of the keys verifies the signature.
     pub(super) fn verified<'k>(self, keys: impl IntoIterator<Item = &'k VerifyingKey>) -> Option<Value> {
         let is_signed = keys
             .into_iter()
@@ -63,7 +63,7 @@ impl<'a> UnverifiedToken<'a> {
     }
 }
 
-/// Returns a signed token with these claims; `None` if the system has no random numbers.
+/// Returns a signed token with these claims; `None` if the system cannot generate random numbers.
 pub(super) fn signed(claims: &Value, key: &SigningKey) -> Option<String> {
     let header = json!({"alg": key.public().algorithm.as_str(), "kid": key.public().id});
     let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());

@@ -41,14 +41,14 @@ impl Algorithm {
     }
 }
 
-/// Why a key cannot be loaded.
+/// The reason why a key cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "callers use another exit status for unsupported keys")]
 pub enum KeyError {
-    /// There is no key, with kube-apiserver's message.
+    /// The text does not contain a key; the value is kube-apiserver's message.
     #[error("{0}")]
     None(&'static str),
-    /// There is a key that kube-apiserver would use.
+    /// The text contains a key that kube-apiserver supports but admit does not.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -97,10 +97,10 @@ const NO_PUBLIC_KEY: &str = "data does not contain any valid RSA or ECDSA public
 const NO_PRIVATE_KEY: &str = "data does not contain a valid RSA or ECDSA private key";
 
 impl VerifyingKey {
-    /// Loads all keys in a PEM text: public keys, private keys, and those of certificates. Ignores other blocks.
+    /// Loads all keys in a PEM text: public keys, private keys, and keys of certificates. Ignores other blocks.
     ///
     /// # Errors
-    /// The text has no key, or one that admit does not support.
+    /// The text does not contain a key, or contains a key that admit does not support.
     ///
     /// Source: client-go util/keyutil/key.go, `ParsePublicKeysPEM`.
     /// Rule: TOK-13.
@@ -128,7 +128,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Returns `None` for a key that is neither RSA nor ECDSA.
+    /// Loads a public key. Returns `None` for a key that is neither RSA nor ECDSA.
     ///
     /// Source: kubernetes pkg/serviceaccount/jwt.go, `keyIDFromPublicKey`; openidmetadata.go, `jwkFromPublicKey`.
     fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Result<Option<Self>, KeyError> {
@@ -224,7 +224,7 @@ impl SigningKey {
     /// Loads the first private key in a PEM text.
     ///
     /// # Errors
-    /// The text has no key, or one that admit does not support.
+    /// The text does not contain a key, or contains a key that admit does not support.
     ///
     /// Source: client-go util/keyutil/key.go, `ParsePrivateKeyPEM`.
     /// Rule: TOK-13.
@@ -237,14 +237,14 @@ impl SigningKey {
         Err(KeyError::None(NO_PRIVATE_KEY))
     }
 
-    /// Generates an ECDSA P-256 key; returns `None` if the system has no random numbers.
+    /// Generates an ECDSA P-256 key. Returns `None` if the system cannot generate random numbers.
     pub(super) fn generate() -> Option<Self> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).ok()?;
         Self::ecdsa(key.as_ref(), Algorithm::Es256)
     }
 
-    /// Returns `None` for a block that is not a private key.
+    /// Loads the private key in a PEM block. Returns `None` for a block of another type.
     fn of_block(block: &Pem) -> Result<Option<Self>, KeyError> {
         let der = block.contents();
         let rejected = |error: ring::error::KeyRejected| match error.to_string().as_str() {
@@ -286,12 +286,12 @@ impl SigningKey {
         Some(Self { pair: Pair::Ecdsa(Box::new(pair)), public })
     }
 
-    /// Returns the key that verifies its signatures.
+    /// Returns the public key, which verifies the signatures of this key.
     pub fn public(&self) -> &VerifyingKey {
         &self.public
     }
 
-    /// Signs a message; returns `None` if the system has no random numbers.
+    /// Signs a message. Returns `None` if the system cannot generate random numbers.
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();
         match &self.pair {
@@ -316,13 +316,13 @@ const NULL: u8 = 0x05;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 
-/// `rsaEncryption`.
+/// The DER content of the object identifier `rsaEncryption`.
 const RSA: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
-/// `id-ecPublicKey`.
+/// The DER content of the object identifier `id-ecPublicKey`.
 const EC: [u8; 7] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-/// `secp256r1`.
+/// The DER content of the object identifier `secp256r1`.
 const P256: [u8; 8] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-/// `secp384r1`.
+/// The DER content of the object identifier `secp384r1`.
 const P384: [u8; 5] = [0x2b, 0x81, 0x04, 0x00, 0x22];
 
 /// Returns the members of an ECDSA `AlgorithmIdentifier`.
@@ -428,7 +428,7 @@ mod tests {
         assert!(matches!(read, Err(KeyError::Unsupported(_))), "{read:?}");
     }
 
-    /// The form that `openssl ecparam -genkey` writes.
+    /// Parses a key in the format that `openssl ecparam -genkey` writes.
     #[test]
     fn sec1_ecdsa_keys_are_parsed() {
         let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();

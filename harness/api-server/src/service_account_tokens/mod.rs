@@ -14,15 +14,15 @@ pub(super) use self::create::create;
 pub use self::keys::{KeyError, SigningKey, VerifyingKey};
 pub(super) use self::openid::{OpenId, answer as answer_open_id};
 
-/// How service account tokens are created and verified, as configured by kube-apiserver's flags.
+/// The settings for creating and verifying service account tokens, as configured by kube-apiserver's flags.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct ServiceAccountTokens {
-    /// `--service-account-issuer`: the first one issues tokens, all are accepted.
+    /// `--service-account-issuer`: the first issuer is used for new tokens; tokens of all issuers are accepted.
     pub issuers: Vec<String>,
     /// `--api-audiences`; defaults to the issuers.
     pub api_audiences: Vec<String>,
-    /// `--service-account-signing-key-file`; by default a key is generated on first use, which also verifies tokens.
+    /// `--service-account-signing-key-file`. If `None`, a key is generated on first use and also verifies tokens.
     pub signing_key: Option<Arc<SigningKey>>,
     /// `--service-account-key-file`: the keys that verify tokens.
     pub keys: Vec<VerifyingKey>,
@@ -34,7 +34,7 @@ pub struct ServiceAccountTokens {
     pub jwks_uri: String,
 }
 
-/// The issuer without flags.
+/// The default issuer.
 const ISSUER: &str = "https://kubernetes.default.svc";
 
 impl Default for ServiceAccountTokens {
@@ -55,7 +55,7 @@ impl Default for ServiceAccountTokens {
 #[derive(Debug)]
 pub(super) struct TokenIssuer {
     settings: ServiceAccountTokens,
-    /// The generated signing key; `None` if the system has no random numbers.
+    /// The generated signing key; `None` if the system cannot generate random numbers.
     made: OnceLock<Option<SigningKey>>,
 }
 

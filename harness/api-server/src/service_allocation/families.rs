@@ -1,4 +1,4 @@
-//! The IP families of a Service. The server has only IPv4.
+//! Completes the IP families of a Service. The server supports only IPv4.
 
 use std::net::IpAddr;
 

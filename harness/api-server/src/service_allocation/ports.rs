@@ -1,4 +1,4 @@
-//! Node ports.
+//! Allocates the node ports of Services.
 
 use std::collections::BTreeMap;
 

@@ -85,12 +85,12 @@ impl Spec {
         self.cluster_ips.first().is_some_and(|address| address == HEADLESS)
     }
 
-    /// Returns whether its ports have node ports.
+    /// Returns whether ports of a Service of this type have node ports.
     pub(super) fn has_node_ports(&self) -> bool {
         matches!(self.kind.as_str(), "NodePort" | "LoadBalancer")
     }
 
-    /// Returns whether node ports are allocated for ports without one.
+    /// Returns whether the server allocates node ports for ports without a node port.
     pub(super) fn allocates_node_ports(&self) -> bool {
         self.kind == "NodePort" || (self.kind == "LoadBalancer" && self.allocates_node_ports)
     }
@@ -131,7 +131,7 @@ impl Spec {
         }
     }
 
-    /// Updates `clusterIPs` after `clusterIP`, for clients that know only the latter.
+    /// Updates `clusterIPs` from `clusterIP`, for clients that set only `clusterIP`.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `normalizeClusterIPs`.
     pub(super) fn agree(&mut self, old: Option<&Self>) {

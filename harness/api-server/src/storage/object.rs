@@ -21,7 +21,7 @@ pub(crate) struct EncodedObject {
     /// The positions of the members `apiVersion` and `kind`, without a comma.
     api_version: Range<usize>,
     kind: Range<usize>,
-    /// The position of the value of `metadata.resourceVersion`, which follows both.
+    /// The position of the value of `metadata.resourceVersion`, which follows `apiVersion` and `kind`.
     version: Range<usize>,
 }
 
@@ -57,7 +57,7 @@ impl EncodedObject {
         Self { text: writer.text.into_boxed_slice(), api_version, kind, version }
     }
 
-    /// Returns a copy with another `metadata.resourceVersion`, if it has one.
+    /// Returns a copy with another `metadata.resourceVersion`. A text without `resourceVersion` is copied unchanged.
     pub(crate) fn with_version(&self, version: u64) -> Self {
         let (before, behind) = (self.text.get(..self.version.start), self.text.get(self.version.end..));
         let (Some(before), Some(behind)) = (before, behind) else { return self.clone() };
@@ -182,10 +182,10 @@ fn write_json(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
 #[derive(Debug)]
 pub(crate) struct StoredObject {
     encoded: EncodedObject,
-    /// Its `resourceVersion`.
+    /// The `resourceVersion` of the object.
     version: u64,
     has_finalizers: bool,
-    /// Whether it lacks defaults that clients read.
+    /// Whether the stored text lacks defaults that clients read.
     is_incomplete: AtomicBool,
     /// The decoded object, shared by all current users.
     decoded: Mutex<Weak<Value>>,
@@ -207,7 +207,7 @@ impl StoredObject {
         &self.encoded
     }
 
-    /// Returns the `resourceVersion`.
+    /// Returns the `resourceVersion` of the object.
     pub(crate) const fn version(&self) -> u64 {
         self.version
     }
@@ -224,17 +224,17 @@ impl StoredObject {
         self.is_incomplete.store(true, Ordering::Relaxed);
     }
 
-    /// Returns its memory in bytes while it is not decoded.
+    /// Returns the memory in bytes that the object takes while it is not decoded.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>() + self.encoded.text.len()
     }
 
-    /// Returns whether `object` was decoded from it and is the copy that all current users share.
+    /// Returns whether `object` is the decoded object that all current users share.
     pub(crate) fn is(&self, object: &Arc<Value>) -> bool {
         std::ptr::eq(self.lock().as_ptr(), Arc::as_ptr(object))
     }
 
-    /// Returns the decoded object.
+    /// Returns the decoded object; decodes it if necessary.
     pub(crate) fn object(&self) -> Arc<Value> {
         self.object_and_whether_decoded().0
     }
@@ -258,7 +258,7 @@ impl StoredObject {
 /// A cache of recently decoded objects, for repeated reads.
 #[derive(Debug, Default)]
 pub(super) struct DecodedCache {
-    /// Oldest first, each with the size of its text in bytes.
+    /// The decoded objects, oldest first, each with the size of its text in bytes.
     objects: VecDeque<(Arc<Value>, usize)>,
     bytes: usize,
 }

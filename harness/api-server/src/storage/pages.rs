@@ -9,7 +9,7 @@ use super::{Change, StoredObject};
 pub(in super::super) struct PagePosition<'a> {
     pub(in super::super) group: &'a str,
     pub(in super::super) resource: &'a str,
-    /// Empty for all namespaces.
+    /// The namespace; empty for all namespaces.
     pub(in super::super) namespace: &'a str,
     /// The [`place`](super::place) of the last object; `None` at the beginning.
     pub(in super::super) after: Option<&'a str>,
@@ -31,13 +31,13 @@ pub(in super::super) enum Page {
 pub(in super::super) struct Snapshot<'a> {
     pub(in super::super) group: &'a str,
     pub(in super::super) resource: &'a str,
-    /// Empty for all namespaces.
+    /// The namespace; empty for all namespaces.
     pub(in super::super) namespace: &'a str,
-    /// The `resourceVersion`, which is not in the future; the latest if none.
+    /// The `resourceVersion`, which is not in the future; the latest if `None`.
     pub(in super::super) version: Option<u64>,
-    /// The [`place`](super::place) of the first object; the start of the namespace if none.
+    /// The [`place`](super::place) of the first object; the start of the namespace if `None`.
     pub(in super::super) from: Option<&'a str>,
-    /// The maximum number of objects.
+    /// The maximum number of objects; unlimited if `None`.
     pub(in super::super) limit: Option<usize>,
 }
 
@@ -45,9 +45,9 @@ pub(in super::super) struct Snapshot<'a> {
 #[derive(Debug)]
 pub(in super::super) struct SnapshotPage {
     pub(in super::super) objects: Vec<Arc<StoredObject>>,
-    /// The [`place`](super::place) of the last object.
+    /// The [`place`](super::place) of the last object; `None` if the page is empty.
     pub(in super::super) last: Option<String>,
-    /// How many objects follow.
+    /// The number of objects after this page.
     pub(in super::super) behind: usize,
     /// The `resourceVersion` of the snapshot.
     pub(in super::super) version: u64,

@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use super::{Key, Storage, StoredObject};
 
-/// The maximum size of an object as JSON in bytes. etcd accepts 1.5 MiB of protobuf, which rarely exceeds this as JSON;
-/// a single body cannot be that large, but successive patches can make an object larger.
+/// The maximum size of an object as JSON in bytes.
+///
+/// etcd accepts 1.5 MiB of protobuf, which rarely exceeds this size as JSON. A request body cannot be this large, but
+/// successive patches can exceed the maximum.
 ///
 /// Source: etcd server/embed/config.go, `DefaultMaxRequestBytes`.
 pub(super) const MAX_OBJECT_BYTES: usize = 2 * crate::body::MAX_REQUEST_BODY_BYTES;
@@ -16,7 +18,7 @@ impl Storage {
     /// Checks that there is space for an object, which may replace an existing one.
     ///
     /// # Errors
-    /// 500, with the message of etcd.
+    /// 500 with the message of etcd.
     ///
     /// Source: etcd api/v3rpc/rpctypes/error.go, `ErrGRPCNoSpace` and `ErrGRPCRequestTooLarge`.
     pub(crate) fn check_space(&self, key: &Key, object: &Value) -> Result<(), Box<Status>> {

@@ -27,7 +27,7 @@ fn write_over_a_replaced_object_conflicts() {
     assert_eq!(storage.at(&key("a")), None);
 }
 
-/// The history of one large object goes back as far as its weight allows.
+/// Checks that the weight of replaced objects limits the history of one large object.
 #[test]
 fn replaced_objects_count_in_the_history() {
     let storage = Storage::default();

@@ -35,7 +35,7 @@ pub(super) fn complete_conditions(request: &mut Value, old: &Value) {
     set_times(conditions, before);
 }
 
-/// Discards all changes of an approval except for its conditions.
+/// Discards all changes of an approval request except for the conditions.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrApprovalStrategy.PrepareForUpdate`.
 /// Rule: KND-08.

@@ -1,12 +1,14 @@
-//! The data sources of `PersistentVolumeClaims`.
+//! Normalizes the data sources of `PersistentVolumeClaims`.
 
 use serde_json::{Map, Value};
 
 const SOURCE: &str = "dataSource";
 const REFERENCE: &str = "dataSourceRef";
 
-/// Synchronizes `dataSource` and `dataSourceRef`. Drops a reference to another namespace unless the old claim had a
-/// reference. Drops a lone `dataSource` that is neither a claim nor a snapshot unless the old claim had a source.
+/// Synchronizes `dataSource` and `dataSourceRef`.
+///
+/// Drops a reference to another namespace unless the old claim had a reference. Drops a lone `dataSource` that is
+/// neither a claim nor a snapshot unless the old claim had a source.
 ///
 /// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `DropDisabledFields`,
 /// `EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`.

@@ -8,7 +8,7 @@ use super::super::discovery::Resource;
 use super::super::{defaulting, metadata};
 use super::{TEMPLATE_GENERATION, claim, counts_generation, disabled_fields, job, pod, set_annotation};
 
-/// Applies the context-free part of the resource's create strategy to a new object that has its name.
+/// Applies the part of the create strategy that depends only on the object, which already has its name.
 ///
 /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and the resources' `PrepareForCreate`.
 /// Rule: KND-03.
@@ -57,8 +57,9 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     disabled_fields::drop(object, resource);
 }
 
-/// Copies labels that were added to the template into a new object whose labels defaulted to those of its template. In
-/// kube-apiserver both are the same map until the object is copied or decoded again.
+/// Copies labels that were added to the template into a new object whose labels default to those of the template.
+///
+/// In kube-apiserver, both share one map until the object is copied or decoded again.
 ///
 /// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_Job`; pkg/registry/batch/job/strategy.go.
 /// Rule: KND-03.
@@ -138,8 +139,9 @@ pub(super) fn keep_names_of_secrets(account: &mut Value) {
     }
 }
 
-/// Removes `deprecatedTopology`, which is read-only in `discovery.k8s.io/v1`. An endpoint whose old topology
-/// named its node keeps the node.
+/// Removes `deprecatedTopology`, which is read-only in `discovery.k8s.io/v1`.
+///
+/// An endpoint keeps the node that the old topology contains.
 ///
 /// Source: kubernetes pkg/registry/discovery/endpointslice/strategy.go, `dropTopologyOnV1`.
 pub(super) fn drop_topology(slice: &mut Value, old: Option<&Value>) {

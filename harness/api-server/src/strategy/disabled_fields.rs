@@ -1,6 +1,6 @@
-//! Fields of feature gates that are off by default: mutating webhooks see them, but they are not stored.
+//! Removes fields of feature gates that are off by default. Mutating webhooks receive them, but they are not stored.
 //!
-//! Upstream keeps such a field in an update if it was stored before. Here it never is.
+//! Upstream keeps such a field in an update if it was stored before. This server never stores it.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ type Path = &'static [&'static str];
 
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// Gates: `GenericWorkload`, `EvictionRequestAPI`, `EmptyDirVolumeMode`, and `AtomicWriteVolumeUserFields`.
+/// Pod fields of `GenericWorkload`, `EvictionRequestAPI`, `EmptyDirVolumeMode`, and `AtomicWriteVolumeUserFields`.
 const OF_PODS: &[Path] = &[
     &["schedulingGroup"],
     &["evictionResponders"],
@@ -31,7 +31,7 @@ const OF_PODS: &[Path] = &[
     &["volumes", "*", "projected", "sources", "*", "podCertificate", "user"],
 ];
 
-/// Gates: `VolumeBindMountOptions`, `GRPCContainerProbeTLS`, and `H2CContainerProbe`.
+/// Container fields of `VolumeBindMountOptions`, `GRPCContainerProbeTLS`, and `H2CContainerProbe`.
 const OF_CONTAINERS: &[Path] = &[
     &["volumeMounts", "*", "bindMountOptions"],
     &["livenessProbe", "grpc", "mode"],
@@ -44,7 +44,7 @@ const OF_CONTAINERS: &[Path] = &[
     &["lifecycle", "preStop", "httpGet", "protocol"],
 ];
 
-/// Gates: `ImageVolumeWithDigest`, `DRANodeAllocatableResources`, and `CSIVolumeHealth`.
+/// Pod status fields of `ImageVolumeWithDigest`, `DRANodeAllocatableResources`, and `CSIVolumeHealth`.
 const OF_POD_STATUSES: &[Path] = &[
     &["containerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
     &["initContainerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
@@ -53,13 +53,13 @@ const OF_POD_STATUSES: &[Path] = &[
     &["volumeHealth"],
 ];
 
-/// Gate: `DRADerivedAttributes`.
+/// Claim fields of the gate `DRADerivedAttributes`.
 const OF_CLAIMS: &[Path] = &[
     &["devices", "requests", "*", "exactly", "derivedAttributes"],
     &["devices", "requests", "*", "firstAvailable", "*", "derivedAttributes"],
 ];
 
-/// Gates: `DRADeviceCompatibilityGroups`, `DRANodeAllocatableResources`, `DRAListTypeAttributes`,
+/// Slice fields of `DRADeviceCompatibilityGroups`, `DRANodeAllocatableResources`, `DRAListTypeAttributes`,
 /// `DRAPartitionableDevicesType`, and `DRAOptionalNodeOperations`.
 const OF_SLICES: &[Path] = &[
     &["devices", "*", "consumesCounters", "*", "compatibilityGroups"],
@@ -115,7 +115,7 @@ pub(super) fn drop(object: &mut Value, resource: &Resource) {
     }
 }
 
-/// Gate: `WorkloadWithJob`.
+/// Removes the Job fields of the gate `WorkloadWithJob`.
 fn drop_of_job(spec: Option<&mut Value>) {
     let Some(spec) = spec else { return };
     drop_at(spec, &["scheduling"]);
@@ -138,7 +138,7 @@ fn drop_of_pod(spec: Option<&mut Value>) {
     }
 }
 
-/// Gate: `ContainerStopSignals`. Also removes a lifecycle that is empty without the signal.
+/// Removes the stop signal (gate `ContainerStopSignals`) and a lifecycle that is empty without the signal.
 fn drop_stop_signal(container: &mut Value) {
     let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
     let was_set = lifecycle.remove("stopSignal").is_some_and(|signal| !signal.is_null());

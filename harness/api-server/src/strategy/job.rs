@@ -1,4 +1,4 @@
-//! The labels and selectors of Jobs.
+//! Generates and removes the labels and selectors of Jobs.
 
 use serde_json::{Map, Value, json};
 
@@ -8,8 +8,9 @@ const JOB_NAME: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 
-/// Adds labels with the name and uid to the Pods of a new Job and selects them by uid, unless the Job has its own
-/// selector (`manualSelector`). Leaves existing values to validation.
+/// Adds labels with the name and uid of a new Job to its pod template and selects Pods by uid.
+///
+/// Does not change a Job with `manualSelector`. Leaves existing values to validation.
 ///
 /// Source: kubernetes pkg/registry/batch/job/strategy.go, `generateSelectorIfNeeded`.
 pub(super) fn generate_selector(job: &mut Value) {
@@ -32,7 +33,7 @@ pub(super) fn generate_selector(job: &mut Value) {
     }
 }
 
-/// Removes what [`generate_selector`] adds to a Job, which a client has to do before creating the Job again.
+/// Removes the labels and the selector that [`generate_selector`] adds, so that the Job can be created again.
 pub fn forget_selector(job: &mut Value) {
     if job.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
         return;
@@ -48,7 +49,7 @@ pub fn forget_selector(job: &mut Value) {
     }
 }
 
-/// Returns the object at `path`, which is created if absent. Returns `None` for any other value.
+/// Returns the object at `path`; creates it if absent. Returns `None` if the value is not an object.
 fn object_at<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut value = value;
     for step in path {

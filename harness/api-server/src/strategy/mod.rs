@@ -32,7 +32,7 @@ use super::discovery::Resource;
 use super::metadata;
 use super::validation;
 
-/// The characters of generated names. Without vowels, no words appear.
+/// The characters of generated names. Vowels are excluded to avoid words.
 ///
 /// Source: apimachinery pkg/util/rand/rand.go.
 const ALPHANUMS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -192,11 +192,10 @@ fn validates_metadata_last(resource: &Resource) -> bool {
     ["poddisruptionbudgets.policy", "events"].contains(&resource.gvr.group_resource().as_str())
 }
 
-/// Validates what the server itself interprets: metadata, webhook configurations, custom resource definitions, and
-/// custom resources by their schema. Returns the warnings.
+/// Validates an object of any kind. Returns the warnings.
 ///
 /// # Errors
-/// 422 for an invalid object, 501 for what admit does not support.
+/// 422 for an invalid object, 501 for constructs that admit does not support.
 pub(super) fn validate(
     object: &Value,
     old: Option<&Value>,
@@ -206,10 +205,10 @@ pub(super) fn validate(
     validate_after(None, object, old, resource, subresource)
 }
 
-/// Validates like [`validate`] with known errors, which are reported first.
+/// Validates like [`validate`] and reports the error `first`, if any, before all others.
 ///
 /// # Errors
-/// 422 for an invalid object, 501 for what admit does not support.
+/// 422 for an invalid object, 501 for constructs that admit does not support.
 pub(super) fn validate_after(
     first: Option<FieldError>,
     object: &Value,
@@ -316,14 +315,15 @@ fn wrong_phase(namespace: &Value) -> Option<FieldError> {
     (phase != only).then(|| FieldError::invalid("status.Phase", Value::from(phase), why))
 }
 
-/// Returns whether the objects are webhook configurations.
+/// Returns whether the objects of a resource are webhook configurations.
 pub(super) fn is_configuration(resource: &Resource) -> bool {
     let plural = resource.gvr.resource.as_str();
     resource.gvr.group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural)
 }
 
-/// Returns whether setting an absent list or map to an empty one is a change of the resource. The strategies of other
-/// resources treat both alike.
+/// Returns whether setting an absent list or map to an empty list or map is a change of the resource.
+///
+/// The strategies of other resources treat absent and empty alike.
 ///
 /// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
 /// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
@@ -351,7 +351,7 @@ pub(super) fn has_empty_lists(object: &Value) -> bool {
     ["webhooks", "spec"].iter().any(|field| object.get(field).is_some_and(has))
 }
 
-/// Returns the warnings of the server itself.
+/// Returns the warnings of the server, not of webhooks.
 pub(super) fn warnings(
     object: &Value,
     old: Option<&Value>,
@@ -389,7 +389,7 @@ fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
         .collect()
 }
 
-/// Checks whether the dispatcher can load the configuration.
+/// Checks that the dispatcher can load a webhook configuration.
 fn validate_configuration(configuration: &Value) -> Result<(), Box<Status>> {
     match config::stored_webhooks(configuration) {
         Ok(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! Pods: the initial status, and fields derived from labels and resources.
+//! Sets the initial status of Pods and fields derived from labels and resources.
 
 use kubernetes_types::json::set;
 use kubernetes_types::quantity::Quantity;
@@ -28,7 +28,7 @@ pub(super) fn prepare_for_create(pod: &mut Value) {
     set_status(pod, status);
 }
 
-/// Discards all changes except for those of ephemeral containers.
+/// Discards all changes except for changes of ephemeral containers.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `dropNonEphemeralContainerUpdates`.
 pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
@@ -45,7 +45,7 @@ pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
     update::keep_metadata(pod, old);
 }
 
-/// Adds the labels in `matchLabelKeys` and `mismatchLabelKeys` to the label selectors next to them.
+/// Adds the labels in `matchLabelKeys` and `mismatchLabelKeys` to the label selectors of the same term.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `mutatePodAffinity` and `mutateTopologySpreadConstraints`.
 fn apply_label_keys(pod: &mut Value) {
@@ -86,7 +86,7 @@ fn apply_keys(owner: &mut Value, labels: &Map<String, Value>) {
     }
 }
 
-/// Completes the resources of the Pod from those of its containers.
+/// Completes the resources of the Pod from the resources of its containers.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `DefaultPodLevelResources`.
 fn complete_resources(pod: &mut Value) {
@@ -168,7 +168,7 @@ fn requirements_quality(requests: &ResourceList, limits: &ResourceList) -> &'sta
     }))
 }
 
-/// Returns the common `QoS` class; burstable if they differ.
+/// Returns the common `QoS` class; `Burstable` if the classes differ.
 fn agreed(mut qualities: impl Iterator<Item = &'static str>) -> &'static str {
     let first = qualities.next().unwrap_or("BestEffort");
     if qualities.all(|quality| quality == first) { first } else { "Burstable" }

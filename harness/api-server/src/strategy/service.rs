@@ -1,8 +1,8 @@
-//! Changes of the type of a Service.
+//! Handles changes of the type of a Service.
 
 use serde_json::{Map, Value, json};
 
-/// Removes fields that the new type of a Service does not have and that the client did not change.
+/// Removes fields that do not apply to the new type of a Service and that the client did not change.
 ///
 /// Source: kubernetes pkg/registry/core/service/strategy.go, `dropTypeDependentFields`.
 /// Rule: KND-05.

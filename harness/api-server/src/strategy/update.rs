@@ -93,7 +93,7 @@ pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
     }
 }
 
-/// Corrects fields in an update of the object itself, for some resources.
+/// Applies the resource-specific part of the strategy for an update of the object.
 ///
 /// Source: `PrepareForUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
 fn complete(object: &mut Value, old: &Value, resource: &Resource) {
@@ -123,7 +123,7 @@ fn complete(object: &mut Value, old: &Value, resource: &Resource) {
     }
 }
 
-/// Corrects fields in an update of the status, for some resources.
+/// Applies the resource-specific part of the strategy for an update of the status.
 ///
 /// Source: `PrepareForUpdate` of the status strategies in kubernetes `pkg/registry/*/*/strategy.go`.
 fn complete_status(object: &mut Value, old: &Value, resource: &Resource) {
@@ -177,7 +177,7 @@ fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
 
 const LAST_PHASE_TRANSITION_TIME: &str = "lastPhaseTransitionTime";
 
-/// Keeps fields that an older kubelet does not know.
+/// Keeps status fields of a Pod that an older kubelet does not set.
 fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return };
     for field in [
@@ -210,7 +210,7 @@ fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
     }
 }
 
-/// Returns the generation, which counts changes of the spec.
+/// Returns `metadata.generation`, which counts changes of the spec.
 pub(crate) fn generation(object: &Value) -> i64 {
     object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0)
 }
@@ -274,7 +274,7 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     }
 }
 
-/// Discards changes of the metadata in a write of a part of the object.
+/// Discards changes of the metadata in a write of a subresource.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/meta.go, `ResetObjectMetaForStatus`.
 pub(super) fn keep_metadata(object: &mut Value, old: &Value) {
@@ -298,8 +298,7 @@ fn same_intent(object: &Value, old: &Value, resource: &Resource) -> bool {
     semantically_equal(&intent(object), &intent(old), &kind_of(object, resource))
 }
 
-/// Returns the kind of an object, which is prepared in its storage version. That may differ from the version of the
-/// resource.
+/// Returns the kind of an object in its storage version, which may differ from the version of the resource.
 fn kind_of(object: &Value, resource: &Resource) -> GroupVersionKind {
     let kind = GroupVersionKind::from_object(object);
     if kind.kind == resource.kind.kind { kind } else { resource.kind.clone() }

@@ -1,4 +1,4 @@
-//! Times as elapsed durations.
+//! Formats times as elapsed durations.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub(super) fn since(now: Timestamp, time: &Value) -> String {
     }
 }
 
-/// Parses a time field; `None` if absent.
+/// Parses a time field; `None` if absent or invalid.
 pub(super) fn at(time: &Value) -> Option<Timestamp> {
     time.as_str()?.parse().ok()
 }

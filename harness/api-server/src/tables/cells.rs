@@ -1,4 +1,4 @@
-//! The cells of a table row.
+//! Computes the cells of a table row.
 
 use jiff::Timestamp;
 use kubernetes_types::json::{at, text};
@@ -15,7 +15,7 @@ pub(super) struct Context<'a> {
     pub(super) default_class: &'a str,
 }
 
-/// Returns the cells of an object, one for each column.
+/// A function that returns the cells of an object, one for each column.
 pub(super) type Cells = fn(&Value, &Context<'_>) -> Vec<Value>;
 
 /// Builds a row from values.
@@ -24,7 +24,7 @@ macro_rules! row {
 }
 pub(super) use row;
 
-/// Returns the cells function of a built-in kind; `None` if it has no columns of its own.
+/// Returns the cells function of a built-in kind; `None` if the kind has only the default columns.
 ///
 /// Source: kubernetes pkg/printers/internalversion/printers.go, `AddHandlers`.
 /// Rule: TBL-06.
@@ -67,12 +67,12 @@ pub(super) fn is_true(object: &Value, path: &[&str]) -> bool {
     at(object, path).as_bool().unwrap_or_default()
 }
 
-/// Returns the items at a path; empty if it is not a list.
+/// Returns the items at a path; empty if the value is not a list.
 pub(super) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the text at a path, or another text if it is absent or empty.
+/// Returns the text at a path; `other` if absent or empty.
 pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     match text(object, path) {
         "" => other,
@@ -80,22 +80,22 @@ pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &
     }
 }
 
-/// Returns the text at a path, which may be empty, or another text if it is absent.
+/// Returns the text at a path, which may be empty; `other` if absent.
 pub(super) fn present_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     at(object, path).as_str().unwrap_or(other)
 }
 
-/// Joins a member of each item with commas.
+/// Joins the texts at `path` in each item with commas.
 pub(super) fn joined(items: &[Value], path: &[&str]) -> String {
     items.iter().map(|item| text(item, path)).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the number of members or items.
+/// Returns the number of members of an object or items of a list.
 pub(super) fn count(value: &Value) -> usize {
     value.as_object().map_or_else(|| value.as_array().map_or(0, Vec::len), serde_json::Map::len)
 }
 
-/// Returns the quantity at a path as Go prints it; `0` if absent.
+/// Formats a quantity like Go; `0` if absent.
 pub(super) fn amount(value: &Value) -> String {
     quantity::from_value(value).map_or_else(|| "0".to_owned(), |amount| amount.to_string())
 }
@@ -159,7 +159,7 @@ pub(super) fn containers(containers: &[Value]) -> (String, String) {
     (joined(containers, &["name"]), joined(containers, &["image"]))
 }
 
-/// Joins at most `most` items and says how many more there are; `<unset>` for an empty list.
+/// Joins at most `most` items and appends the number of omitted items; `<unset>` for an empty list.
 ///
 /// Source: kubernetes pkg/printers/internalversion/printers.go, `listWithMoreString`.
 pub(super) fn at_most(list: &[String], most: usize) -> String {
@@ -171,7 +171,7 @@ pub(super) fn at_most(list: &[String], most: usize) -> String {
     }
 }
 
-/// Returns the status of the first condition of a type.
+/// Returns the first condition of a type.
 pub(super) fn condition<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| text(condition, &["type"]) == kind)
 }

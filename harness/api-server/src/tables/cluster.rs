@@ -86,7 +86,7 @@ pub(super) static DEFINITION_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
     ])
 });
 
-/// Returns the status of a condition if it exists.
+/// Returns the status of a condition; `None` if the condition does not exist.
 fn status_of<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     condition(items(object, &["status", "conditions"]), kind).map(|condition| text(condition, &["status"]))
 }
@@ -340,7 +340,7 @@ fn policy_binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), text(object, &["spec", "policyName"]), parameter, age_of(object, context)]
 }
 
-/// Formats a `LabelSelector` like Go prints the struct.
+/// Formats a `LabelSelector` like Go's `%v` of the struct.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/generated.pb.go, `String`.
 fn go_selector(selector: &Value) -> String {

@@ -125,7 +125,7 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// Converts a float64 like Go's JSON encoder, without a fraction if it has none.
+/// Converts a float64 like Go's JSON encoder, which omits a zero fraction.
 fn go_number(float: f64) -> Value {
     if float.fract() == 0.0 && float.abs() < 9e18 { truncated(float).into() } else { float.into() }
 }

@@ -36,7 +36,7 @@ use super::limits::LARGE_BYTES;
 use super::query::Query;
 use super::strategy::TEMPLATE_GENERATION;
 
-/// The columns of the built-in kinds by kind, and `default`.
+/// The columns of the built-in kinds by kind; the key `default` is for all other kinds.
 static COLUMNS: LazyLock<HashMap<String, Value>> =
     LazyLock::new(|| match serde_json::from_str(include_str!("columns.json")) {
         Ok(columns) => columns,
@@ -49,11 +49,11 @@ pub(super) struct TableOptions {
     /// `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`.
     pub(super) api_version: &'static str,
     pub(super) include: Include,
-    /// Whether the columns are described.
+    /// Whether the Table contains column definitions.
     pub(super) has_headers: bool,
 }
 
-/// The part of its object that a row contains.
+/// The part of the object that a row contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Include {
     /// `PartialObjectMetadata`.
@@ -92,14 +92,14 @@ impl TableOptions {
     }
 }
 
-/// How the objects of a resource become rows.
+/// The columns and cells of the rows of a resource.
 #[derive(Clone, Debug)]
 enum Rows {
     BuiltIn {
         columns: &'static Value,
         cells: cells::Cells,
     },
-    /// Name and creation time, for a kind without columns of its own.
+    /// The name and the creation time, for a kind that has only the default columns.
     Default {
         columns: &'static Value,
     },
@@ -173,7 +173,7 @@ pub(super) struct Table {
 #[derive(Clone, Debug)]
 enum Objects {
     One(Arc<Value>),
-    /// Each object is decoded when its row is written.
+    /// A list, in which each object is decoded when its row is written.
     List(Vec<Item>),
 }
 
@@ -306,8 +306,9 @@ impl Serialize for Row<'_> {
     }
 }
 
-/// Returns the metadata of the object in the internal version, from which Tables and metadata-only objects are built.
-/// It has fields in place of some annotations.
+/// Returns the object with the metadata of the internal version, which has fields instead of some annotations.
+///
+/// Tables and metadata-only objects are built from this metadata.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go, pkg/apis/autoscaling/v1/conversion.go.
 /// Rule: TBL-12.

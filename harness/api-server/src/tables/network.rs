@@ -25,7 +25,7 @@ pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     })
 }
 
-/// The maximum number of listed items.
+/// The maximum number of items that a cell lists.
 const MAX_LISTED: usize = 3;
 
 fn service(object: &Value, context: &Context<'_>) -> Vec<Value> {

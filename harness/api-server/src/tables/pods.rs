@@ -29,7 +29,7 @@ pub(super) fn conditions(object: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]))
 }
 
-/// How often containers were restarted, and the last restart.
+/// The number of container restarts and the time of the last restart.
 #[derive(Clone, Copy, Default)]
 struct Restarts {
     count: i64,
@@ -138,7 +138,7 @@ fn is_sidecar(container: &Value) -> bool {
     text(container, &["restartPolicy"]) == "Always"
 }
 
-/// Returns how a container terminated.
+/// Returns the reason, signal, or exit code of a terminated container.
 fn end(terminated: &Value) -> String {
     let (reason, signal) = (text(terminated, &["reason"]), number(terminated, &["signal"]));
     if !reason.is_empty() {

@@ -53,7 +53,7 @@ fn without_zeros(text: &str) -> Option<IpAddr> {
     parts?.join(".").parse().ok()
 }
 
-/// A CIDR as written.
+/// A parsed CIDR that has not been normalized.
 struct Range {
     address: IpAddr,
     bits: u32,
@@ -176,7 +176,7 @@ pub(super) fn unusual_range(warnings: &mut Warnings, path: &Path<'_>, text: &str
     }
 }
 
-/// Formats the network of the first `bits` bits like Go.
+/// Formats the network with the prefix length `bits` like Go.
 fn network(address: IpAddr, bits: u32) -> String {
     match address {
         IpAddr::V4(address) => {

@@ -75,12 +75,12 @@ pub(super) fn status(errors: &mut Errors, object: &Value) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     Any,
-    /// Including versions without a group.
+    /// Any version, including versions without a group.
     OfCore,
     OfGroup,
 }
 
-/// Returns why a version is invalid.
+/// Returns the reason why a version is invalid; `None` if it is valid.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateAPIVersion`; apimachinery
 /// `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.

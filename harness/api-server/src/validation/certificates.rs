@@ -132,7 +132,7 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
     }
 }
 
-/// In seconds.
+/// The number of seconds in an hour.
 const HOUR: i64 = 60 * 60;
 
 /// Returns the maximum lifetime of a signer's certificates in seconds.

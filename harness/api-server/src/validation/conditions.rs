@@ -13,7 +13,7 @@ pub(super) fn of_status(errors: &mut Errors, object: &Value) {
     all(errors, &path.child("conditions"), get(object, "status"));
 }
 
-/// Validates the `conditions` of `owner`.
+/// Validates all items in the `conditions` of `owner`.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateConditions`.
 pub(super) fn all(errors: &mut Errors, path: &Path<'_>, owner: &Value) {

@@ -90,8 +90,9 @@ pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
     }
 }
 
-/// Returns whether a Secret's Docker config is not a JSON object. kube-apiserver's response then contains the message
-/// of Go's decoder.
+/// Returns whether a Secret's Docker config is not a JSON object.
+///
+/// For such a Secret, kube-apiserver's response contains the message of Go's decoder.
 pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {
     let key = match text(object, "type") {
         "kubernetes.io/dockercfg" => ".dockercfg",

@@ -11,7 +11,7 @@ use super::{Change, formats, selectors};
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSIDriver` and `ValidateCSIDriverUpdate`.
 /// Rule: VLO-38.
 pub(super) fn driver(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// Ten minutes.
+    /// The minimum token lifetime: ten minutes.
     const MIN_EXPIRATION_SECONDS: i64 = 600;
     const MAX_EXPIRATION_SECONDS: i64 = 1 << 32;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
@@ -83,7 +83,7 @@ pub(super) fn capacity(errors: &mut Errors, object: &Value, change: Option<Chang
     }
 }
 
-/// Validates the finalizers of a namespace. Unless the namespace is new, errors include the index of each.
+/// Validates the finalizers of a namespace. In an update, errors include the index of the finalizer.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespace` and `ValidateNamespaceFinalizeUpdate`.
 /// Rule: VLO-38.

@@ -12,7 +12,7 @@ use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts};
 use super::internal::Form;
 use super::{Change, formats};
 
-/// Validates an Event of the core group or of `events.k8s.io`, which is stricter.
+/// Validates an Event; `is_strict` selects the stricter rules of `events.k8s.io`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go.
 /// Rule: VLO-35.
@@ -97,8 +97,9 @@ pub(super) fn new_event(errors: &mut Errors, event: &Value) {
     }
 }
 
-/// Validates an update of an Event of `events.k8s.io`: only its series may change. Field names are those of the
-/// internal type.
+/// Validates an update of an Event of `events.k8s.io`, which may change only the series.
+///
+/// Errors contain the field names of the internal type.
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go, `ValidateEventUpdate`.
 /// Rule: VLO-41.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::internal::{self, Form};
 
-/// The path of a field, such as `spec.containers[0].name`. It is formatted only for errors.
+/// The path of a field, such as `spec.containers[0].name`. Formatted only for errors.
 ///
 /// Source: apimachinery pkg/util/validation/field/path.go.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +25,12 @@ enum Part<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Creates the path of a field of the object itself.
+    /// Creates the path of a top-level field of the object.
     pub(super) const fn new(name: &'a str) -> Self {
         Self { parent: None, part: Part::Name(name) }
     }
 
-    /// Creates the path of a field below `parent`; of the object itself without a parent.
+    /// Creates the path of a field below `parent`, or of a top-level field without a parent.
     pub(super) const fn below(parent: Option<&'a Path<'a>>, name: &'a str) -> Self {
         Self { parent, part: Part::Name(name) }
     }
@@ -68,7 +68,7 @@ pub(super) struct Errors {
     own: Vec<FieldError>,
     /// Errors of generated validation, which come last.
     generated: Vec<FieldError>,
-    /// Why the object cannot be validated.
+    /// The reason why the object cannot be validated; `None` if it can be.
     unsupported: Option<Unsupported>,
     /// The total size in bytes of the structures in the errors.
     shown: usize,
@@ -78,7 +78,7 @@ pub(super) struct Errors {
 const MAX_SHOWN_BYTES: usize = 8 << 20;
 
 impl Errors {
-    /// Returns all errors, those of generated validation last.
+    /// Returns all errors, with the errors of generated validation last.
     pub(super) fn into_list(mut self) -> Result<Vec<FieldError>, Unsupported> {
         self.own.append(&mut self.generated);
         self.unsupported.map_or(Ok(self.own), Err)
@@ -108,7 +108,7 @@ impl Errors {
         self.generated(FieldError::forbidden(path.to_string(), ""));
     }
 
-    /// A response cannot list more errors than this, so further ones do not matter.
+    /// Adds an error. Errors beyond the maximum that a response can contain are dropped.
     pub(super) fn push(&mut self, error: FieldError) {
         if self.own.len() <= MAX_ERRORS {
             self.own.push(error);
@@ -182,8 +182,9 @@ impl Errors {
         self.unless_large(&[value], || Some(internal::shown(form, of, value)))
     }
 
-    /// Returns `shown` unless the values are so large that their messages cannot be reported: a type has a hundred
-    /// times the bytes of an empty object, and many errors may show the same value.
+    /// Returns the result of `shown` unless the values are too large to be reported.
+    ///
+    /// An empty object may take a hundred times more bytes when shown, and many errors may show the same value.
     fn unless_large(&mut self, values: &[&Value], shown: impl FnOnce() -> Option<String>) -> String {
         let is_told = self.unsupported.is_none() && !values.iter().any(|value| internal::is_large(value));
         let text = is_told.then(shown).flatten();
@@ -225,7 +226,7 @@ impl Errors {
         }
     }
 
-    /// Requires a value that is one of `supported`.
+    /// Requires a non-empty value that is one of `supported`.
     pub(super) fn required_one_of(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
         if text.is_empty() {
             self.required(path, "");
@@ -263,12 +264,12 @@ pub(super) const NOT_POSITIVE: &str = "must be greater than zero";
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `FieldImmutableErrorMsg`.
 pub(super) const IMMUTABLE: &str = "field is immutable";
 
-/// Returns a field; null if absent.
+/// Returns a field; `null` if absent.
 pub(super) fn get<'a>(owner: &'a Value, field: &str) -> &'a Value {
     owner.get(field).unwrap_or(&Value::Null)
 }
 
-/// Returns a field that is present and not null.
+/// Returns a field; `None` if absent or `null`.
 pub(super) fn set<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
     owner.get(field).filter(|value| !value.is_null())
 }
@@ -278,7 +279,7 @@ pub(super) fn text<'a>(owner: &'a Value, field: &str) -> &'a str {
     get(owner, field).as_str().unwrap_or_default()
 }
 
-/// Returns an optional text field.
+/// Returns a text field; `None` if absent.
 pub(super) fn word<'a>(owner: &'a Value, field: &str) -> Option<&'a str> {
     get(owner, field).as_str()
 }
@@ -295,12 +296,12 @@ pub(super) fn list<'a>(owner: &'a Value, field: &str) -> &'a [Value] {
     get(owner, field).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the strings in a list.
+/// Returns the strings in a list field.
 pub(super) fn texts<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     list(owner, field).iter().map(|item| item.as_str().unwrap_or_default())
 }
 
-/// Returns the entries of a map by name.
+/// Returns the entries of a map field.
 pub(super) fn entries<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
     map(owner, field).into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }

@@ -126,7 +126,7 @@ fn has_all(rule: &Value, field: &str) -> bool {
     texts(rule, field).any(|item| item == "*")
 }
 
-/// Reports other items next to `*`, which matches everything.
+/// Reports a list that contains other items in addition to `*`, which matches everything.
 fn alone(errors: &mut Errors, path: &Path<'_>, rule: &Value, field: &str, others: &str) {
     if list(rule, field).len() > 1 && has_all(rule, field) {
         let why = format!("if '*' is present, must not specify other {others}");
@@ -212,7 +212,7 @@ fn wrong_url(url: &str) -> Option<&'static str> {
     }
 }
 
-/// Validates the conditions in the status of both kinds.
+/// Validates the conditions in the status of a flow schema or a priority level.
 ///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaStatus` and
 /// `ValidatePriorityLevelConfigurationStatus`.
@@ -386,7 +386,7 @@ fn semantically_equal_specs(object: &Value, fixed: &Value) -> bool {
     semantically_equal(&spec(object), &spec(fixed), &kind)
 }
 
-/// Returns the spec of a mandatory flow schema, which cannot be changed.
+/// Returns the immutable spec of a mandatory flow schema; `None` for other names.
 ///
 /// Source: apiserver pkg/apis/flowcontrol/bootstrap/default.go, `MandatoryFlowSchemas`.
 fn fixed_schema(name: &str) -> Option<Value> {
@@ -413,7 +413,7 @@ fn fixed_schema(name: &str) -> Option<Value> {
     }}))
 }
 
-/// Returns the spec of a mandatory priority level, which cannot be changed.
+/// Returns the immutable spec of a mandatory priority level; `None` for other names.
 ///
 /// Source: apiserver pkg/apis/flowcontrol/bootstrap/default.go, `MandatoryPriorityLevelConfigurations`.
 fn fixed_level(name: &str) -> Option<Value> {

@@ -90,7 +90,7 @@ pub(super) fn header_name(name: &str) -> Vec<String> {
     ]
 }
 
-/// Returns the number of a percentage; `None` if the text is not a percentage.
+/// Returns the digits of a percentage; `None` if the text is not a percentage.
 pub(super) fn percentage(text: &str) -> Option<&str> {
     let number = text.strip_suffix('%')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
@@ -136,7 +136,7 @@ pub(super) fn dns_label(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_label(name));
 }
 
-/// Converts a message to that of generated validation, which says that a text is too long in bytes.
+/// Converts a message about a text that is too long to the message of generated validation, which counts bytes.
 ///
 /// Source: apimachinery pkg/api/validate/content/errors.go, `MaxLenError`.
 pub(super) fn in_bytes(why: &str) -> String {
@@ -265,7 +265,7 @@ pub(super) fn quantity_not_negative(errors: &mut Errors, path: &Path<'_>, value:
     }
 }
 
-/// Validates labels, also those of a selector.
+/// Validates the labels of an object or a selector.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabels`.
 pub(super) fn labels(errors: &mut Errors, path: &Path<'_>, labels: &Value) {
@@ -338,7 +338,7 @@ pub(super) fn at_most_all(errors: &mut Errors, path: &Path<'_>, value: &Value) {
     }
 }
 
-/// Returns the number of a number or a percentage; zero for anything else.
+/// Returns the value of an integer or a percentage; zero for any other value.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `getIntOrPercentValue`.
 pub(super) fn amount(value: &Value) -> i64 {

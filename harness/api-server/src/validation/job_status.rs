@@ -111,7 +111,7 @@ pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     since(errors, &path, new, old, &changed);
 }
 
-/// Validates the uncounted terminated Pods.
+/// Validates `uncountedTerminatedPods` in the status.
 fn uncounted(errors: &mut Errors, path: &Path<'_>, status: &Value) {
     let mut seen = HashSet::new();
     for field in ["succeeded", "failed"] {
@@ -187,7 +187,7 @@ fn indexes(
     }
 }
 
-/// Returns the first index that both sorted texts contain.
+/// Returns the first index that is in both sorted lists of intervals.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateFailedIndexesNotOverlapCompleted`.
 fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
@@ -207,7 +207,7 @@ fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     None
 }
 
-/// Validates the transition from an old status.
+/// Validates the transition from the old status to the new status.
 fn since(errors: &mut Errors, path: &Path<'_>, new: Job<'_>, old: Job<'_>, changed: &dyn Fn(&str) -> bool) {
     let conditions = path.child("conditions");
     for condition in ["Failed", "Complete", "FailureTarget"] {

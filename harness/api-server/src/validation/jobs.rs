@@ -123,7 +123,7 @@ fn job_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const MAX_PARALLELISM_FOR_INDEXED_JOB: i64 = 100_000;
     const MAX_FAILED_INDEXES_FOR_INDEXED_JOB: i64 = 100_000;
-    /// Above this number other limits are lower.
+    /// The number of completions above which other limits are lower.
     const COMPLETIONS_SOFT_LIMIT: i64 = 100_000;
     const LIMIT_FOR_HIGH_COMPLETIONS: i64 = 10_000;
     let of = |field: &str| int(spec, field);
@@ -198,8 +198,9 @@ fn name_allows_completions(errors: &mut Errors, object: &Value, spec: &Value) {
     }
 }
 
-/// Validates immutable fields in an update of a Job. The template of a suspended Job may change: where and with which
-/// resources its Pods run.
+/// Validates immutable fields in an update of a Job.
+///
+/// The template of a suspended Job may change its scheduling fields and its resources.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobSpecUpdate`; pkg/registry/batch/job/strategy.go,
 /// `validationOptionsForJob`.
@@ -285,7 +286,7 @@ fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
 /// `pkg/apis/batch/v1/zz_generated.validations.go`.
 /// Rule: VLO-17.
 pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// The name of a Job has eleven more characters.
+    /// The maximum length of a name. The name of a created Job has eleven more characters.
     const MAX_NAME_LENGTH: usize = 52;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let schedule = text(spec, "schedule");

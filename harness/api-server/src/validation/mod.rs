@@ -68,10 +68,10 @@ impl Change<'_> {
     }
 }
 
-/// Returns the errors of all versions of a definition, one for each reason.
+/// Returns one error per reason for the field that contains all versions of a definition.
 ///
 /// # Errors
-/// The messages would be too large.
+/// The error messages would be too large.
 pub(super) fn of_versions(versions: &Value, whys: &[&str]) -> Result<Vec<FieldError>, Unsupported> {
     let (mut errors, spec) = (Errors::default(), Path::new("spec"));
     for why in whys {
@@ -220,7 +220,7 @@ fn of_infrastructure(
     }
 }
 
-/// Validates kinds that administrators and operators write.
+/// Validates kinds that administrators and operators manage.
 fn of_administration(
     errors: &mut Errors,
     resource: (&str, &str),
@@ -271,7 +271,7 @@ fn of_administration(
     }
 }
 
-/// Validates an autoscaler of any version as one of `autoscaling/v2`.
+/// Validates an autoscaler of any version as an object of `autoscaling/v2`.
 fn autoscaler(
     errors: &mut Errors,
     object: &Value,

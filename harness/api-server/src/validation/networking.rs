@@ -243,7 +243,7 @@ pub(super) fn ingress_class(errors: &mut Errors, object: &Value, change: Option<
     }
 }
 
-/// Reports an immutable field of generated validation, without its value.
+/// Reports a changed immutable field as an error of generated validation without the value.
 pub(super) fn stays_by_type(errors: &mut Errors, path: &Path<'_>) {
     errors.generated(FieldError::invalid(path.to_string(), "null", IMMUTABLE));
 }

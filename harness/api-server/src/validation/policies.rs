@@ -34,7 +34,7 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
 /// `ValidatePriorityClassUpdate`; pkg/apis/scheduling/v1/helpers.go, `IsKnownSystemPriorityClass`.
 /// Rule: VLO-23.
 pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// The highest priority for users.
+    /// The highest priority of classes that users define.
     const HIGHEST_USER_DEFINABLE_PRIORITY: i64 = 1_000_000_000;
     if let Some(change) = change {
         let value = |object| int(object, "value").unwrap_or(0);
@@ -121,7 +121,7 @@ pub(super) fn network_policy(errors: &mut Errors, object: &Value, change: Option
     errors.extend(missing.into_iter().map(|field| kubernetes_types::status::FieldError::required(field, "")));
 }
 
-/// Returns the CIDRs in a policy.
+/// Returns the CIDRs in a network policy.
 fn ranges(spec: &Value) -> HashSet<&str> {
     let rules = |direction, peers: &'static str| {
         list(spec, direction).iter().flat_map(move |rule| list(rule, peers)).map(|peer| get(peer, "ipBlock"))

@@ -139,7 +139,7 @@ impl Amounts {
     }
 }
 
-/// Returns two quantities, the first of which is greater.
+/// Returns both quantities if the first is greater, otherwise `None`.
 fn greater<'a>(
     one: Option<&'a Quantity>,
     other: Option<&'a Quantity>,

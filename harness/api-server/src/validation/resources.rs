@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::fields::{Errors, NEGATIVE, Path, entries, list, map, text};
 use super::formats;
 
-/// Resources with fractional quantities.
+/// The resources with fractional quantities.
 const FRACTIONAL_RESOURCES: [&str; 11] = [
     "cpu",
     "memory",
@@ -26,7 +26,7 @@ const FRACTIONAL_RESOURCES: [&str; 11] = [
     "requests.storage",
 ];
 
-/// Resources with integer quantities.
+/// The resources with integer quantities.
 const INTEGER_RESOURCES: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -69,14 +69,14 @@ pub(super) fn is_extended(name: &str) -> bool {
         && names::label_key(&format!("requests.{name}")).is_empty()
 }
 
-/// Returns whether a resource has integer quantities: counts of objects or devices.
+/// Returns whether a resource counts objects or devices and therefore has integer quantities.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsIntegerResourceName`.
 pub(super) fn is_counted(name: &str) -> bool {
     INTEGER_RESOURCES.contains(&name) || is_extended(name)
 }
 
-/// Validates a resource name. Returns whether it is valid.
+/// Validates a resource name. Returns whether the name is valid.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateResourceName`.
 pub(super) fn name(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {

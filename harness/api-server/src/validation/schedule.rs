@@ -1,6 +1,6 @@
 //! Validation of the schedule of a `CronJob`.
 
-/// One of the five fields of a schedule.
+/// The name and limits of a field in a schedule.
 struct Field {
     least: u32,
     most: u32,

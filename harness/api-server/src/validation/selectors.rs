@@ -39,14 +39,15 @@ fn requirement(errors: &mut Errors, path: &Path<'_>, expression: &Value) {
     }
 }
 
-/// Returns whether a selector has no requirements.
+/// Returns whether a selector does not have requirements.
 pub(super) fn is_empty(selector: &Value) -> bool {
     list(selector, "matchExpressions").is_empty()
         && map(selector, "matchLabels").is_none_or(serde_json::Map::is_empty)
 }
 
-/// Returns whether a selector matches the labels of `template`; `None` if it cannot be evaluated. An absent selector
-/// matches nothing.
+/// Returns whether a selector matches the labels of `template`; `None` if the selector cannot be evaluated.
+///
+/// An absent selector does not match any labels.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`.
 pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {

@@ -66,7 +66,7 @@ fn is_headless(spec: &Value) -> bool {
     matches!(list(spec, "clusterIPs"), [only] if only.as_str() == Some("None"))
 }
 
-/// Validates that an address does not change. Whether a Service has one may change with its type.
+/// Validates that an existing cluster IP does not change, unless the old or the new type is `ExternalName`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateUpgradeDowngradeClusterIPs`.
 fn changed_address(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) {
@@ -176,7 +176,7 @@ fn repeated_ports(errors: &mut Errors, path: &Path<'_>, spec: &Value, kind: &str
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateClientIPAffinityConfig`.
 fn affinity(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const WHEN: &str = "when session affinity type is ClientIP";
-    /// One day.
+    /// The maximum session affinity timeout: one day.
     const MAX_CLIENT_IP_SERVICE_AFFINITY_SECONDS: i64 = 86400;
     let affinity = text(spec, "sessionAffinity");
     errors.required_one_of(&path.child("sessionAffinity"), affinity, &["ClientIP", "None"]);

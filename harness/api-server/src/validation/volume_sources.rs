@@ -9,13 +9,13 @@ use super::formats;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Owner<'a> {
     Pod,
-    /// A `PersistentVolume` with this name, which is empty for an inline volume.
+    /// A `PersistentVolume`; its name is empty for an inline volume.
     PersistentVolume {
         name: &'a str,
     },
 }
 
-/// Returns the path segment of a source; upstream spells one of them differently.
+/// Returns the path segment of a source. Upstream spells the segment of one source differently.
 pub(super) fn member(kind: &str) -> &str {
     if kind == "gcePersistentDisk" { "persistentDisk" } else { kind }
 }
@@ -97,7 +97,7 @@ fn monitors(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
-/// Validates a secret reference; a Pod's secret is in its own namespace.
+/// Validates a secret reference. A reference in a Pod does not have a namespace.
 fn secret(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>) {
     let Some(secret) = set(source, "secretRef") else { return };
     let fields: &[&str] = match owner {
@@ -240,7 +240,7 @@ fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>)
     }
 }
 
-/// Reports that the initiator and portal of a volume named `name` are too long together; the error contains `shown`.
+/// Reports an initiator and a portal of the volume `name` that are too long together. The error contains `shown`.
 pub(super) fn initiator_length(
     errors: &mut Errors,
     path: &Path<'_>,
@@ -275,7 +275,7 @@ fn iscsi_name(errors: &mut Errors, path: &Path<'_>, name: &str, wrong_kind: &str
     }
 }
 
-/// Returns whether a text is any character followed by `count` letters and digits.
+/// Returns whether a text is one arbitrary character followed by `count` letters and digits.
 fn is_numbered(rest: &str, count: usize) -> bool {
     let mut all = rest.chars();
     all.next().is_some_and(|first| first != '\n')

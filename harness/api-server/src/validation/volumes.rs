@@ -270,7 +270,7 @@ fn csi(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
-/// Validates the immutable fields in an update.
+/// Validates the immutable fields in an update of a volume.
 fn changed(errors: &mut Errors, path: &Path<'_>, spec: &Value, change: Change<'_>) {
     let before = get(change.old, "spec");
     if change.is_same(&["spec"]) {

@@ -21,7 +21,7 @@ fn labels_match(errors: &mut Errors, path: &Path<'_>, selector: &Value, template
     }
 }
 
-/// Validates the pod template of a long-running workload.
+/// Validates the restart policy and the deadline in the pod template of a long-running workload.
 fn keeps_running(errors: &mut Errors, path: &Path<'_>, template: &Value, kind: &str) {
     let spec = get(template, "spec");
     let path = path.child("template");
@@ -33,7 +33,7 @@ fn keeps_running(errors: &mut Errors, path: &Path<'_>, template: &Value, kind: &
     }
 }
 
-/// Validates a required selector. Returns it if it can be evaluated.
+/// Validates the required selector of a workload.
 fn selector(errors: &mut Errors, path: &Path<'_>, spec: &Value, kind: &str) {
     let path = path.child("selector");
     let Some(selector) = set(spec, "selector") else {
@@ -55,7 +55,7 @@ fn selector_stays(errors: &mut Errors, spec: &Value, change: Change<'_>) {
     }
 }
 
-/// Validates the template of a `ReplicaSet`, also of one that a controller creates.
+/// Validates the template of a `ReplicaSet` or of a Deployment, which creates `ReplicaSet`s.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidatePodTemplateSpecForReplicaSet`.
 fn template_of_replica_set(errors: &mut Errors, path: &Path<'_>, spec: &Value) {

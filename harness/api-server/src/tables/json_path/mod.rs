@@ -1,4 +1,4 @@
-//! The `JSONPath` of printer columns: client-go's dialect, which differs from RFC 9535.
+//! Evaluates the `JSONPath` of printer columns in client-go's dialect, which differs from RFC 9535.
 //!
 //! Source: client-go util/jsonpath/jsonpath.go.
 
@@ -34,7 +34,7 @@ enum Node {
         right: Vec<Self>,
     },
     Union(Vec<Vec<Self>>),
-    /// A quoted text: one value, regardless of the input.
+    /// A quoted text, which yields one value regardless of the input.
     Text(Value),
     /// A boolean or a number with a fraction, which replaces each value.
     Literal(Value),
@@ -78,12 +78,12 @@ impl<'a> Found<'a> {
 }
 
 impl Path {
-    /// Parses a path.
+    /// Parses a path without the outer braces.
     pub(super) fn parse(text: &str) -> Result<Self, Unreadable> {
         parser::actions(text).map(Self)
     }
 
-    /// Returns the first result of the path; `None` if there is none, or if the path does not fit the object.
+    /// Returns the first result of the path; `None` if the path has no results or does not match the object.
     ///
     /// Rule: TBL-13.
     pub(super) fn first<'a>(&'a self, object: &'a Value) -> Option<Found<'a>> {
@@ -101,7 +101,7 @@ impl Path {
     }
 }
 
-/// The path does not fit the object or has too many results.
+/// The error of a path that does not match the object or has too many results.
 #[derive(Clone, Copy, Debug)]
 struct PathMismatch;
 
@@ -118,8 +118,9 @@ impl Budget {
     }
 }
 
-/// Evaluates nodes. Returns how far it got, because an existence filter is satisfied by reaching a node that does not
-/// fit.
+/// Evaluates nodes. Returns the values up to the first node that does not match, and whether all nodes match.
+///
+/// An existence filter is satisfied if evaluation reaches a node that does not match.
 fn walk<'a>(
     mut values: Vec<Found<'a>>,
     nodes: &'a [Node],
@@ -139,11 +140,11 @@ fn walk<'a>(
     (values, Ok(()))
 }
 
-/// Where evaluation stopped at a node that does not fit; an existence filter uses the values at that point.
+/// The point at which evaluation stopped at a node that does not match. An existence filter uses the values there.
 enum PartialResult {
-    /// With the input of the node.
+    /// Evaluation stopped with the input values of the node.
     WithInput,
-    /// With what the node had found.
+    /// Evaluation stopped with the values that the node had found.
     WithFound,
 }
 
@@ -210,7 +211,7 @@ fn step<'a>(
     Ok(())
 }
 
-/// In Go, a text is a list of bytes.
+/// Returns the children of a value. In Go, the children of a text are its bytes.
 fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>, PathMismatch> {
     let Some(value) = value.value() else { return Ok(Vec::new()) };
     let text = value.as_str().unwrap_or_default();
@@ -224,7 +225,7 @@ fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>,
     })
 }
 
-/// Recursion is bounded by the maximum depth of JSON objects.
+/// Collects a value and its descendants. The maximum depth of JSON objects limits the recursion.
 fn descend<'a>(
     value: Found<'a>,
     found: &mut Vec<Found<'a>>,
@@ -240,7 +241,7 @@ fn descend<'a>(
     Ok(())
 }
 
-/// Returns `None` if there is nothing to select; the following nodes are not evaluated either.
+/// Selects a range of items. Returns `None` for an empty list, after which the following nodes are not evaluated.
 fn slice(
     list: &[Value],
     start: Option<i64>,
@@ -292,7 +293,7 @@ fn passes(
     }
 }
 
-/// A value as Go compares it.
+/// A value in the form in which Go compares it.
 #[derive(PartialEq)]
 enum Comparable<'a> {
     Truth(bool),
@@ -391,7 +392,7 @@ mod tests {
         assert_eq!(Path::parse("..[0:]").unwrap().first(&json!([[1]])), Some(Found::Value(&json!([1]))));
     }
 
-    /// client-go does not parse these paths either, except for the second.
+    /// Checks paths that client-go also rejects, except for the second path.
     #[test]
     fn invalid_paths_are_rejected() {
         for path in [".a[", ".a[?(@.b", ".a[x]", ".a]", ".a[?(@.b=='c)]", ".a[+1]", ".a....b"] {

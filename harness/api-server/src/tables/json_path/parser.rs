@@ -9,12 +9,12 @@ use super::{Node, Operator};
 /// The maximum nesting depth of filters and unions.
 const MAX_DEPTH: usize = 8;
 
-/// Why a text cannot be parsed.
+/// The reason why a text cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Unreadable {
-    /// It is invalid, also for client-go's parser.
+    /// The text is also invalid for client-go's parser.
     Invalid,
-    /// It is valid but not supported by admit.
+    /// The text is valid, but admit does not support it.
     Unsupported,
 }
 
@@ -29,7 +29,7 @@ fn action(text: &str, depth: usize) -> Result<Vec<Node>, Unreadable> {
     Ok(parse(&format!("{{{text}}}"), depth)?.into_iter().next().unwrap_or_default())
 }
 
-/// Text outside of braces is ignored.
+/// Parses the actions in braces and ignores text outside braces.
 fn parse(text: &str, depth: usize) -> Result<Vec<Vec<Node>>, Unreadable> {
     let mut actions = Vec::new();
     let mut rest = text;
@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the text before the position `end`.
+    /// Returns the text before the position `end` and advances past it.
     fn take(&mut self, text: &'a str, end: usize) -> Result<&'a str, Unreadable> {
         let (taken, rest) = text.split_at_checked(end).ok_or(Unreadable::Invalid)?;
         self.rest = rest;
@@ -123,7 +123,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A backslash escapes the next character of the name.
+    /// Parses a field name, in which a backslash escapes the next character.
     fn field(&mut self) {
         let mut characters = self.rest.chars();
         let (mut raw, mut rest) = (String::new(), self.rest);

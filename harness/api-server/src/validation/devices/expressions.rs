@@ -20,7 +20,7 @@ static ENVIRONMENT: LazyLock<Environment> =
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// What admit's CEL implementation does not support.
+/// The construct that admit's CEL implementation does not support.
 pub(super) fn check(errors: &mut Errors, path: &Path<'_>, expression: &str) -> Result<(), Unsupported> {
     const CEL_SELECTOR_EXPRESSION_MAX_LENGTH: usize = 10 * 1024;
     const CEL_SELECTOR_EXPRESSION_MAX_COST: u64 = 1_000_000;
@@ -55,7 +55,7 @@ pub(super) fn check(errors: &mut Errors, path: &Path<'_>, expression: &str) -> R
     Ok(())
 }
 
-/// Returns the maximum cost of an expression, or its type if it is wrong.
+/// Returns the maximum cost of an expression, or its type if the type is not `bool`.
 fn most_cost(expression: &str) -> Result<Result<u64, Type>, CompileError> {
     let of = ENVIRONMENT.type_of(expression)?;
     if !(of.is_bool() || of == Type::Any) {

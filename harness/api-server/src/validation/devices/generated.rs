@@ -1,4 +1,4 @@
-//! Generated validation of devices: its errors follow all others.
+//! Generated validation of devices, whose errors follow all other errors.
 //!
 //! Source: kubernetes `pkg/apis/resource/v1/zz_generated.validations.go`; apimachinery pkg/api/validate.
 
@@ -214,7 +214,7 @@ pub(super) fn share(errors: &mut Errors, path: &Path<'_>, id: &str) {
     }
 }
 
-/// Returns whether a list is short enough; reports an error if not.
+/// Returns whether a list has at most `most` items; reports an error if not.
 pub(super) fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: usize) -> bool {
     let count = list(owner, field).len();
     if count > most {
@@ -223,7 +223,7 @@ pub(super) fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &s
     count <= most
 }
 
-/// Reports items with duplicate keys, which are shown as they are.
+/// Reports items with duplicate keys; the error contains the key.
 pub(super) fn once<'a, K: Debug + Eq + Hash>(
     errors: &mut Errors,
     path: &Path<'_>,

@@ -38,7 +38,7 @@ mod most {
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// What admit cannot validate like kube-apiserver.
+/// The construct that admit cannot validate like kube-apiserver.
 pub(super) fn claim(
     errors: &mut Errors,
     object: &Value,
@@ -63,7 +63,7 @@ pub(super) fn claim(
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// What admit cannot validate like kube-apiserver.
+/// The construct that admit cannot validate like kube-apiserver.
 pub(super) fn template(
     errors: &mut Errors,
     object: &Value,
@@ -85,7 +85,7 @@ pub(super) fn template(
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// What admit cannot validate like kube-apiserver.
+/// The construct that admit cannot validate like kube-apiserver.
 pub(super) fn class(
     errors: &mut Errors,
     object: &Value,
@@ -138,8 +138,9 @@ pub(super) fn taint_rule_status(errors: &mut Errors, object: &Value) {
     few(errors, &path.child("conditions"), get(object, "status"), "conditions", most::CONDITIONS);
 }
 
-/// Rejects admin access in a new claim or its status if the namespace does not allow it. A template is reported as a
-/// claim.
+/// Rejects admin access in a new claim or its status if the namespace does not allow admin access.
+///
+/// An error in a template has the path of a claim.
 ///
 /// Source: kubernetes pkg/registry/resource/utils.go, `AuthorizedForAdmin` and `AuthorizedForAdminStatus`.
 /// Rule: VLO-45.
@@ -175,7 +176,7 @@ pub(in super::super) fn admin_access(
     (!is_theirs).then(|| FieldError::forbidden(format!("{list}[{index}].adminAccess"), why))
 }
 
-/// Returns whether a list is short enough; reports an error if not.
+/// Returns whether a list has at most `most` items; reports an error if not.
 fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: usize) -> bool {
     let count = list(owner, field).len();
     if count > most {

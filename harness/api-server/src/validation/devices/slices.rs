@@ -20,7 +20,7 @@ const RESOURCE_SLICE_MAX_ATTRIBUTES_AND_CAPACITIES: usize = 32;
 const RESOURCE_SLICE_MAX_ATTRIBUTE_VALUES: usize = 48;
 const DEVICE_TAINTS_MAX_LENGTH: usize = 16;
 const BINDING_CONDITIONS_MAX_SIZE: usize = 4;
-/// Longer attribute keys are truncated in messages.
+/// The length above which attribute keys are truncated in messages.
 const MAX_SHOWN_KEY_LENGTH: usize = 63 + 1 + 32;
 
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceSlice` and `ValidateResourceSliceUpdate`;

@@ -16,7 +16,7 @@ const ALLOCATION_RESULTS_MAX_SIZE: usize = 32;
 const MAX_CONFIGS: usize = 64;
 const NETWORK_DEVICE_DATA_MAX_IPS: usize = 16;
 const ALLOCATED_DEVICE_STATUS_DATA_MAX_LENGTH: usize = 10 * 1024;
-/// Returns the identity of an allocated device.
+/// Returns the fields that identify an allocated device.
 ///
 /// Source: dynamic-resource-allocation structured/schedulerapi/types.go, `SharedDeviceID`.
 pub(in super::super::super) fn device_id(of: &Value) -> [&str; 4] {

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// The number of equal lines around a difference.
+/// The number of context lines around a difference.
 const CONTEXT_LINES: usize = 3;
-/// The number of lines from which lines that make up more than one percent of all lines are ignored.
+/// The number of lines at which lines that make up more than one percent of the text are ignored.
 const AUTO_JUNK_MIN_LINES: usize = 200;
-/// The maximum number of pairs of equal lines to compare: a few tenths of a second.
+/// The maximum number of pairs of equal lines to compare, which takes a few tenths of a second.
 const MAX_PAIRS: usize = 2_000_000;
 
 /// A range of old lines that is replaced by a range of new lines.
@@ -57,7 +57,7 @@ fn range(lines: Range<usize>) -> String {
     }
 }
 
-/// Groups nearby steps, with a few equal lines around them.
+/// Groups nearby steps and adds context lines.
 ///
 /// Source: `GetGroupedOpCodes`.
 fn groups(mut steps: Vec<Step>) -> Vec<Vec<Step>> {
@@ -95,7 +95,7 @@ struct Matcher<'a> {
     new: &'a [&'a str],
     /// The positions of each line in the new text, except for lines that occur too often.
     places: HashMap<&'a str, Vec<usize>>,
-    /// How many more pairs may be compared.
+    /// The number of pairs that may still be compared.
     pairs: usize,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Matcher<'a> {
         Self { old, new, places, pairs: MAX_PAIRS }
     }
 
-    /// Returns the steps from the old text to the new one.
+    /// Returns the steps from the old text to the new text.
     ///
     /// Source: `GetOpCodes`.
     fn steps(mut self) -> Option<Vec<Step>> {
@@ -174,8 +174,9 @@ impl<'a> Matcher<'a> {
         Some(blocks)
     }
 
-    /// Returns the longest block of equal lines. Of blocks with the same length, returns the first in the old text,
-    /// then in the new one.
+    /// Returns the longest block of equal lines.
+    ///
+    /// If several blocks have the same length, returns the first block in the old text, then in the new text.
     ///
     /// Source: `findLongestMatch`.
     fn longest(&mut self, old: Range<usize>, new: Range<usize>) -> Option<Block> {
@@ -217,7 +218,7 @@ impl<'a> Matcher<'a> {
 mod tests {
     use super::*;
 
-    /// `recorded.jsonl` contains pairs of random texts, every fourth with many lines, and the results of Go's port.
+    /// Compares diffs of pairs of random texts with the results of Go's port in `recorded.jsonl`.
     #[test]
     fn diffs_match_upstream() {
         for line in include_str!("recorded.jsonl").lines() {

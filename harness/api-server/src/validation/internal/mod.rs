@@ -27,13 +27,13 @@ static TYPES: LazyLock<HashMap<String, Vec<Field>>> =
 #[derive(Debug, Deserialize)]
 struct Field(String, String, Form, String, bool);
 
-/// How Go stores a value.
+/// The form in which Go stores a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) enum Form {
-    /// An absent value is empty.
+    /// A value type: an absent value is shown as the empty value.
     #[serde(rename = "")]
     Plain,
-    /// An absent value is `null`; the same applies to the other forms.
+    /// A pointer: an absent value is shown as `null`, as in the remaining forms.
     #[serde(rename = "*")]
     Pointer,
     #[serde(rename = "[]")]
@@ -50,7 +50,7 @@ struct InternalValue<'a> {
     value: &'a Value,
 }
 
-/// The maximum number of values in a shown object: each may become some thirty lines.
+/// The maximum number of values in a shown object. Each value may take about thirty lines.
 const MAX_VALUES: usize = 5_000;
 
 /// Returns whether a value is too large to be shown.
@@ -74,8 +74,7 @@ pub(super) fn shown(form: Form, of: &str, value: &Value) -> String {
     escape_html(&serde_json::to_string(&InternalValue { form, of, value }).unwrap_or_default())
 }
 
-/// Returns the unified diff of two values of an internal type with three lines of context; `None` if it would take too
-/// long.
+/// Returns the unified diff of two values of an internal type; `None` if the comparison would take too long.
 pub(super) fn difference(of: &str, old: &Value, new: &Value) -> Option<String> {
     let lines = |value| {
         let mut text = Vec::new();
@@ -120,7 +119,7 @@ impl Serialize for InternalValue<'_> {
     }
 }
 
-/// Returns whether a type is a union, which has a field in Go for each of its types.
+/// Returns whether a type is a union, which in Go has a field for each possible type.
 fn is_one_of_several(fields: &[Field]) -> bool {
     fields.iter().any(|Field(_, path, ..)| path.is_empty())
 }

@@ -10,7 +10,7 @@ use super::super::resources::{Owner, requirements};
 use super::volumes::{self, Volumes};
 use super::{environment, handlers, security};
 
-/// Values that the containers of a Pod share.
+/// Fields of the Pod that the validation of its containers needs.
 pub(super) struct SharedContext<'a> {
     pub(super) volumes: Volumes<'a>,
     /// The names in `resourceClaims`.
@@ -18,7 +18,7 @@ pub(super) struct SharedContext<'a> {
     /// `terminationGracePeriodSeconds`.
     pub(super) grace_period: Option<i64>,
     pub(super) restart_policy: &'a str,
-    /// True unless set to false.
+    /// `hostUsers`; true by default.
     pub(super) host_users: bool,
 }
 
@@ -172,7 +172,7 @@ fn common(errors: &mut Errors, path: &Path<'_>, container: &Value, shared: &Shar
     security::of_container(errors, &path.child("securityContext"), container, shared.host_users);
 }
 
-/// Applies to Pods, but not to templates.
+/// Validates the image of a container in a Pod, not in a template.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerOnlyForPod`.
 pub(super) fn image(errors: &mut Errors, path: &Path<'_>, container: &Value) {

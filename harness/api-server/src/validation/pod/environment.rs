@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::fields::{Errors, Path, get, list, set, text};
 use super::super::formats;
 
-/// Pod fields that an environment variable may reference.
+/// The Pod fields that an environment variable may reference.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validEnvDownwardAPIFieldPathExpressions`.
 const FIELDS: [&str; 9] = [
@@ -22,7 +22,7 @@ const FIELDS: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// Pod fields that a file may reference.
+/// The Pod fields that a file may reference.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validVolumeDownwardAPIFieldPathExpressions`.
 const FILE_FIELDS: [&str; 5] =

@@ -35,7 +35,7 @@ fn key_to_path(errors: &mut Errors, path: &Path<'_>, item: &Value) {
     mode(errors, &path.child("mode"), int(item, "mode"));
 }
 
-/// Validates the files with Pod fields. Upstream reports errors about one file at the volume.
+/// Validates the files with Pod fields. Like upstream, errors in a file have the path of the volume.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateDownwardAPIVolumeSource`.
 pub(super) fn of_fields(errors: &mut Errors, path: &Path<'_>, source: &Value) {
@@ -77,7 +77,7 @@ struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    /// Adds a path; the error about a duplicate path contains `shown`.
+    /// Adds a path. The error for a duplicate path contains `shown`.
     fn add(&mut self, errors: &mut Errors, target: &'a str, shown: &str) {
         if !self.taken.insert(target) {
             errors.invalid_text(self.volume, shown, "conflicting duplicate paths");
@@ -144,7 +144,7 @@ fn keys<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value, paths: &mut
     }
 }
 
-/// Validates a token; upstream reports errors about its path at the volume.
+/// Validates a projected token. Like upstream, errors in the token's path have the path of the volume.
 fn token(errors: &mut Errors, path: &Path<'_>, source: &Value, paths: &Paths<'_>) {
     let seconds = path.child("expirationSeconds");
     match int(source, "expirationSeconds") {
@@ -165,7 +165,7 @@ fn token(errors: &mut Errors, path: &Path<'_>, source: &Value, paths: &Paths<'_>
     }
 }
 
-/// Validates a certificate and its key, in one file or in several.
+/// Validates a certificate and its key in one or several files.
 fn certificate<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value, paths: &mut Paths<'a>) {
     certificates::projected(errors, path, source);
     let mut has_path = false;

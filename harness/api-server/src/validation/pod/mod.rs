@@ -40,7 +40,7 @@ pub(super) fn new(errors: &mut Errors, pod: &Value) {
     }
 }
 
-/// Validates a Pod regardless of its old version.
+/// Validates the fields of a Pod that do not depend on the old Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodMetadataAndSpec`.
 fn whole(errors: &mut Errors, pod: &Value) {
@@ -70,7 +70,7 @@ fn whole(errors: &mut Errors, pod: &Value) {
     }
 }
 
-/// Validates a pod template. The templates of a `StatefulSet` get additional volumes and their own host names.
+/// Validates a pod template; `claimed` contains the claim templates of a `StatefulSet`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodTemplateSpec`.
 /// Rule: VLO-14.
@@ -94,7 +94,7 @@ fn template_metadata(errors: &mut Errors, path: &Path<'_>, template: &Value) {
     annotations(errors, &of_annotations, metadata, get(template, "spec"));
 }
 
-/// Validates the `spec` of a Pod with the name `pod`, or of a template: `owner`.
+/// Validates the `spec` of `owner`: a Pod with the name `pod`, or a template.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpec`.
 /// Rule: VLO-05.
@@ -226,7 +226,7 @@ fn resource_claims(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Validates the `resources` of the Pod itself.
+/// Validates the Pod-level `resources`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResources` and `validatePodResourceConsistency`.
 fn own_resources(errors: &mut Errors, path: &Path<'_>, owner: &Value, shared: &SharedContext<'_>) {
@@ -375,7 +375,7 @@ fn host_name(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     formats::dns_subdomain(errors, path, name);
 }
 
-/// Validates the name fields in the middle of a spec, and the deadline between them.
+/// Validates the name fields of a spec and the deadline, in upstream's order.
 fn names_of(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_host_names: bool) {
     let account = text(spec, "serviceAccountName");
     let mut optional = |field: &str, wrong: fn(&str) -> Vec<String>| {

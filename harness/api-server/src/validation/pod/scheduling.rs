@@ -179,7 +179,7 @@ fn pod_term(errors: &mut Errors, path: &Path<'_>, term: &Value) {
     formats::qualified_name(errors, &path.child("topologyKey"), key);
 }
 
-/// Validates `matchLabelKeys` and `mismatchLabelKeys` next to a label selector.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys` of an owner with a label selector.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateMatchLabelKeysAndMismatchLabelKeys`.
 fn label_keys(errors: &mut Errors, path: &Path<'_>, owner: &Value) {

@@ -142,7 +142,7 @@ fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateAppArmorProfileField`.
 fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
-    /// The maximum length of a path without its terminator.
+    /// The maximum length of a path in bytes, without the terminating null.
     const MAX_LOCALHOST_PROFILE_LENGTH: usize = 4095;
     if profile.is_null() {
         return;
@@ -183,7 +183,7 @@ fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateWindowsSecurityContextOptions`.
 /// Rule: VLO-37.
 fn windows(errors: &mut Errors, path: &Path<'_>, context: &Value) {
-    /// In KiB.
+    /// The maximum size of a GMSA credential spec in KiB.
     const MAX_GMSA_CREDENTIAL_SPEC_LENGTH_IN_KIB: usize = 64;
     let Some(options) = set(context, "windowsOptions") else { return };
     let path = path.child("windowsOptions");
@@ -207,7 +207,7 @@ fn windows(errors: &mut Errors, path: &Path<'_>, context: &Value) {
     }
 }
 
-/// Returns why a Windows user name, which may begin with a domain, is invalid.
+/// Returns the reasons why a Windows user name is invalid. The name may begin with a domain.
 fn wrong_user(name: &str) -> Vec<String> {
     const MAX_RUN_AS_USER_NAME_DOMAIN_LENGTH: usize = 256;
     const MAX_RUN_AS_USER_NAME_USER_LENGTH: usize = 104;

@@ -13,7 +13,7 @@ use super::{MIRROR, annotations, whole};
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// The message for a change of any other field.
+/// The message for a change of an immutable field.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `updatablePodSpecFields`.
 const IMMUTABLE_FIELDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -21,7 +21,7 @@ const IMMUTABLE_FIELDS: &str = "pod updates may not change fields other than `sp
                       existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                       previously negative)";
 
-/// Validates an update of a Pod itself.
+/// Validates an update of a Pod, not of a subresource.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodUpdate`.
 /// Rule: VLO-18.
@@ -57,7 +57,7 @@ pub(in super::super) fn of_object(errors: &mut Errors, pod: &Value, change: Chan
     }
 }
 
-/// Validates the deadline. Returns whether validation continues.
+/// Validates a change of `activeDeadlineSeconds`. Returns whether validation continues.
 fn deadline(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) -> bool {
     let of = |spec| int(spec, "activeDeadlineSeconds");
     let most = i64::from(i32::MAX);
@@ -169,7 +169,7 @@ fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
     annotations(errors, &path, get(pod, "metadata"), get(pod, "spec"));
 }
 
-/// Validates a write of `pods/status`: the fields that clients other than the kubelet may change.
+/// Validates an update of `pods/status`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodStatusUpdate`.
 /// Rule: VLO-18.
@@ -182,7 +182,7 @@ pub(in super::super) fn of_status(errors: &mut Errors, pod: &Value, change: Chan
     }
 }
 
-/// Validates a write of `pods/ephemeralcontainers`.
+/// Validates an update of `pods/ephemeralcontainers`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodEphemeralContainersUpdate`.
 /// Rule: VLO-18.

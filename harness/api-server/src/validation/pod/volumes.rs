@@ -48,8 +48,9 @@ const SOURCES: [&str; 30] = [
     "image",
 ];
 
-/// Validates the volumes of a Pod with the name `pod`, which is empty in a template. Returns the valid volumes:
-/// containers cannot use others.
+/// Validates the volumes of a Pod. Returns the valid volumes, which containers can mount.
+///
+/// `pod` is the name of the Pod; empty for a template.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateVolumes`.
 /// Rule: VLO-09.

@@ -17,7 +17,7 @@ use super::addresses;
 use super::devices;
 use super::fields::{Path, get, int, list, set, text, texts};
 
-/// Warnings in kube-apiserver's order.
+/// The warnings for an object in kube-apiserver's order.
 #[derive(Debug, Default)]
 pub(in super::super) struct Warnings(Vec<String>);
 
@@ -164,7 +164,7 @@ fn named_as_host(warnings: &mut Warnings, object: &Value, what: &str) {
     }
 }
 
-/// Returns whether the spec of an object has changed.
+/// Returns whether an object is new or its generation has changed.
 fn has_next_generation(object: &Value, old: Option<&Value>) -> bool {
     let generation = |object| int(get(object, "metadata"), "generation");
     old.is_none_or(|old| generation(old) != generation(object))
@@ -198,7 +198,7 @@ fn stateful_set(warnings: &mut Warnings, object: &Value, old: Option<&Value>) {
     }
 }
 
-/// Warns about a Job or a kind that creates Jobs.
+/// Warns about a Job or a `CronJob`.
 ///
 /// Source: kubernetes pkg/api/job/warnings.go.
 fn job(warnings: &mut Warnings, object: &Value, old: Option<&Value>, by_schedule: bool) {

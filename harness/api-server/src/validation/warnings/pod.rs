@@ -34,7 +34,7 @@ const DEPRECATED_LABELS: [(&str, &str); 8] = [
     ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
 ];
 
-/// Deprecated Pod annotations without effect.
+/// The deprecated Pod annotations that do not have an effect.
 const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
@@ -47,7 +47,7 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Removed volume types.
+/// The deprecated or removed volume types.
 const DEPRECATED_VOLUMES: [(&str, &str); 9] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
@@ -72,7 +72,7 @@ pub(super) fn template(warnings: &mut Warnings, path: &Path<'_>, template: &Valu
     of_both(warnings, Some(path), template);
 }
 
-/// Warns about a Pod or the template at `root`.
+/// Adds the warnings that apply to both a Pod and the template at `root`.
 ///
 /// Source: kubernetes pkg/api/pod/warnings.go, `warningsForPodSpecAndMeta`.
 /// Rule: VLO-26.
@@ -247,7 +247,9 @@ fn no_seccomp(warnings: &mut Warnings, annotations: &Path<'_>, name: &str) {
     warnings.push(format!("{}: {message}", annotations.key(name)));
 }
 
-/// Warns about annotations with container profiles. `template` is the Pod security context of a template.
+/// Warns about annotations with container profiles.
+///
+/// `template` is the Pod security context of a template; `None` for a Pod.
 fn profiles(
     warnings: &mut Warnings,
     path: &Path<'_>,
@@ -338,7 +340,7 @@ impl<'a> Port<'a> {
 
 /// Warns about ports of several containers and about duplicate port names.
 fn ports(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
-    /// Objects of common size never reach this number.
+    /// The maximum number of comparisons. Objects of typical size do not reach this limit.
     const MAX_COMPARISONS: usize = 4_000_000;
     let mut left = MAX_COMPARISONS;
     let mut known: HashMap<(i64, &str), Vec<(String, Port<'_>)>> = HashMap::new();

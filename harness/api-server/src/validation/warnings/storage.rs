@@ -85,7 +85,7 @@ pub(super) fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>,
     }
 }
 
-/// Warns about node labels in kinds that refer to them.
+/// Warns about deprecated node labels in kinds that refer to node labels.
 ///
 /// Source: kubernetes pkg/api/node/util.go and pkg/api/storage/util.go.
 pub(super) fn of_labels_of_nodes(warnings: &mut Warnings, object: &Value, kind: &str) {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::fields::{get, list, set, text, word};
 use super::Warnings;
 
-/// A path and its source; empty if messages do not name the source.
+/// A path and its source. The source is empty if messages do not contain it.
 #[derive(Clone, PartialEq, Eq)]
 struct Target<'a> {
     path: &'a str,
@@ -106,7 +106,7 @@ fn targets_of(source: &Value) -> Vec<Target<'_>> {
 }
 
 fn warn(warnings: &mut Warnings, volume: &str, kind: &str, targets: &[Target<'_>]) {
-    /// Objects of common size never reach this number.
+    /// The maximum number of comparisons. Objects of typical size do not reach this limit.
     const MAX_COMPARISONS: usize = 4_000_000;
     let mut left = MAX_COMPARISONS;
     for (index, later) in targets.iter().enumerate() {
