@@ -43,7 +43,6 @@ pub(crate) fn check(
 }
 
 /// Returns the error for a percent sign at the end; unlike at run time, this is checked before the argument.
-/// argument.
 fn end_of_string(format: &str, arguments: usize) -> Option<String> {
     let before = format.strip_suffix('%')?;
     let right = interpolate(before, arguments, &mut String::new(), |_, _, _| Ok::<_, ()>(())).is_ok();
