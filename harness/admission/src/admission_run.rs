@@ -47,7 +47,7 @@ pub struct AdmissionRun<'a> {
     /// The results of conversion webhooks, each kept until the conversion that needs it takes it.
     answers: Answers,
     equivalents: Option<Arc<[EquivalentResource]>>,
-    /// What has happened so far.
+    /// The record of the run so far.
     pub record: Record,
 }
 

@@ -38,7 +38,7 @@ pub struct Call<'a> {
     pub body: Bytes,
     /// The time limit for connecting, sending, retrying, and reading together.
     ///
-    /// It is sent as `?timeout=`, rounded up to whole seconds.
+    /// The limit is sent as `?timeout=`, rounded up to whole seconds.
     pub timeout: Duration,
     /// The trace context of the request, if it has one.
     pub trace: Option<&'a TraceContext>,
@@ -57,7 +57,7 @@ pub struct Reply {
     pub body: Bytes,
 }
 
-/// Why there is no reply. The texts are those of kube-apiserver's client, without the prefix that the dispatcher adds.
+/// The reason why a call has no reply, in the words of the client of kube-apiserver, without the prefix of the dispatcher.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum CallError {

@@ -1,6 +1,6 @@
 //! The Scale of a custom resource.
 //!
-//! It has a Go type, but after a webhook patches it, it is unstructured until all webhooks ran.
+//! A Scale has a Go type, but after a webhook has patched it, it is unstructured until all webhooks have run.
 
 use kubernetes_types::quoting::quote;
 use kubernetes_types::schema;

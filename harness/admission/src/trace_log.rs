@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::audit::go_duration;
 
-/// Returns how long a span with this name may take before it is logged; none for spans that exist only for tracing.
+/// Returns how long a span with this name may take before it is logged; `None` for tracing-only spans.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and
 /// `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `span.End`; apiextensions-apiserver
@@ -295,7 +295,7 @@ impl Logged {
     }
 }
 
-/// Appends the fields to a log line.
+/// Appends the fields to a log line, as comma-separated pairs of the form `name:value`.
 ///
 /// Characters that would break a line are escaped, because clients choose the values; kube-apiserver does not escape
 /// them.

@@ -77,10 +77,10 @@ pub struct Webhook {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the API server has these two")]
 pub enum Source {
-    /// A client created it through the API.
+    /// A client created the configuration through the API.
     #[default]
     Api,
-    /// A file in the plugin's `staticManifestsDir` contains it.
+    /// A file in the plugin's `staticManifestsDir` contains the configuration.
     Manifest,
 }
 
@@ -126,7 +126,7 @@ pub enum ReinvocationPolicy {
     IfNeeded,
 }
 
-/// What happens to a request if the call to a webhook fails.
+/// The effect of a failed call to a webhook on the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these two")]
 pub enum FailurePolicy {
@@ -162,7 +162,7 @@ pub enum SideEffects {
     Unknown,
     /// The configuration does not specify side effects; a call on a dry run fails.
     ///
-    /// Only possible if the storage was edited by hand.
+    /// This is possible only if the storage was edited by hand.
     Unset,
 }
 
@@ -283,7 +283,7 @@ pub enum ConfigError {
         configuration: String,
         /// The field's path, such as `webhooks[0].rules[1].operations`.
         field: String,
-        /// What is wrong and what is expected.
+        /// The error, with the expected value.
         what: String,
     },
     /// The configuration uses a feature that admit does not support.

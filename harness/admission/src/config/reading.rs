@@ -108,11 +108,11 @@ fn read(configuration: &Value, origin: Origin) -> Result<Vec<Webhook>, ConfigErr
 /// The origin of a configuration, which determines how strictly it is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// A client sends it to the API, which validates it.
+    /// A client sends the configuration to the API, which validates it.
     Author,
-    /// The API has stored it.
+    /// The API has stored the configuration.
     Storage,
-    /// It is in a file on the API server's host.
+    /// A file on the API server's host contains the configuration.
     Manifest,
 }
 

@@ -86,7 +86,7 @@ fn json(document: &[u8]) -> Result<Json, DecodeError> {
 
 /// Converts YAML to JSON with sorted keys.
 ///
-/// Only the first of several documents, which an end marker may separate, is used.
+/// If the text contains several documents, which an end marker may separate, only the first is used.
 ///
 /// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSON` and `YAMLToJSONStrict`.
 fn yaml(text: &str) -> Result<Json, String> {

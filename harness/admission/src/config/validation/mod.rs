@@ -46,7 +46,7 @@ pub fn client_config_errors(client_config: &Value, path: &str) -> Vec<FieldError
 
 /// Returns the errors of a configuration in a file of `staticManifestsDir`, as [`validate`] does.
 ///
-/// Its name may be reserved.
+/// The name of the configuration may be reserved.
 ///
 /// Source: kubernetes pkg/admission/plugin/webhook/manifest/loader/loader.go, `defaultAndValidateMWC` and
 /// `defaultAndValidateVWC`.
@@ -277,7 +277,7 @@ mod tests {
 
     /// Checks an update to a wrong value.
     ///
-    /// It is rejected if the old webhook was valid, and accepted if it had the same error.
+    /// The update is rejected if the old webhook was valid, and accepted if it had the same error.
     #[track_caller]
     fn check(field: &str, wrong: &Value, path: &str) {
         let sound = configuration(&[webhook("failurePolicy", &json!("Fail"))]);
