@@ -40,7 +40,7 @@ struct Mask {
     string_data: &'static str,
 }
 
-/// The replacements in objects that are sent to the API server again.
+/// The replacements in objects, which remain valid.
 const IN_OBJECTS: Mask = Mask { data: ENCODED_ASTERISKS, string_data: ASTERISKS };
 
 impl Mask {
@@ -140,7 +140,7 @@ impl Masker {
 
     /// Masks the old and new value at `path` of a Secret, such as `data.password` or `data["a.b"]`.
     ///
-    /// It remains visible that both exist and differ.
+    /// The output still shows that both values exist and differ.
     ///
     /// Source: kubectl pkg/cmd/diff/diff.go, `Masker`.
     pub fn difference(&mut self, path: &str, before: &mut Option<Value>, after: &mut Option<Value>) {

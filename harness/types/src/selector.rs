@@ -59,7 +59,7 @@ enum Operator {
 pub struct SelectorError {
     /// The field's path in the selector, such as `matchExpressions[0].operator`; empty for the selector itself.
     pub field: String,
-    /// The expected value, such as a list of the valid operators.
+    /// The reason why the field is invalid, such as `must be a string`.
     pub what: String,
 }
 

@@ -15,9 +15,9 @@ pub(in crate::structural) fn normalized(path: &str, schema: &Value) -> Result<St
 /// The syntax of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
-    /// Only `.a`.
+    /// Only the dot notation, `.a`.
     DotsAlone,
-    /// `.a` and `['a']`.
+    /// Both the dot and the bracket notation, `.a` and `['a']`.
     WithBrackets,
 }
 
