@@ -194,7 +194,7 @@ impl HttpsCaller {
 
     /// Sets the API server that the caller belongs to, for webhooks that it serves itself.
     ///
-    /// Only the first call has an effect.
+    /// Later calls have no effect.
     pub fn belongs_to(&self, own_server: Box<dyn OwnServer>) {
         let _ = self.own_server.set(own_server);
     }

@@ -46,7 +46,7 @@ impl From<UserError> for RunError {
 impl Program {
     /// Runs the program with `info` in `KUBERNETES_EXEC_INFO` and returns its standard output.
     ///
-    /// Its standard input is empty, and its standard error is that of this process.
+    /// The program's standard input is empty, and its standard error is that of this process.
     ///
     /// # Errors
     /// client-go's error if the program cannot be started or fails; or its run time or output exceeds the limit.
