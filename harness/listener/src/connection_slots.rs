@@ -1,4 +1,4 @@
-//! Limits connections: how many peers may connect, for how long, and which ones are evicted for others.
+//! Limits the number and the duration of connections, and decides which peers are evicted.
 //!
 //! Every peer that reaches the port may connect. Authenticated peers are never evicted by unauthenticated ones. A peer
 //! that has not sent a token gets one slot and a small number of bytes, loses them after a timeout, and is evicted
@@ -58,7 +58,7 @@ struct Peer {
     evicted: CancellationToken,
 }
 
-/// What a peer has sent so far.
+/// The data that a peer has sent so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
     Nothing,
