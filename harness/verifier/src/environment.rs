@@ -302,7 +302,7 @@ impl Environment {
     /// Sends `body` as [`Self::call`] does to a webhook that is not verified; the call is not counted.
     ///
     /// # Errors
-    /// Why there is no reply.
+    /// The reason why the call has no reply.
     pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
         self.call_recorder.count();
         self.call_recorder.https().send(request).await
