@@ -46,7 +46,7 @@ pub(crate) struct Plugins {
 impl AdmissionControl {
     /// Reads the configuration of the enabled plugins.
     ///
-    /// It is empty without the option, or for plugins without a configuration.
+    /// The result is empty without the option, or for plugins without a configuration.
     ///
     /// # Errors
     /// Returns a usage failure that names the file and contains kube-apiserver's error, or [`Failure::unsupported`] for

@@ -109,7 +109,7 @@ fn fill(folder: &Path, program: &Path, kubectl: Option<&Path>) -> Result<PathBuf
     Ok(folder)
 }
 
-/// Atomically links `path` to `target`, so that a test suite that starts at the same time always finds it.
+/// Links `path` to `target` atomically, so that a test suite that starts at the same time always finds it.
 fn link(target: &Path, path: &Path) -> std::io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if !there.is_symlink() => {

@@ -45,7 +45,7 @@ pub(crate) struct StepHelp {
     pub(crate) keyword: &'static str,
     /// The step as a cucumber expression.
     pub(crate) expression: &'static str,
-    /// What the step does, on one line.
+    /// The effect of the step, on one line.
     pub(crate) help: &'static str,
     /// An example, with a doc string or table if the step takes one.
     pub(crate) example: &'static str,
