@@ -51,7 +51,7 @@ struct Webhooks {
 /// The mutating or the validating webhooks, from manifest files and from the API.
 #[derive(Clone, Debug, Default)]
 struct WebhookSources {
-    /// `None` if the plugin has no manifest directory.
+    /// The webhooks from files; `None` if the plugin does not have a manifest directory.
     manifests: Option<Manifests>,
     api: CompiledConfigurations,
     /// The webhooks in call order; webhooks from files come first.
@@ -293,7 +293,8 @@ impl<'a> RequestAdmission<'a> {
         Instant::now() >= self.deadline
     }
 
-    /// Fails a request whose deadline has passed, whatever its webhooks returned. CONNECT has no deadline.
+    /// Fails a request whose deadline has passed, regardless of the webhook responses. CONNECT does not have a
+    /// deadline.
     ///
     /// Rule: ERR-16, HTTP-06, VAL-08.
     ///
@@ -307,7 +308,7 @@ impl<'a> RequestAdmission<'a> {
         Err(time_limit::exceeded())
     }
 
-    /// Returns the plugins that run before the webhooks and those that run after them.
+    /// Returns the plugins that run before the webhooks and the plugins that run after the webhooks.
     fn plugins(&self) -> (Vec<&'a dyn Plugin>, Vec<&'a dyn Plugin>) {
         let Plugins { first, last } = &self.admission.plugins;
         (first.iter().map(|plugin| &**plugin).collect(), last.iter().map(|plugin| &**plugin).collect())

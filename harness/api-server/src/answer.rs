@@ -83,7 +83,7 @@ impl Answer {
     /// Rule: TBL-01, TBL-02.
     ///
     /// # Errors
-    /// 501 for a kind that has no columns.
+    /// 501 for a kind without columns.
     pub(super) fn into_table(
         self,
         resource: &Resource,

@@ -67,9 +67,9 @@ pub(crate) struct AnsweredRequest<'a> {
     pub(crate) request_object: Option<&'a Value>,
     /// The response body, if it is an object.
     pub(crate) response_object: Option<Value>,
-    /// When the request was received.
+    /// The time when the request was received.
     pub(crate) received: Timestamp,
-    /// When the response was sent.
+    /// The time when the response was sent.
     pub(crate) completed: Timestamp,
     /// The authorization decision; `None` if the request failed before authorization.
     pub(crate) decision: Option<&'a AccessDecision>,
@@ -110,7 +110,7 @@ impl Drop for FinalEvent {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ObjectReference<'a> {
     pub(crate) resource: &'a str,
-    /// The namespace; for a Namespace, its own name.
+    /// The namespace; for a Namespace, the name of the Namespace.
     pub(crate) namespace: &'a str,
     /// The name of the object; for a creation, the name in the body.
     pub(crate) name: &'a str,

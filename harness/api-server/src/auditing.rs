@@ -47,7 +47,7 @@ pub(super) struct RequestEnd<'a> {
     pub(super) is_deprecated: bool,
     /// The decoded request body.
     pub(super) decoded: &'a mut Option<Value>,
-    /// Annotations other than those of admission.
+    /// The audit annotations that admission did not add.
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) record: &'a Record,
     pub(super) code: u16,

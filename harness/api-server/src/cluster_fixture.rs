@@ -36,8 +36,10 @@ pub struct ClusterFixture {
 }
 
 impl ClusterFixture {
-    /// Creates a fixture with the namespaces that every cluster has and, from `objects`, the Namespaces,
-    /// `CustomResourceDefinition`s, roles, and bindings. A later object replaces an earlier one with the same name.
+    /// Creates a fixture with the initial namespaces and the given `objects`.
+    ///
+    /// Uses the Namespaces, `CustomResourceDefinition`s, roles, and bindings in `objects`. A later object replaces an
+    /// earlier object with the same name.
     pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let state = State::alone(Arc::new(Storage::default()), AuthorizationMode::default());
         let mut access = Vec::new();
@@ -135,7 +137,7 @@ impl ClusterFixture {
         version.pointer("/schema/openAPIV3Schema").cloned()
     }
 
-    /// Returns all served resources, the built-in ones first.
+    /// Returns all served resources, with the built-in resources first.
     pub fn resources(&self) -> Vec<ServedResource> {
         self.state.resources().all().iter().map(|resource| ServedResource::from_resource(resource)).collect()
     }

@@ -40,8 +40,7 @@ pub(super) fn mark(definition: &Value) -> Value {
     marked
 }
 
-/// Deletes the objects of all terminating definitions without admission, then the definitions that have no objects
-/// left.
+/// Deletes the objects of all terminating definitions without admission, then the definitions without objects.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`, `sync` and `deleteInstances`.
 /// Rule: SCH-17.

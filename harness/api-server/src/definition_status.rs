@@ -150,7 +150,7 @@ fn short_names(names: &Value) -> Vec<&str> {
     at(names, &["shortNames"]).as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Returns whether the names are equal; an empty list equals an absent one.
+/// Returns whether the names are equal; an empty list equals an absent list.
 fn same_names(one: &Value, other: &Value) -> bool {
     let list = |names: &Value, field: &str| at(names, &[field]).as_array().cloned().unwrap_or_default();
     ["plural", "singular", "kind", "listKind"]

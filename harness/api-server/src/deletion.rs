@@ -150,7 +150,7 @@ fn finalizers_of_namespace(stored: &Value, options: &Value) -> Vec<String> {
     all.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the garbage collector's finalizer, if the object needs one.
+/// Returns the garbage collector's finalizer for the deletion; `None` if no finalizer is needed.
 fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str> {
     if resource == "events" || resource == "events.events.k8s.io" {
         return None;

@@ -16,7 +16,7 @@ use self::built_in::BUILT_IN_RESOURCES;
 pub(super) use self::storage_hash::storage_version_hash;
 use super::custom_resources::{CustomResourceInfo, DefinitionStage};
 
-/// One version of one resource.
+/// A resource in one of its versions.
 #[derive(Clone, Debug)]
 pub(super) struct Resource {
     pub(super) gvr: GroupVersionResource,
@@ -112,7 +112,7 @@ struct Equivalents {
 }
 
 impl Resources {
-    /// Creates the set of the built-in resources and the `custom` ones.
+    /// Creates the set of the built-in resources and the `custom` resources.
     pub(super) fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Self {
         let mut all = BUILT_IN_RESOURCES.clone();
         let mut registered = all.clone();

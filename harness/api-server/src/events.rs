@@ -40,7 +40,7 @@ const SMALL_STORED_BYTES: usize = 2 * SMALL_EVENT_BYTES;
 /// The number of recent small events that are cached.
 const RECENT_EVENTS: usize = 256;
 
-/// The number of entries for large events at which unused ones are dropped.
+/// The number of entries for large events at which unused entries are dropped.
 const MAX_LARGE_EVENTS: usize = 64;
 
 /// The type of an event.
@@ -175,8 +175,9 @@ impl Events {
         &self.room
     }
 
-    /// Returns the text of a small event including its newline; `None` for a large event and for one whose conversion
-    /// calls a webhook.
+    /// Returns the text of a small event including the newline.
+    ///
+    /// Returns `None` for a large event and for an event whose conversion calls a webhook.
     pub(super) fn small(
         &self,
         event: &Event,

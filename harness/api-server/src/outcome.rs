@@ -55,7 +55,7 @@ pub(super) struct Outcome {
     pub(super) early_warnings: Vec<String>,
     /// Warnings of the server that follow the warnings of webhooks.
     pub(super) warnings: Vec<String>,
-    /// Audit annotations other than those of admission.
+    /// The audit annotations that admission did not add.
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) record: Record,
     /// The request's share of the memory budget.

@@ -30,7 +30,7 @@ pub(super) struct RequestObject {
     pub(super) group: String,
     pub(super) version: String,
     pub(super) resource: String,
-    /// The namespace; for a Namespace, its own name.
+    /// The namespace; for a Namespace, the name of the Namespace.
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) subresource: String,

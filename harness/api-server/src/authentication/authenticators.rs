@@ -87,8 +87,9 @@ pub(super) fn with_groups(mut user: UserInfo) -> UserInfo {
     user
 }
 
-/// Returns the token in the `Authorization` header; `None` if the header is missing, has another scheme, or has no
-/// token.
+/// Returns the token in the `Authorization` header.
+///
+/// Returns `None` if the header is missing, has another scheme, or does not contain a token.
 ///
 /// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go, `AuthenticateRequest`.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {

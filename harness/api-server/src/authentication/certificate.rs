@@ -25,8 +25,9 @@ const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 impl ClientCertificate {
-    /// Returns the user of a verified certificate: its name is the common name, its groups are the organizations.
-    /// Returns `None` if the certificate has no common name.
+    /// Returns the user of a verified certificate: the name is the common name, the groups are the organizations.
+    ///
+    /// Returns `None` if the certificate does not have a common name.
     ///
     /// Source: apiserver pkg/authentication/request/x509/x509.go, `CommonNameUserConversion`.
     /// Rule: RBAC-27.

@@ -85,7 +85,7 @@ impl Identity {
         Self { user, impersonated: None }
     }
 
-    /// Returns the user that authorization and admission see.
+    /// Returns the user for authorization and admission: the impersonated user, if any.
     pub(crate) fn effective(&self) -> &UserInfo {
         self.impersonated.as_ref().map_or(&self.user, |impersonated| &impersonated.user)
     }

@@ -50,7 +50,7 @@ impl Authenticated {
     }
 }
 
-/// Authenticates the bearer tokens of a server.
+/// Authenticates requests to a server by bearer token.
 pub(crate) struct TokenAuthenticator {
     tokens: Tokens,
     pub(crate) issuer: Arc<TokenIssuer>,

@@ -6,7 +6,7 @@ use super::super::field_manager;
 use super::super::metadata;
 use super::aggregation;
 
-/// The objects of kube-apiserver 1.37.1 once it is ready, one per line, without uids, times, and `resourceVersion`s.
+/// The objects in a ready kube-apiserver 1.37.1, one per line, without uids, times, and `resourceVersion`s.
 ///
 /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy.
 /// Rule: RBAC-21.

@@ -68,7 +68,7 @@ impl Actors {
         Self { server, options, users }
     }
 
-    /// Sends a request, which is authorized and admitted like one from a connection.
+    /// Sends a request, which is authorized and admitted like a request from a connection.
     ///
     /// # Errors
     /// The Status of the answer.

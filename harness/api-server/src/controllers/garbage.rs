@@ -63,7 +63,7 @@ struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// Deletes the object if it has no owners left.
+    /// Deletes the object if all of its owners are deleted.
     async fn collect(&self, dependents: &[Node]) -> Outcome {
         let owners = owners(self.live);
         if owners.is_empty() {

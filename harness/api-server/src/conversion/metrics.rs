@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 /// The location of a metric, which determines its amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricLocation {
-    /// In `spec.metrics`: target amounts.
+    /// A metric in `spec.metrics`, which has target amounts.
     Spec,
-    /// In `status.currentMetrics`: measured amounts.
+    /// A metric in `status.currentMetrics`, which has measured amounts.
     Status,
 }
 
@@ -25,7 +25,7 @@ struct Source {
     current: &'static [Amount],
 }
 
-/// A number or quantity: a field of the source in the older version, of its `target` or `current` in the newer one.
+/// A number or quantity: a field of the source in `autoscaling/v1`, of `target` or `current` in `autoscaling/v2`.
 struct Amount {
     old: &'static str,
     new: &'static str,
@@ -134,7 +134,7 @@ pub(super) fn to_version_2(metric: &Value, place: MetricLocation) -> Value {
 }
 
 impl MetricLocation {
-    /// Returns the field that holds the amounts of a source in the newer version, and those amounts.
+    /// Returns the field that contains the amounts of a source in `autoscaling/v2`, and the amounts.
     fn amounts(self, source: &Source) -> (&'static str, &'static [Amount]) {
         match self {
             Self::Spec => ("target", source.target),
@@ -197,7 +197,7 @@ fn insert(to: &mut Map<String, Value>, name: &str, from: Option<&Value>, field: 
     }
 }
 
-/// Copies a string; an absent one becomes the empty string.
+/// Copies a string; an absent string becomes the empty string.
 fn insert_text(to: &mut Map<String, Value>, name: &str, from: Option<&Value>, field: &str) {
     let text = from.and_then(|from| from.get(field)).cloned().unwrap_or_else(|| json!(""));
     to.insert(name.to_owned(), text);

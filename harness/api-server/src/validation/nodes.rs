@@ -37,7 +37,7 @@ fn amounts(errors: &mut Errors, object: &Value) {
     }
 }
 
-/// Validates an update of a Node. An update of the object itself is also validated like a creation.
+/// Validates an update of a Node. An update of the object, not of the status, is also validated like a creation.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeUpdate`; pkg/registry/core/node/strategy.go.
 /// Rule: VLO-34.

@@ -1,4 +1,4 @@
-//! Line diffs like those of Python's difflib and its Go port.
+//! Computes the same line diffs as Python's difflib and its Go port.
 //!
 //! Source: github.com/pmezard/go-difflib difflib/difflib.go, `SequenceMatcher` and `WriteUnifiedDiff`.
 

@@ -1,4 +1,4 @@
-//! Objects as kube-apiserver shows them in errors: its internal types in Go's JSON, with all of their fields.
+//! Formats objects like kube-apiserver in errors: as internal types in Go's JSON with all fields.
 //!
 //! `types.json` is written by `harness/tools/internal.sh` from upstream's types. For each type it lists the fields in
 //! order, each with the shown name, its path in the versioned object, its form, its type, and whether it is omitted if
