@@ -38,7 +38,7 @@ pub struct AdmissionRun<'a> {
     authorizer: Arc<dyn Authorizer>,
     /// The new and the old object in versions other than those of `attributes`.
     ///
-    /// The new ones are dropped when the object changes.
+    /// The new objects are dropped when the object of the request changes.
     versions: Vec<Version>,
     old_versions: Vec<Version>,
     /// The objects of `attributes` as JSON, encoded when a review first needs them.
@@ -51,7 +51,7 @@ pub struct AdmissionRun<'a> {
     pub record: Record,
 }
 
-/// An object as JSON, encoded for the first review that contains it and reused for later ones.
+/// An object as JSON, encoded for the first review that contains it and reused for later reviews.
 type Text = OnceLock<Vec<u8>>;
 
 /// An object in one version.

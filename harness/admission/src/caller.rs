@@ -57,7 +57,7 @@ pub struct Reply {
     pub body: Bytes,
 }
 
-/// The reason why a call has no reply, in the words of the client of kube-apiserver, without the prefix of the dispatcher.
+/// The reason why a call has no reply, in the words of kube-apiserver's client, without the dispatcher's prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum CallError {

@@ -34,7 +34,7 @@ pub trait ClusterState: Send + Sync {
 
     /// Normalizes an object as its Go type would, and sets the defaults for its version.
     ///
-    /// The defaults are those of the scheme, or of the custom resource.
+    /// The scheme or the definition of the custom resource specifies the defaults.
     fn set_defaults(&self, object: &mut Value);
 
     /// Returns whether the internal object keeps parts of its previous state when a patched `kind` is converted to it.

@@ -31,7 +31,7 @@ pub trait SpanContexts: Send + Sync {
     fn headers(&self, span: &Span) -> HeaderMap;
 }
 
-/// `traceparent`, `tracestate`, and `baggage` as webhooks receive them; empty if the request has no valid ones.
+/// `traceparent`, `tracestate`, and `baggage` as webhooks receive them; empty if the request has no valid headers.
 ///
 /// Source: component-base `tracing/utils.go`, `WrapperFor` and `Propagators`.
 #[derive(Clone, Default)]

@@ -54,7 +54,7 @@ impl Escalation {
     }
 }
 
-/// The maximum number of single permissions that are compared with those of a user.
+/// The maximum number of single permissions that are compared with a user's permissions.
 const MAX_RIGHTS: usize = 100_000;
 
 /// Returns the number of rules into which [`broken_down`] splits a rule.

@@ -152,7 +152,7 @@ impl Policies {
             .ok_or_else(|| RoleNotFound { kind: kind.to_owned(), name: name.to_owned() })
     }
 
-    /// Returns the bindings that apply to a user, cluster-wide ones first, each with the matching subject.
+    /// Returns the bindings that apply to a user, each with the matching subject; cluster-wide bindings come first.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `VisitRulesFor`.
     /// Rule: RBAC-03.

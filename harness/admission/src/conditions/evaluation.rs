@@ -89,7 +89,7 @@ impl Evaluation {
         })
     }
 
-    /// Returns how many errors kube-apiserver counts: those before the first false condition.
+    /// Returns how many errors kube-apiserver counts: the errors before the first false condition.
     ///
     /// The count is zero if the budget ran out.
     ///

@@ -14,7 +14,7 @@ use super::variables::Bindings;
 
 /// The compatibility rules for an expression.
 ///
-/// New expressions may use only what the previous release supports, so that the server can be rolled back.
+/// New expressions may use only features that the previous release supports, so that the server can be rolled back.
 ///
 /// Source: apiserver pkg/cel/environment/environment.go, `NewExpressions` and `StoredExpressions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -58,7 +58,7 @@ impl KnownFields {
 /// Resolves known variables only.
 ///
 /// An unbound variable is an error, which `&&`, `||`, and `?:` ignore where it cannot affect the result. So an
-/// expression with a value has that value whatever the unknown fields are.
+/// expression with a value has that value regardless of the unknown fields.
 impl<'a> Variables<'a> for &'a KnownFields {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         match (name, self.operation) {

@@ -11,7 +11,7 @@ pub(super) struct Field<'a> {
     value: &'a Value,
 }
 
-/// An error in a field: its path and what is wrong.
+/// An error in a field: the path of the field, and a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InvalidField {
     pub(super) field: String,

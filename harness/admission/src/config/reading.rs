@@ -18,7 +18,7 @@ use super::{
 pub(crate) use crate::attributes::GroupVersionKind;
 use crate::conditions::{CompileError, Condition};
 
-/// The values of `sideEffects`; those that the v1 API accepts come first.
+/// The values of `sideEffects`, starting with the values that the v1 API accepts.
 const SIDE_EFFECTS: [(&str, SideEffects); 4] = [
     ("None", SideEffects::None),
     ("NoneOnDryRun", SideEffects::NoneOnDryRun),
@@ -190,7 +190,7 @@ fn webhook(
     })
 }
 
-/// Parses and compiles the conditions of a webhook with the rules for stored ones.
+/// Parses and compiles the conditions of a webhook with the rules for stored conditions.
 ///
 /// An invalid condition fails at each evaluation.
 fn conditions(webhook: &Field<'_>) -> Result<Vec<Condition>, InvalidField> {

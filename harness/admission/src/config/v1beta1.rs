@@ -35,7 +35,7 @@ pub fn is_v1beta1(object: &Value) -> bool {
     text("apiVersion") == OLD_API_VERSION && [MUTATING, VALIDATING].contains(&text("kind"))
 }
 
-/// Sets the v1beta1 defaults that differ from those of v1.
+/// Sets the v1beta1 defaults that differ from the v1 defaults.
 ///
 /// Rule: CFG-06.
 pub(super) fn set_own_defaults(webhook: &mut Map<String, Value>) {

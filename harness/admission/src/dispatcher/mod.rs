@@ -61,7 +61,7 @@ pub enum Webhooks<'a> {
     Listed(&'a [Arc<Webhook>]),
     /// Only webhooks whose rules may match.
     ///
-    /// Of skipped webhooks, only those excluded by their conditions are recorded.
+    /// A skipped webhook is recorded only if its conditions exclude it.
     Indexed(&'a WebhookIndex),
 }
 
@@ -257,7 +257,7 @@ impl<C: Caller> Dispatcher<C> {
         Ok(())
     }
 
-    /// Calls mutating webhooks in sequence; each one sees the changes of the earlier ones.
+    /// Calls mutating webhooks in sequence. Each webhook sees the changes of the webhooks before it.
     ///
     /// Rule: AUD-07, MUT-01, MUT-02, MUT-17, RIV-10, SEL-25, SEL-32.
     async fn mutate_by_webhooks(

@@ -225,7 +225,7 @@ fn fields(value: &Value, kind: &str, path: &str) -> Result<(Value, Vec<String>),
     Ok((value, unknown))
 }
 
-/// Returns the unknown fields of a list, excluding those of its items.
+/// Returns the unknown fields of a list, excluding the unknown fields of its items.
 fn list_fields(list: &Value) -> Result<Vec<String>, String> {
     const KNOWN: [&str; 4] = ["apiVersion", "kind", "metadata", "items"];
     const METADATA: [&str; 5] =

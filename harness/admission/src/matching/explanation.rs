@@ -8,7 +8,7 @@ use crate::attributes::Attributes;
 use crate::config::{MatchPolicy, Rule, Scope, Webhook};
 use crate::event::Mismatch;
 
-/// Returns what the failed criterion compared: one line for a selector, or one line for each rule.
+/// Describes the comparison that failed: one line for a selector, or one line for each rule.
 ///
 /// `attributes` has the object at the time of the decision; `namespace` is the request's namespace as stored, if it
 /// exists.

@@ -96,7 +96,7 @@ impl Series {
         QUANTILES.map(|quantile| all.quantile(quantile).ok().flatten().unwrap_or(f64::NAN))
     }
 
-    /// Starts the buckets that are due and drops expired ones.
+    /// Starts the buckets that are due and drops expired buckets.
     fn forget(&mut self, now: Instant) {
         let Some(late) = now.checked_duration_since(self.full) else { return };
         let width = AGE / BUCKETS;

@@ -397,7 +397,7 @@ fn number(key: &str) -> Result<i64, String> {
     })
 }
 
-/// Returns whether a value of the document equals the one that a `test` expects.
+/// Returns whether a value of the document equals the value that a `test` operation expects.
 ///
 /// Source: gopkg.in/evanphx/json-patch.v4 patch.go, `lazyNode.equal`.
 /// Rule: PAT-08.

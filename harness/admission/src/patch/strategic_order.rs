@@ -51,7 +51,7 @@ pub(super) fn keyed<'a>(item: &'a Value, key: &str) -> Result<&'a Value, Strateg
     }
 }
 
-/// Splits objects into those whose keys occur in `by` and the others.
+/// Splits objects into the objects whose keys occur in `by`, and all other objects.
 ///
 /// Source: `partitionMapsByPresentInList`.
 pub(super) fn partitioned(

@@ -1,4 +1,4 @@
-//! Limits the work that one patch can cause.
+//! Limits the computation that one patch can cause.
 
 use kubernetes_types::status::Unsupported;
 

@@ -10,7 +10,7 @@ use crate::caller::Reply;
 /// The maximum length of a body in a message, in bytes.
 const MAX_BODY: usize = 2048;
 
-/// Returns the message and code of an unsuccessful reply: those of a Status in the body, or those of the HTTP status.
+/// Returns the message and code of an unsuccessful reply, from a Status in the body or from the HTTP status.
 ///
 /// Source: client-go rest/request.go, `Result.Error`; apimachinery pkg/api/errors/errors.go,
 /// `NewGenericServerResponse`.

@@ -79,7 +79,7 @@ struct AllowedErrors<'a> {
     repeated_names: bool,
     label_values: bool,
     match_conditions: bool,
-    /// The expressions of the old webhooks, which are compiled with the rules for stored ones.
+    /// The expressions of the old webhooks, which are compiled with the rules for stored expressions.
     stored: Option<&'a BTreeSet<&'a str>>,
 }
 
