@@ -76,7 +76,7 @@ impl<'a> Correlation<'a> {
         Some(Self { old: items.get(new)?, new, schema: self.schema.items.as_deref()? })
     }
 
-    /// Returns whether the value is unchanged as far as the schema describes it.
+    /// Returns whether the parts of the value that the schema describes are unchanged.
     ///
     /// An object with different members has changed.
     ///

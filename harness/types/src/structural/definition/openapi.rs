@@ -43,7 +43,7 @@ impl Cardinality {
     }
 }
 
-/// The errors found, with those of rules kept separately.
+/// The errors in a schema; the errors in rules are kept separately.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaErrors {
     pub(super) of_schema: Vec<FieldError>,

@@ -36,7 +36,7 @@ pub(super) struct Rules {
     all_of: Vec<Rules>,
 }
 
-/// The rules of one schema, without those of its parts.
+/// The rules of one schema, without the rules of its parts.
 #[derive(Debug)]
 struct SchemaRules {
     types: Types,
