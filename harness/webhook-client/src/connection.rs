@@ -172,7 +172,7 @@ pub(super) struct DiagnosticConnection(Route);
 impl DiagnosticConnection {
     /// Returns the error that the server sends immediately after the handshake, if any.
     ///
-    /// In TLS 1.3, the server rejects the client's certificate only then.
+    /// In TLS 1.3, the server rejects the client's certificate only after the handshake.
     pub(super) async fn why_it_ends(self, config: &ClientConfig, url: &str) -> Option<Error> {
         let Self(Route { addresses, identity, proxy: None, .. }) = self else { return None };
         let url = Url::parse(url).ok()?;

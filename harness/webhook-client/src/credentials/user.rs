@@ -174,7 +174,7 @@ impl User {
         !self.username.is_empty()
     }
 
-    /// Returns the authentication headers of every request, including redirected ones.
+    /// Returns the authentication headers of every request, including redirected requests.
     ///
     /// # Errors
     /// Credentials that exclude each other, or that are invalid in a header.
