@@ -14,7 +14,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// The maximum number of connections, including upgraded ones.
+/// The maximum number of connections, including upgraded connections.
 const CONNECTIONS: usize = 1024;
 
 /// The time limit for the handshake and the headers of the first request.

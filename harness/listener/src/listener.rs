@@ -113,7 +113,7 @@ pub struct Listener {
 impl Listener {
     /// Starts to serve the router.
     ///
-    /// `authenticator` must be the one of the router; connections with an authenticated user are not evicted for
+    /// `authenticator` must be the router's authenticator; connections with an authenticated user are not evicted for
     /// others. `clients` verify client certificates, which are requested if `tls` is configured to do so.
     ///
     /// # Errors
