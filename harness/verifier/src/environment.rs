@@ -87,7 +87,7 @@ impl PartialEq for WebhookSet {
 pub struct Outcome {
     /// The webhooks of the request.
     pub webhook_set: WebhookSet,
-    /// The request as it was received.
+    /// The request before the first webhook.
     pub request: Attributes,
     /// The object after the mutating phase, or after the last webhook that was called.
     pub object: Option<Value>,
@@ -308,7 +308,7 @@ impl Environment {
         self.call_recorder.https().send(request).await
     }
 
-    /// Returns what the webhook's server presents in the TLS handshake.
+    /// Performs a TLS handshake with the webhook's server and returns its certificates and problems.
     ///
     /// # Errors
     /// The reason why the connection failed.

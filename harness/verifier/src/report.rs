@@ -59,7 +59,7 @@ pub struct Report {
     /// The webhooks (`CONFIGURATION/WEBHOOK`) that could not be called when the checks started, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unreached: BTreeMap<String, Vec<String>>,
-    /// Every check by id, including skipped ones.
+    /// Every check by id, including skipped checks.
     pub checks: Vec<CheckReport>,
 }
 
@@ -119,7 +119,7 @@ pub struct Tried {
     pub selects: Vec<String>,
 }
 
-/// A part of a corpus: each object whose position is a multiple of `count`, starting with the one at `index`.
+/// A part of a corpus: each object whose position is a multiple of `count`, starting with the object at `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
@@ -133,7 +133,7 @@ pub struct Shard {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Location {
-    /// The file as it was given to the command.
+    /// The file name as given on the command line.
     pub file: String,
     /// The line, starting with 1.
     pub line: u64,

@@ -13,7 +13,7 @@ use super::subject::Subject;
 /// A request as an API server receives it, its webhooks, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleRequest {
-    /// The webhooks in dispatch order, mutating ones first.
+    /// The webhooks in dispatch order: mutating webhooks first.
     pub webhooks: Vec<SampleWebhook>,
     /// The request as the first webhook saw it.
     pub request: Attributes,

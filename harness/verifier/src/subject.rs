@@ -42,7 +42,7 @@ pub fn with_phase(name: &str, phase: Phase) -> String {
 }
 
 impl Subject {
-    /// Returns the webhooks of `configurations` in dispatch order, mutating ones first.
+    /// Returns the webhooks of `configurations` in dispatch order: mutating webhooks first.
     ///
     /// # Errors
     /// [`ConfigError`] names the first field that cannot be read.

@@ -1,4 +1,4 @@
-//! L05: the rules match only what the webhook needs.
+//! L05: the rules match only requests that the webhook needs.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Helpers for checks of what a webhook writes to its API server.
+//! Helpers for checks of the objects that a webhook writes to its API server.
 
 use std::sync::Arc;
 use std::time::Duration;

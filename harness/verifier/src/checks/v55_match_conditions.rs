@@ -105,7 +105,7 @@ fn constant(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
     .collect()
 }
 
-/// Returns what the rules of `webhook` imply about the requests that they match.
+/// Returns the fields of requests that the rules of `webhook` determine.
 fn known(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<KnownFields> {
     webhook.rules.iter().flat_map(|rule| known_of(rule, webhook.match_policy, cluster_fixture)).collect()
 }

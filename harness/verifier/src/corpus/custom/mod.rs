@@ -80,7 +80,7 @@ impl Version {
         Self { api_version, kind, schema, compiled }
     }
 
-    /// Generates different objects and keeps the valid ones.
+    /// Generates different objects and keeps the valid objects.
     pub(crate) fn made(&self) -> Made {
         let mut made = Made::default();
         for object in (0..ATTEMPTS).map(|index| self.object(index)) {
