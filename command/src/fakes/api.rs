@@ -124,7 +124,7 @@ impl Api {
         Self { client }
     }
 
-    /// Sends a request and returns the response, whatever its status.
+    /// Sends a request and returns the response, regardless of its status.
     ///
     /// # Errors
     /// The cluster did not respond.

@@ -79,7 +79,7 @@ impl Configurations<'_> {
             .collect()
     }
 
-    /// Returns the marker configurations, one of each kind, which replace those of the probes.
+    /// Returns the marker configurations, one of each kind, which replace the probe configurations.
     ///
     /// Their Service does not exist, so the creation of a ConfigMap with the label [`probe_label`] of `run` and the kind
     /// fails immediately.

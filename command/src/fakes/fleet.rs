@@ -24,7 +24,7 @@ use crate::Failure;
 
 /// The number of spare ports for transports that are not in the catalog or cannot be shared.
 const SPARE_PORTS: u16 = 16;
-/// The name of the fakes file, which differs from those of `admit fakes deploy`.
+/// The name of the fakes file, which no file of `admit fakes deploy` has.
 const FILE: &str = "admit run";
 const TIMEOUT: Duration = Duration::from_secs(120);
 

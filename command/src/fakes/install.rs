@@ -13,7 +13,7 @@ use super::progress::{Look, Progress};
 use super::rollout::Rollout;
 use crate::Failure;
 
-/// Returns the secrets of the fakes that are deployed in `namespace`, or new ones.
+/// Returns the secrets of the fakes that are deployed in `namespace`, or new secrets.
 ///
 /// # Errors
 /// The cluster does not respond or rejects the request.

@@ -50,7 +50,7 @@ impl Progress {
         crate::screen::status!("{seconds:>5.1} s  {}", output::one_line(text));
     }
 
-    /// Repeats a check until it is done, and prints each change in what is missing.
+    /// Repeats a check until it succeeds, and prints each change in the description of what is missing.
     ///
     /// # Errors
     /// The timeout expired, or a check failed.

@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> Outcome<Value> {
     serde_saphyr::from_str(text).map_err(|error| StepFailure::new(format!("invalid YAML: {error}")))
 }
 
-/// Parses YAML documents and skips empty ones.
+/// Parses YAML documents and skips empty documents.
 ///
 /// # Errors
 /// The text is not valid YAML; the error contains line and column.
