@@ -188,7 +188,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Replaces the manifests of a plugin with the current content of its directory. Returns whether anything changed.
+    /// Replaces the manifests of a plugin with `manifests`. Returns whether they differ from the previous manifests.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `checkAndReload`.
     /// Rule: LOAD-14.

@@ -24,7 +24,7 @@ use super::time_limit;
 /// Source: Go's net/http, `maxPostHandlerReadBytes`.
 const MAX_POST_HANDLER_READ_BYTES: usize = 256 << 10;
 
-/// The time limit for reading an unused body. Go has no limit.
+/// The time limit for reading an unused body. Go does not limit this time.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// A body that has not been read.

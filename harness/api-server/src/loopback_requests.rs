@@ -116,7 +116,7 @@ tokio::task_local! {
     static DEPTH: usize;
 }
 
-/// Calls webhooks that the server itself serves.
+/// Calls webhooks whose URL is an endpoint of this server.
 ///
 /// Rule: HTTP-15.
 pub(super) struct LoopbackCaller(pub(super) Weak<Server>);

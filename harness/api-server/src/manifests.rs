@@ -8,8 +8,9 @@ use kubernetes_admission::metrics::Reload;
 use super::ApiServer;
 
 impl ApiServer {
-    /// Replaces the manifests of a plugin with the current content of its directory. Returns whether anything changed.
-    /// Invalid manifests leave the webhooks unchanged and are counted in the metrics.
+    /// Replaces the manifests of a plugin with the current content of its directory. Returns whether they changed.
+    ///
+    /// If the manifests are invalid, the webhooks stay unchanged and the metrics count an error.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `checkAndReload`.
     pub fn reload_manifests(&self, phase: Phase, read: Result<Manifests, ManifestError>) -> bool {

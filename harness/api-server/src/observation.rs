@@ -24,7 +24,7 @@ use super::{ApiServer, RequestObserver, Server};
 pub struct ObservedRequest {
     /// The Audit-ID.
     pub audit_id: String,
-    /// When the request was received.
+    /// The time when the request was received.
     pub received: Timestamp,
     /// The duration of the request.
     pub took: Duration,

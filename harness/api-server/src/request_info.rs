@@ -91,7 +91,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns whether the request has no time limit.
+    /// Returns whether the request is long-running and therefore does not have a time limit.
     ///
     /// Source: kubernetes pkg/controlplane/apiserver/config.go, `BasicLongRunningRequestCheck`.
     pub(super) fn is_long_running(&self) -> bool {

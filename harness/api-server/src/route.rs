@@ -64,7 +64,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns the namespace for admission and the audit log; for a Namespace, its own name.
+    /// Returns the namespace for admission and the audit log; for a Namespace, the name of the Namespace.
     ///
     /// Rule: SEL-08.
     pub(super) fn admitted_namespace(&self) -> &str {

@@ -113,7 +113,7 @@ pub(super) struct Storage {
 #[derive(Debug)]
 struct Bootstrap {
     read: Once,
-    /// When the server started.
+    /// The time when the server started.
     time: String,
 }
 

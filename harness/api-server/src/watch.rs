@@ -1,9 +1,9 @@
 //! Watches: streams of changes to a collection.
 //!
-//! A watcher has no queue and keeps no objects. It reads the stored objects, and then the changes in the
-//! [storage](super::storage)'s history, from where it last stopped. A watcher that lags too far behind ends without an
-//! error, like a watcher in upstream's cache that does not read; one that starts too far back receives `410 Expired`,
-//! after which clients list again.
+//! A watcher does not queue events or keep objects. It reads the stored objects and then the changes in the history of
+//! the [storage](super::storage), from its last position. A watcher that lags too far behind ends without an error,
+//! like a watcher in upstream's cache that does not read. A watcher whose start is no longer in the history receives
+//! `410 Expired`, after which clients list again.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Removes fields of feature gates that are off by default. Mutating webhooks receive them, but they are not stored.
 //!
-//! Upstream keeps such a field in an update if it was stored before. This server never stores it.
+//! In an update, upstream keeps a disabled field that was stored before. This server never stores disabled fields.
 
 use serde_json::Value;
 

@@ -41,7 +41,7 @@ enum Node {
     Integer(i64),
     /// The end of a range that was not started.
     End,
-    /// An unknown word, which has no effect.
+    /// An unknown word, which is ignored.
     Unknown,
 }
 
