@@ -44,7 +44,7 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
     text
 }
 
-/// Lists the failed scenarios, each with its failed step and the first line of the message.
+/// Lists the failed scenarios, each with its failed step and the beginning of the message.
 fn failures(text: &mut String, record: &Record) {
     for scenario in record.scenarios().iter().filter(|scenario| scenario.outcome == Outcome::Failed) {
         let planned = &scenario.planned;
@@ -59,11 +59,21 @@ fn failures(text: &mut String, record: &Record) {
         if let Some((step, _)) = step {
             failure = failure.source(Some(&format!("{} {}", step.keyword, step.text)));
         }
-        if let Some(message) = message.and_then(|message| message.lines().next()) {
-            failure.note("message", message);
+        if let Some(message) = message {
+            failure.note("message", first_sentence(message));
         }
         failure.write(text);
         text.push('\n');
+    }
+}
+
+/// Returns the first line of a message; with the second one if the first only announces it.
+fn first_sentence(message: &str) -> String {
+    let mut lines = message.lines();
+    let first = lines.next().unwrap_or_default();
+    match lines.next() {
+        Some(second) if first.ends_with(':') => format!("{first} {}", second.trim()),
+        _ => first.to_owned(),
     }
 }
 

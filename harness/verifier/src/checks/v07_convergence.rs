@@ -55,7 +55,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     if differences.is_empty() && restless.is_empty() {
         return collection::HOLDS;
     }
-    let kind = format!("{} still change the object after two rounds", restless.join(", "));
+    let verb = if restless.len() == 1 { "changes" } else { "change" };
+    let kind = format!("{} still {verb} the object after two rounds", restless.join(", "));
     let what = if differences.is_empty() {
         "each webhook undoes the other's change".to_owned()
     } else {

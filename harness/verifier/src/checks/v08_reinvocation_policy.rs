@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
           example the containers of another injector, which then start without their mount, environment, or \
           limits. If calling the webhook again gives the same result as when the other webhook runs first, \
           IfNeeded is the right policy, and the configuration does not have to be renamed to begin with zzz.",
-    help: "Set reinvocationPolicy: IfNeeded.",
+    help: "Fix the findings of V01 and V03 first; then set reinvocationPolicy: IfNeeded.",
     source: "admissionregistration.k8s.io/v1 types, reinvocationPolicy; KEP-492, Mutating Plugin ordering",
     audience: Audience::Mutating,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),

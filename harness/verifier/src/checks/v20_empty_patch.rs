@@ -74,7 +74,7 @@ fn idle(
         return Ok(None);
     }
     let count = webhook_response.patch()?.operations().len();
-    let message =
-        format!("the webhook sends a patch with {count} operations for {what} that changes nothing");
+    let operations = if count == 1 { "1 operation".to_owned() } else { format!("{count} operations") };
+    let message = format!("the webhook sends a patch with {operations} for {what} that changes nothing");
     Ok(Some(Violation::new(kind, message).with_steps(steps)))
 }

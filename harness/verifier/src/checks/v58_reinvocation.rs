@@ -19,7 +19,7 @@ pub(super) const CHECK: Check = Check {
           without its mount, credentials, or limits. With IfNeeded, it is called once more, which it must \
           tolerate: see V01 and V02. If no test showed that its result depends on what other webhooks add, \
           the finding is a note.",
-    help: "Set reinvocationPolicy: IfNeeded.",
+    help: "Fix the findings of V01 and V03 first; then set reinvocationPolicy: IfNeeded.",
     source: "KEP-492, Reinvocation; istio/istio#54562; aws/amazon-eks-pod-identity-webhook#61",
     audience: Audience::Mutating,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),

@@ -57,7 +57,7 @@ enum Operator {
     Unknown,
 }
 
-/// A value that a JSONPath expression selects.
+/// A value that a `JSONPath` expression selects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Found<'a> {
     /// A value of the object or of the path.
