@@ -248,9 +248,7 @@ impl Watcher {
         }
     }
 
-    /// Returns the next events, each as a line of JSON; `None` after the end of the watch.
-    ///
-    /// Dropping the future does not lose events.
+    /// Returns the next events as lines of JSON; `None` after the end. Dropping the future does not lose events.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         let mut reserved: Option<Reservation> = None;
         if let (WatchProgress::Nothing, Start::WithObjects { not_older_than }) =
@@ -306,8 +304,7 @@ impl Watcher {
 
     /// Returns the error event for an object that cannot be converted, if any.
     ///
-    /// kube-apiserver's cache of this version stops before that object. A new watch waits until it times out, and a
-    /// running watch ends.
+    /// kube-apiserver's cache of this version stops before that object: a new watch times out, and a running one ends.
     ///
     /// Source: apiserver pkg/storage/cacher/cacher.go, `startCaching`; `watch_cache.go`, `waitUntilFreshAndBlock`.
     /// Rule: CNV-10.
@@ -385,8 +382,7 @@ impl Watcher {
 
     /// Writes an event for each of the next objects.
     ///
-    /// If objects have changed since the previous page, writes the changes of the objects that were already sent
-    /// instead.
+    /// If objects have changed since the previous page, writes the changes of the objects already sent instead.
     fn write_objects(
         &mut self,
         last: Option<String>,

@@ -47,8 +47,7 @@ enum Tool {
     Faults(Faults),
     /// Compare the reviews that the checks of `admit verify` send with those of a kube-apiserver from KUBEBUILDER_ASSETS
     Probes(Probes),
-    /// Apply published custom resource definitions and their example objects to a kube-apiserver from
-    /// KUBEBUILDER_ASSETS and in process, and compare the results
+    /// Compare published custom resource definitions and their example objects on both servers
     Definitions(Definitions),
     /// Apply objects of built-in kinds, and variants with one invalid field, to a kube-apiserver from
     /// KUBEBUILDER_ASSETS and in process, and compare the results
