@@ -41,7 +41,7 @@ pub fn entries_of_scale(parent: &Value, replicas: &BTreeMap<String, Option<Path>
     Ok(scale.encode().unwrap_or_default())
 }
 
-/// Returns the `metadata.managedFields` of an object after a write of its Scale, whose new entries are `scale`.
+/// Returns the `metadata.managedFields` of an object after a write of its Scale. `scale` contains the new entries.
 ///
 /// `parent` contains the object's previous entries; `api_version` is the version of the object.
 ///

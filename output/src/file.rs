@@ -21,7 +21,7 @@ pub enum Readers {
 
 /// A file that gets its final name when it is complete.
 ///
-/// The temporary file is created together with this value, so that an unwritable path is reported immediately.
+/// The temporary file is created together with this value, so an invalid path is reported immediately.
 ///
 /// A regular file, or a symbolic link to one, is replaced. A device, a FIFO, and an open descriptor such as `/dev/stdout`
 /// are written to in place.

@@ -22,7 +22,7 @@ pub struct Record {
     pub events: Vec<Event>,
     /// How long plugins and phases took, oldest first; used for metrics in addition to the calls.
     pub timings: Vec<Timing>,
-    /// Up to 1,000 calls to conversion webhooks for the request, inside and outside of admission.
+    /// Up to 1,000 calls to conversion webhooks for the request, also those outside of admission.
     ///
     /// They are in the order in which they ended.
     pub conversions: Vec<ConversionCall>,
