@@ -181,14 +181,7 @@ fn member<'a>(owner: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 fn wrong_type(value: &Value, expected: &str) -> String {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    let found = json::json_type(value);
     format!("json: cannot unmarshal {found} into Go value of type {expected}")
 }
 
