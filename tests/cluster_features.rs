@@ -143,7 +143,7 @@ fn what_is_kept_can_be_used_again_and_is_removed_as_the_run_says() {
     let told = text(&kept.stderr);
     let advice: Vec<Vec<&str>> = told
         .lines()
-        .skip_while(|line| !line.ends_with("remove it with:"))
+        .skip_while(|line| !line.ends_with("remove them with:"))
         .skip(1)
         .map(|line| line.split_whitespace().collect())
         .collect();
