@@ -11,7 +11,7 @@ const SERVICE_ACCOUNT: &str = "ServiceAccount";
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Admission plugins")]
 pub(crate) struct PluginFlags {
-    /// Enable these in-tree admission plugins in addition to the default ones, as in kube-apiserver; may be repeated.
+    /// Enable these in-tree admission plugins in addition to the default ones, as in kube-apiserver; can be repeated.
     /// Their order does not matter. Unlike in kube-apiserver, `ServiceAccount` is disabled by default
     #[arg(long = "enable-admission-plugins", value_name = "NAME,NAME…")]
     enable: Vec<String>,

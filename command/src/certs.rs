@@ -23,7 +23,7 @@ use crate::{ExitCode, Failure, screen};
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("names").required(true).multiple(true).args(["services", "dns", "ip"])))]
 pub(crate) struct Certs {
-    /// Issue the certificate for this service, with all of its names in a cluster; may be repeated
+    /// Issue the certificate for this Service, with all of its names in a cluster; can be repeated
     #[arg(long = "service", value_name = "NAME.NAMESPACE")]
     services: Vec<Service>,
     /// Add a DNS name

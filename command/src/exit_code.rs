@@ -47,9 +47,9 @@ Exit status:
     1  a scenario failed, a request was denied, or a check has findings
     2  the command line or an input file is invalid
     3  environment error: a port, the cluster, KUBEBUILDER_ASSETS, or an invalid webhook response
-    4  nothing was selected to run
+    4  nothing was selected to run, or a webhook to verify was never called
     5  all failures were caused by features that admit does not support
-    6  no findings, but some checks could not be completed
+    6  no findings, but a webhook response is missing or invalid, or a check of --check cannot run
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 

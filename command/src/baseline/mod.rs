@@ -18,18 +18,18 @@ const VERSION: u32 = 1;
 /// The options about a baseline.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct BaselineOptions {
-    /// Accept the findings that this file lists, each with a reason: only others are failures; entries without a
-    /// finding are reported
+    /// Accept the findings in this file, each with a reason, so that only other findings count. Entries that no longer
+    /// match a finding are reported
     #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
     baseline: Option<PathBuf>,
 
-    /// Write a baseline that accepts the current findings; if the file exists, its reasons are kept, and entries
-    /// without a finding are dropped
+    /// Write a baseline that accepts the current findings. If the file exists, its reasons are kept, and entries that
+    /// no longer match a finding are removed
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<PathBuf>,
 
-    /// The reason for the entries that --write-baseline adds [default: empty, and --baseline refuses the file until
-    /// each entry has one]
+    /// Set this reason in the entries that --write-baseline adds. By default it is empty, and --baseline rejects the
+    /// file until each entry has a reason
     #[arg(long, value_name = "TEXT", requires = "write_baseline")]
     baseline_reason: Option<String>,
 }

@@ -34,7 +34,7 @@ pub(crate) struct Cel {
     /// Read the variable object from this file, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", help_heading = "Variables")]
     object: Option<PathBuf>,
-    /// Read the variable oldObject from this file; with --object, the request is an update, otherwise a deletion
+    /// Read the variable oldObject from this file. With --filename, the request is an update, otherwise a deletion
     #[arg(long, value_name = "FILE", help_heading = "Variables")]
     old: Option<PathBuf>,
     /// Read the variable request from this file with an AdmissionReview. Its objects are used as object and oldObject
@@ -51,7 +51,7 @@ pub(crate) struct Cel {
     /// The user who makes the request [default: kubernetes-admin]
     #[arg(long = "as", value_name = "USER", help_heading = "Variables")]
     user: Option<String>,
-    /// A group of the user in --as; may be repeated
+    /// Make the request as a member of this group; can be repeated
     #[arg(long = "as-group", value_name = "GROUP", requires = "user", help_heading = "Variables")]
     groups: Vec<String>,
     /// The namespace of objects that do not specify one
@@ -77,7 +77,7 @@ Examples:
   admit cel -c webhook.yaml -f pod.yaml --as system:node:a --as-group system:nodes
   admit cel \"authorizer.requestResource.check('delete').allowed()\" -f pod.yaml --with roles.yaml --as jane -o json
 
-Exit status: 0 each expression has a value, 1 one does not compile or its evaluation fails.";
+Exit status: 0 if every expression has a value, 1 if an expression does not compile or cannot be evaluated.";
 
 /// The values of `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

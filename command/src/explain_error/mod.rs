@@ -42,7 +42,7 @@ Examples:
   kubectl apply -f pod.yaml 2>&1 | admit explain-error -f -
   admit explain-error -f kube-apiserver.log -o json
 
-Exit status: 0 at least one message is known, 1 none is.";
+Exit status: 0 if a message is recognized, 1 otherwise.";
 
 impl ExplainError {
     /// Explains the messages in the files or on the command line.

@@ -23,16 +23,16 @@ use crate::verify::chosen::{self, Skip};
 use crate::verify::output::FailOn;
 use crate::{ExitCode, Failure, documents, screen};
 
-/// Checks webhook configurations without calling anything.
+/// Check webhook configurations without calling anything.
 ///
-/// Reports what the API server refuses, in its own words, and what is valid but risky: rules that match nothing, or
-/// that match what the cluster and the webhook itself depend on; timeouts, caBundles, services, match conditions. Other
-/// objects in the files count, too: namespaces, definitions of custom resources, and the Service, workload and Secrets
-/// of the webhook.
+/// Reports what kube-apiserver rejects, with its messages, and what is valid but risky: rules that match nothing, rules
+/// that match objects which the cluster or the webhook itself depends on, timeouts, caBundles, Services, and match
+/// conditions. The checks also use other objects in the files: namespaces, custom resource definitions, and the
+/// Service, workload, and Secrets of the webhook.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Lint {
-    /// Webhook configurations and related manifests: files, folders, or - for standard input
+    /// Read webhook configurations and related manifests from these files: files, directories, or - for standard input
     #[arg(
         short = 'c',
         long = "configuration",
@@ -44,19 +44,20 @@ pub(crate) struct Lint {
     )]
     configuration: Vec<PathBuf>,
 
-    /// Print the checks in the format of --output (text, json or markdown), without reading anything
+    /// Print all checks in the format of --output (text, json, or markdown) without reading files
     #[arg(long)]
     list: bool,
 
-    /// Run only these checks, such as L04,V48; may be given several times
+    /// Run only these checks, such as L04,V48; can be repeated
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check)]
     check: Vec<&'static Check>,
 
-    /// Skip a check, and say why: the reason is in the report
+    /// Skip this check; the reason appears in the report; can be repeated
     #[arg(long, value_name = "ID=REASON", value_parser = skip)]
     skip: Vec<Skip>,
 
-    /// Report certificates that expire within DAYS [default: 30, or a third of their lifetime if that is less]
+    /// Report certificates that expire within this many days [default: 30, or a third of their lifetime if that is
+    /// shorter]
     #[arg(long, value_name = "DAYS")]
     horizon: Option<u32>,
 
@@ -64,34 +65,35 @@ pub(crate) struct Lint {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Format,
 
-    /// List every check with its result, also those that passed and those that could not run
+    /// List every check with its result, including those that passed or could not run
     #[arg(short, long, visible_alias = "checks")]
     verbose: bool,
 
     #[command(flatten)]
     baseline: BaselineOptions,
 
-    /// Exit with 1 only for findings of at least this severity
+    /// Exit with status 1 only for findings of at least this severity
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "error")]
     fail_on: FailOn,
 }
 
 const AFTER_HELP: &str = "\
 Examples:
-  The configuration of a chart, with its Service and its Deployment:
+  Check the configuration in a chart, with its Service and Deployment:
     helm template injector ./chart | admit lint -c -
-  Code scanning:
+  Write a report for code scanning:
     admit lint -c deploy/ -o sarif > lint.sarif
-  Only findings that are not known yet:
+  Accept the current findings, and report only new ones:
     admit lint -c deploy/ --write-baseline lint-baseline.yaml --baseline-reason 'before 2.0'
     admit lint -c deploy/ --baseline lint-baseline.yaml
 
 Exit status:
-    0  nothing was found that is at least as bad as --fail-on, or --baseline
-       accepts all of it
-    1  something was found
-    2  the command line or a file is invalid
-    4  there is no webhook configuration in the files, or all checks are skipped";
+    0  no findings of at least the severity of --fail-on, apart from those
+       that --baseline accepts
+    1  there are such findings
+    2  the command line or an input file is invalid
+    4  the files do not contain a webhook configuration, or all checks are
+       skipped";
 
 fn known_check(id: &str) -> Result<&'static Check, String> {
     chosen::find(id, "static check", checks::STATIC.iter().map(|(check, _)| *check))

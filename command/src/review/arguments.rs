@@ -11,75 +11,77 @@ use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
 use crate::service_map::ServiceMapping;
 
-/// Sends one request through the whole chain of webhooks, and shows what each of them did.
+/// Send one request through all webhooks, and show what each of them did.
 ///
-/// The request goes to an API server in this process, which calls the webhooks of the configurations as kube-apiserver
-/// would. Nothing is stored outside of it; webhooks with side effects have them unless `--dry-run=server` is given.
+/// The request goes to an API server in this process, which calls the webhooks in the configurations as kube-apiserver
+/// would and stores the object in memory. Side effects of the webhooks are real, unless you pass --dry-run=server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Review {
-    /// The objects under review: files of YAML or JSON, folders, `-` for standard input. Each is a request of its own,
-    /// one after the other. An AdmissionReview is the request that it holds
+    /// Send these objects: YAML or JSON files, directories, or - for standard input. Each object is sent in a request
+    /// of its own, one after another. For an AdmissionReview, the request that it contains is sent
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "record")]
     pub(super) files: Vec<PathBuf>,
-    /// Webhook configurations: files, folders, `-`. Other objects in them are left out
+    /// Read webhook configurations from these files: files, directories, or - for standard input. Other objects in them
+    /// are ignored
     #[arg(short, long, value_name = "FILE", required_unless_present_any = ["fakes", "admission_control_config_file", "record"])]
     pub(super) configurations: Vec<PathBuf>,
-    /// Objects that exist in the cluster: namespaces with their labels, definitions of custom resources, limit ranges.
-    /// They are not admitted
+    /// Read objects that exist in the cluster from these files: namespaces with their labels, custom resource
+    /// definitions, limit ranges. They do not go through admission
     #[arg(long = "with", value_name = "FILE")]
     pub(super) existing: Vec<PathBuf>,
-    /// The objects as they were before an update or a deletion, or that a subresource belongs to
+    /// Read the objects before an update or a deletion, or the parents of a subresource, from these files
     #[arg(long, value_name = "FILE")]
     pub(super) old: Vec<PathBuf>,
 
-    /// The namespace of objects that do not name one [default: default]. It is created if `--with` does not have it
+    /// Use this namespace for objects that do not specify one [default: default]. It is created if --with does not
+    /// contain it
     #[arg(short, long, value_name = "NAMESPACE", help_heading = "Request")]
     pub(super) namespace: Option<String>,
-    /// The operation [default: create, or for a subresource the one that it supports]
+    /// Perform this operation [default: create, or the one that the subresource supports]
     #[arg(long, value_enum, value_name = "OPERATION", help_heading = "Request")]
     pub(super) operation: Option<OperationName>,
-    /// The subresource, such as `status`, `scale`, `eviction` or `exec`
+    /// Send the request to this subresource, such as `status`, `scale`, `eviction`, or `exec`
     #[arg(long, value_name = "NAME", help_heading = "Request")]
     pub(super) subresource: Option<String>,
-    /// An option of the request, such as `fieldManager=me`, or `command=sh` for `exec`
+    /// Add this option to the request, such as `fieldManager=me`, or `command=sh` for `exec`; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = option, help_heading = "Request")]
     pub(super) query: Vec<(String, String)>,
     /// The user who makes the request [default: kubernetes-admin]
     #[arg(long = "as", value_name = "USER", help_heading = "Request")]
     pub(super) user: Option<String>,
-    /// A group of --as; may be given several times
+    /// Make the request as a member of this group; can be repeated
     #[arg(long = "as-group", value_name = "GROUP", requires = "user", help_heading = "Request")]
     pub(super) groups: Vec<String>,
-    /// `server` asks for a dry run, which webhooks see in the review
+    /// With `server`, make a dry run, which webhooks see in the review
     #[arg(long, value_enum, value_name = "WHICH", default_value = "none", help_heading = "Request")]
     pub(super) dry_run: DryRun,
 
-    /// Reach a service that a clientConfig names at this address; may be given several times
+    /// Call the webhooks behind this Service at this address; can be repeated
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT", help_heading = "Webhooks")]
     pub(super) service: Vec<ServiceMapping>,
     #[command(flatten)]
     pub(super) admission_control: AdmissionControl,
     #[command(flatten)]
     pub(super) plugins: PluginFlags,
-    /// Start the fakes of this file (see `admit fakes`) and call them too. Namespaces that are created, and `default`,
-    /// get the label admit-fakes=enabled, unless `--with` has them
+    /// Start the fakes in this file (see `admit fakes`) and call them, too. Namespaces that are created, and `default`,
+    /// get the label admit-fakes=enabled, unless --with contains them
     #[arg(long, value_name = "FILE", help_heading = "Webhooks")]
     pub(super) fakes: Option<PathBuf>,
 
     #[command(flatten)]
     pub(super) record: RecordFlags,
 
-    /// Output format of the reports; the schema of json and yaml is in docs/guide/review.md
+    /// Print reports in this format; docs/guide/review.md describes the schema of json and yaml
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
     pub(super) output: Output,
-    /// Show all details: defaults, audit annotations, the server's own changes
+    /// Show all details: defaults, audit annotations, and changes by the server
     #[arg(short, long, help_heading = "Output")]
     pub(super) verbose: bool,
-    /// Show the values of Secrets, which are masked otherwise
+    /// Show the values of Secrets instead of masking them
     #[arg(long, help_heading = "Output")]
     pub(super) show_secrets: bool,
-    /// For each webhook that was not called, show which test did not match and what it compared
+    /// Show for each webhook that was not called which test did not match, and the compared values
     #[arg(long, help_heading = "Output")]
     pub(super) explain: bool,
 }
@@ -93,8 +95,13 @@ Examples:
   admit review --record records/ 17
   kubectl get pod web -o yaml | admit review -f - --operation delete -c policy.yaml
 
-Exit status: 0 admitted, 1 denied, 3 a webhook gave no valid answer and that decided, 5 admit does not imitate it; of
-several objects the worst: 1 before 3 before 5.";
+Exit status:
+    0  every request was admitted
+    1  a request was denied
+    2  the command line or an input file is invalid
+    3  a request was rejected because a webhook did not return a valid response
+    5  the decision depends on a feature that admit does not support
+If several of 1, 3, and 5 apply, the exit status is the lowest.";
 
 /// `--operation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -119,9 +126,9 @@ impl From<OperationName> for Operation {
 /// `--dry-run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DryRun {
-    /// The request is meant
+    /// Not a dry run
     None,
-    /// The server is asked to store nothing
+    /// Store nothing on the server
     Server,
 }
 
@@ -130,7 +137,7 @@ pub(crate) enum DryRun {
 pub(crate) enum Output {
     /// Human-readable text
     Text,
-    /// One report, or for several objects a list of them
+    /// One report, or a list for several objects
     Json,
     /// One document per report
     Yaml,

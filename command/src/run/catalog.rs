@@ -8,7 +8,7 @@ use super::display::FAINT;
 use crate::steps::{STEPS, StepHelp};
 use crate::{ExitCode, Failure, screen};
 
-/// Prints every step with a line of help and an example
+/// Print every step with a line of help and an example
 #[derive(Debug, clap::Args)]
 pub(crate) struct Steps {
     /// Output format

@@ -49,10 +49,10 @@ use runner::{AfterFailure, Pace};
 use stop::End;
 use writer::Writer;
 
-/// Runs feature files against a target
+/// Run feature files against a target
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Feature files or folders [default: the features built into admit]
+    /// Run the features in these files or directories [default: the features built into admit]
     paths: Vec<PathBuf>,
 
     /// Run only the scenarios whose tags match, such as `@a and not (@b or @c)`
@@ -63,7 +63,7 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "REGEX", help_heading = "Selection")]
     name: Option<Regex>,
 
-    /// Maximum number of scenarios to run in parallel [default: 16 in process, 8 on other targets]
+    /// Run at most this many scenarios in parallel [default: 16 in process, 8 on other targets]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     concurrency: Option<u16>,
 
@@ -83,11 +83,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     junit: Option<PathBuf>,
 
-    /// Write a JSON report: every scenario, attempt and step with its status, duration and notes
+    /// Write a JSON report with the status, duration, and notes of every scenario, attempt, and step
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
 
-    /// Show only failures and the summary, and no progress
+    /// Show only failures and the summary, without progress
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
 

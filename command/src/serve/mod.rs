@@ -56,7 +56,7 @@ pub(crate) struct Serve {
     /// `default` and ConfigMap `kube-root-ca.crt` of each namespace. Webhooks see their requests
     #[arg(long)]
     with_controllers: bool,
-    /// Map a service in a clientConfig to this address; may be repeated
+    /// Call the webhooks behind this Service at this address; can be repeated
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
     #[command(flatten)]

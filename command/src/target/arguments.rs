@@ -22,7 +22,7 @@ pub struct TargetArguments {
     #[arg(long, value_enum, value_name = "TARGET", default_value = "in-process")]
     pub(crate) target: TargetKind,
 
-    /// Reach a Service in a clientConfig at this address; can be repeated
+    /// Call the webhooks behind this Service at this address; can be repeated
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     pub(crate) service: Vec<ServiceMapping>,
 

@@ -10,26 +10,28 @@ use tokio::process::Command;
 /// Commands that renew and end the webhooks.
 #[derive(Debug, clap::Args)]
 pub(super) struct Interventions {
-    /// Shell command that renews the certificates of all webhooks; runs after the other checks, while the webhooks are
-    /// being called
+    /// Run this shell command to renew the certificates of all webhooks (V46). It runs after the other checks, while
+    /// the webhooks are being called
     #[arg(long, value_name = "COMMAND", help_heading = "Target")]
     rotate_command: Option<String>,
 
-    /// The authority (PEM) of the renewed certificates, if it is not in the caBundle; trusted in addition to it as soon as
-    /// the file exists
+    /// Trust the CA certificates in this PEM file in addition to the caBundle, as soon as the file exists, for renewed
+    /// certificates of another authority
     #[arg(long, value_name = "FILE", requires = "rotate_command", help_heading = "Target")]
     rotated_ca_bundle: Option<PathBuf>,
 
-    /// Seconds that the command may take, and a webhook after it to serve the new certificate: a mounted Secret takes
-    /// more than a minute
+    /// Allow this many seconds for --rotate-command, and then the same for a webhook to serve the new certificate. The
+    /// kubelet updates a mounted Secret only after a minute or more
     #[arg(long, value_name = "SECONDS", default_value_t = 120, help_heading = "Pace")]
     rotate_within: u32,
 
-    /// Shell command that stops the webhooks, as a rollout would; runs last, while the webhooks are being called
+    /// Run this shell command to stop the webhooks as a rollout would (V43). It runs last, while the webhooks are being
+    /// called
     #[arg(long, value_name = "COMMAND", help_heading = "Target")]
     stop_command: Option<String>,
 
-    /// Seconds for which calls continue after that command has started, since endpoints take a while to be updated
+    /// Continue calls for this many seconds after --stop-command has started, because endpoints are updated with a
+    /// delay
     #[arg(long, value_name = "SECONDS", default_value_t = 5, help_heading = "Pace")]
     drain: u32,
 }

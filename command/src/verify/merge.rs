@@ -10,13 +10,13 @@ use harness::verify::report::Report;
 use super::output::Outputs;
 use crate::{ExitCode, Failure};
 
-/// Makes one report of those of all shards, and judges it as a whole run is judged
+/// Combine the reports of all shards into one.
 ///
-/// Takes what `admit verify --shard I/N -o json` printed. What is written of it, and the exit status, are those of
-/// `admit verify`.
+/// Reads the reports that `admit verify --shard I/N -o json` printed. The output, the reports, and the exit status are
+/// those of a run with the whole corpus.
 #[derive(Debug, clap::Args)]
 pub(super) struct Merge {
-    /// JSON reports, one or several in a file; - for standard input
+    /// Read JSON reports from these files, which may each contain several, or from standard input if -
     #[arg(required = true, value_name = "REPORT")]
     reports: Vec<PathBuf>,
 

@@ -53,100 +53,105 @@ use crate::service_map::{self, ServiceMapping};
 use crate::static_manifests::Loaded;
 use crate::{ExitCode, Failure, documents, exit_code, screen, v1beta1};
 
-/// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
+/// Check whether webhooks are idempotent, safe to reinvoke, and honest about dry runs.
 ///
-/// Takes stock webhook configurations, calls the real webhooks over their own TLS with a corpus of objects, and reports
-/// what is wrong, with the smallest object that shows it. `admit verify --list` prints the checks.
+/// Calls webhooks with a corpus of objects, as kube-apiserver would, and reports each problem with the smallest object
+/// that shows it. `admit verify --list` prints the checks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Verify {
-    /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
-    /// standard input; other objects in them are only for the API server of --api-server-out. Those of the folders that
-    /// --admission-control-config-file names are verified, too
+    /// Read webhook configurations, and the namespaces and custom resource definitions that they need, from these
+    /// files: files, directories, or - for standard input. Other objects in them are stored only in the API server of
+    /// --api-server-out. Configurations in the directories that --admission-control-config-file names are verified as
+    /// well
     #[arg(short, long, value_name = "PATH", required_unless_present_any = ["context", "list", "admission_control_config_file"], num_args = 1..)]
     configuration: Vec<PathBuf>,
 
-    /// Read the configurations from the cluster that this context of the kubeconfig names; nothing is written there
+    /// Read the configurations from the cluster of this kubeconfig context; nothing is written to the cluster
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 
     #[command(flatten)]
     objects: Objects,
 
-    /// Print the checks, all or those of --check, in the format of --output, without running them
+    /// Print all checks, or those of --check, in the format of --output without running them
     #[arg(long, help_heading = "Selection")]
     list: bool,
 
-    /// Run only these checks, such as V01,V02; may be given several times
+    /// Run only these checks, such as V01,V02; can be repeated
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check, help_heading = "Selection")]
     check: Vec<&'static Check>,
 
-    /// Skip a check, and say why: the reason is in the report
+    /// Skip this check; the reason appears in the report; can be repeated
     #[arg(long, value_name = "ID=REASON", value_parser = skip, help_heading = "Selection")]
     skip: Vec<Skip>,
 
-    /// Reach a service that a clientConfig names at this address; may be given several times
+    /// Call the webhooks behind this Service at this address; can be repeated
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT", help_heading = "Target")]
     service: Vec<ServiceMapping>,
 
     #[command(flatten)]
     admission_control: AdmissionControl,
 
-    /// Reach all other webhooks at this URL: a service keeps its name in TLS, a URL is replaced (but keeps its path if
-    /// the new one does not have any)
+    /// Call all other webhooks at this URL. For a Service, TLS still verifies the name of the Service. A URL is
+    /// replaced, but keeps its path if the new one has none
     #[arg(long, value_name = "URL", help_heading = "Target")]
     endpoint: Option<Url>,
 
-    /// Trust these certificates (PEM) instead of the caBundle: for configurations whose caBundle is injected later
+    /// Trust the CA certificates in this PEM file instead of the caBundle, for configurations whose caBundle is
+    /// injected later
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     ca_file: Option<PathBuf>,
 
-    /// Call webhooks that are not on this machine without asking, and follow their redirects to other hosts
+    /// Call webhooks on other machines without asking, and follow redirects to other hosts
     #[arg(long, help_heading = "Target")]
     yes: bool,
 
-    /// Wait up to SECONDS for the webhooks to listen
+    /// Wait up to this many seconds for the webhooks to start
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = "Target")]
     wait: u32,
 
-    /// Within the time of --wait, repeat this shell command until it succeeds: for webhooks that listen before they are
-    /// ready, such as `curl -fs http://127.0.0.1:9090/readyz`
+    /// Repeat this shell command until it succeeds, for at most the time of --wait. Use it for webhooks that listen
+    /// before they are ready: `curl -fs http://127.0.0.1:9090/readyz`
     #[arg(long, value_name = "COMMAND", requires = "wait", help_heading = "Target")]
     ready_command: Option<String>,
 
-    /// Write a kubeconfig to start the webhooks with (see --wait): it points to an API server of admit that has the other
-    /// objects of -c, and records what the webhooks do there. Without it V39 and V40, and a part of V38, are not checked
+    /// Start an API server that contains the other objects of -c, and write its kubeconfig to this file. Start the
+    /// webhooks with this kubeconfig, and pass --wait. V39, V40, and the writes of V38 are checked only with this
+    /// option, because the server records what the webhooks write
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     api_server_out: Option<PathBuf>,
 
-    /// Address of that API server; port 0 picks a free one
+    /// Listen on this address with the API server of --api-server-out; port 0 uses a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", help_heading = "Target")]
     api_server_listen: SocketAddr,
 
     #[command(flatten)]
     interventions: Interventions,
 
-    /// The namespace of objects that do not name one
+    /// Use this namespace for objects that do not specify one
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Target")]
     namespace: String,
 
-    /// Objects checked in parallel
+    /// Check this many objects in parallel
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     jobs: u16,
 
-    /// Concurrent requests in the latency checks
+    /// Make this many concurrent requests in the latency checks
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     concurrency: u16,
 
-    /// Concurrent requests in the overload checks
+    /// Make this many concurrent requests in the overload checks
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     overload: u16,
 
-    /// Report certificates that expire within DAYS [default: 30, or a third of their lifetime if that is less]
+    /// Report certificates that expire within this many days [default: 30, or a third of their lifetime if that is
+    /// shorter]
     #[arg(long, value_name = "DAYS", help_heading = "Target")]
     horizon: Option<u32>,
 
-    /// Write a folder for each finding, with the smallest object, the reviews, and commands that send them again
+    /// Write a directory for each finding to this directory, with the smallest object, the reviews, and commands that
+    /// send them again
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     proofs: Option<PathBuf>,
 
@@ -171,29 +176,28 @@ const QUICK: [&str; 10] = ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V38
 
 const AFTER_HELP: &str = "\
 Examples:
-  Answer in seconds whether a webhook is idempotent, safe to reinvoke, and
+  Check in seconds whether a webhook is idempotent, safe to reinvoke, and
   honest about dry runs:
     admit verify -c injector.yaml --endpoint https://127.0.0.1:8443 --quick
-  Run every check on all objects of the built-in corpus, as before a release:
+  Before a release, run every check with all objects of the built-in corpus:
     admit verify -c injector.yaml --endpoint https://127.0.0.1:8443 --thorough
-  Verify a webhook whose service listens on this machine, and keep a proof of each finding:
+  Verify a webhook that listens on this machine, and write a proof of each finding:
     admit verify -c injector.yaml --service injector/webhook=127.0.0.1:8443 --proofs proofs
-  Run one check on your own objects:
+  Run one check with your own objects:
     admit verify -c injector.yaml -f deployments/ --check V01
-  Check the configurations alone, without calling anything:
+  Check only the configurations, without calling anything:
     admit lint -c injector.yaml
 
 Exit status:
-    0  every check that could run passed
-    1  there are findings of at least the severity of --fail-on that
-       --baseline does not accept
+    0  no findings of at least the severity of --fail-on, apart from those
+       that --baseline accepts
+    1  there are such findings
     2  the command line or an input file is invalid
-    3  environment error (a port, a file, the cluster)
-    4  nothing was checked, or a webhook was never called although there
-       were objects to try
-    6  nothing was found, but a webhook gave no valid response where one was
-       needed, or a check that --check names could not run: most often
-       it needs an option that is missing
+    3  environment error: a port, a file, the cluster, --ready-command
+    4  nothing was checked, or a webhook was never called
+    6  no such findings, but a webhook did not return a valid response that
+       a check needs, or a check of --check could not run, usually because
+       it requires another option
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 

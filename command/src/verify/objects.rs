@@ -15,30 +15,32 @@ use crate::{Failure, documents};
 /// Which objects are tried.
 #[derive(Debug, clap::Args)]
 pub(super) struct Objects {
-    /// Objects to try: files, folders, or -; without any, a built-in corpus of the kinds that the rules match
+    /// Send these objects: files, directories, or - for standard input; by default, a built-in corpus of the kinds that
+    /// the rules match
     #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
     filename: Vec<PathBuf>,
 
-    /// Give most objects of the built-in corpus this annotation, by which the webhooks are asked to act; may be given
-    /// several times
+    /// Add this annotation to most objects of the built-in corpus, for webhooks that act only on objects that have it;
+    /// can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
     annotation: Vec<(String, String)>,
 
-    /// Give most objects of the built-in corpus this label; may be given several times
+    /// Add this label to most objects of the built-in corpus; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
     label: Vec<(String, String)>,
 
-    /// Run only the checks that answer three questions: is a webhook idempotent, safe to reinvoke, and honest about dry
-    /// runs? They are V01, V02, V03, V05, V07, V08, V11, V38, V39, and V40
+    /// Check only whether a webhook is idempotent, safe to reinvoke, and honest about dry runs, with V01, V02, V03,
+    /// V05, V07, V08, V11, V38, V39, and V40
     #[arg(long, conflicts_with_all = ["check", "thorough", "list"], help_heading = "Selection")]
     pub(super) quick: bool,
 
-    /// Try all objects of the built-in corpus, not only the representative ones
+    /// Send all objects of the built-in corpus, not only the representative ones
     #[arg(long, conflicts_with = "filename", help_heading = "Selection")]
     thorough: bool,
 
-    /// Try only a part of the corpus: 3/16 is the third of 16 parts (every 16th object), and auto/16 is the one that
-    /// `JOB_COMPLETION_INDEX` names, from 0, as in a Kubernetes Job; `admit verify merge` combines their reports
+    /// Send only a part of the corpus: 3/16 is the third of 16 parts, which has every 16th object. auto/16 reads the
+    /// part from `JOB_COMPLETION_INDEX`, counted from 0, as in an Indexed Job. `admit verify merge` combines the
+    /// reports
     #[arg(long, value_name = "INDEX/COUNT", value_parser = shard::parse, help_heading = "Selection")]
     pub(super) shard: Option<Shard>,
 }

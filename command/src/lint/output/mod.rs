@@ -23,7 +23,7 @@ pub(super) const VERSION: u32 = 1;
 pub(super) enum Format {
     /// Human-readable text
     Text,
-    /// All of it
+    /// The complete report as JSON
     Json,
     /// A Markdown table
     Markdown,

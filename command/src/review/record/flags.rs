@@ -5,8 +5,8 @@ use std::path::PathBuf;
 /// The options that select recorded requests.
 #[derive(Debug, clap::Args)]
 pub(in crate::review) struct RecordFlags {
-    /// List the requests that `admit serve --record` wrote down, or show those with the numbers given: a folder or one
-    /// file of it. Filters: --namespace, --operation, --subresource, --as, and those below
+    /// List the requests that `admit serve --record` recorded in this directory or file, or show those with the given
+    /// numbers. Filter them with --namespace, --operation, --subresource, --as, and the options below
     #[arg(
         long,
         value_name = "DIR",
@@ -17,16 +17,16 @@ pub(in crate::review) struct RecordFlags {
         ]
     )]
     pub(in crate::review) record: Option<PathBuf>,
-    /// The numbers of the requests to show, as listed
+    /// Show the requests with these numbers of the list
     #[arg(value_name = "NUMBER", requires = "record", help_heading = "Record")]
     pub(super) numbers: Vec<usize>,
-    /// Only requests for this resource, such as `pods` or `deployments.apps`
+    /// Show only requests for this resource, such as `pods` or `deployments.apps`
     #[arg(long, value_name = "RESOURCE", requires = "record", help_heading = "Record")]
     pub(super) resource: Option<String>,
-    /// Only requests that were not admitted
+    /// Show only requests that were not admitted
     #[arg(long, requires = "record", help_heading = "Record")]
     pub(super) denied: bool,
-    /// Only requests for which this webhook was called
+    /// Show only requests for which this webhook was called
     #[arg(long, value_name = "NAME", requires = "record", help_heading = "Record")]
     pub(super) webhook: Option<String>,
 }

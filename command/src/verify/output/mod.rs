@@ -28,35 +28,35 @@ use crate::{ExitCode, Failure, screen};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct Outputs {
-    /// Output format on standard output: text for people, the whole report, or a summary
+    /// Print the report in this format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(super) output: Format,
 
-    /// List every check with its result, also those that passed, that do not apply, or that could not run
+    /// List every check with its result, including those that passed, do not apply, or could not run
     #[arg(short, long, visible_alias = "checks")]
     verbose: bool,
 
-    /// Write a JUnit report: a suite for each check, a case for each webhook
+    /// Write a JUnit report with a suite for each check and a case for each webhook
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 
-    /// Write a SARIF 2.1.0 report, for code scanning
+    /// Write a SARIF 2.1.0 report for code scanning
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
 
-    /// Write a summary in Markdown; in a GitHub workflow it goes to `$GITHUB_STEP_SUMMARY` by default
+    /// Write a summary in Markdown [default in a GitHub workflow: `$GITHUB_STEP_SUMMARY`]
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
 
     #[command(flatten)]
     baseline: BaselineOptions,
 
-    /// Show the values of Secrets, which are masked otherwise: on standard output, in all files, in proofs
+    /// Show the values of Secrets on standard output, in reports, and in proofs instead of masking them
     #[arg(long)]
     show_secrets: bool,
 
-    /// Exit with 1 only for findings of at least this severity; with `never` a run that finishes exits with 0, whatever
-    /// it found or could not check
+    /// Exit with status 1 only for findings of at least this severity. With `never`, a run that completes exits with
+    /// status 0, even if there are findings or checks that could not be completed
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "warning")]
     fail_on: FailOn,
 }
@@ -66,11 +66,11 @@ pub(super) struct Outputs {
 pub(super) enum Format {
     /// Human-readable text.
     Text,
-    /// All of it.
+    /// The complete report as JSON.
     Json,
-    /// The same in YAML.
+    /// The complete report as YAML.
     Yaml,
-    /// Markdown.
+    /// A summary in Markdown.
     Markdown,
 }
 
