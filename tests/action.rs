@@ -130,7 +130,8 @@ fn its_flags_and_those_of_the_documentation_exist() {
     let verify = script("Verify");
     let own: BTreeSet<String> = flags(&verify);
     assert_eq!(own, ["--baseline", "--fail-on", "--sarif"].map(str::to_owned).into());
-    let documentation = std::fs::read_to_string(root().join("docs/guide/verify.md")).expect("it is there");
+    let documentation =
+        std::fs::read_to_string(root().join("docs/guide/verify-reports.md")).expect("it is there");
     let examples: Vec<&str> =
         documentation.lines().filter(|line| line.trim().starts_with("arguments:")).collect();
     assert!(!examples.is_empty());

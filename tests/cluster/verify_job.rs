@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{Cluster, fakes, text};
 
-const GUIDE: &str = include_str!("../../docs/guide/verify.md");
+const GUIDE: &str = include_str!("../../docs/guide/verify-shards.md");
 const MANIFEST: &str = include_str!("../../examples/verify-job.yaml");
 
 /// The name of the namespace and of the fakes' configuration.

@@ -67,7 +67,7 @@ fn markdown(checks: &[&'static Check]) -> String {
 These checks read manifests and call nothing. Checks whose ID begins with V are also \
 [checks of `admit verify`](checks.md), with the same IDs. The severity is that of most findings of a check; some \
 findings are less severe. `--check IDS` runs only some checks, `--skip ID=REASON` leaves one out, and `--baseline FILE` \
-[accepts known findings](../guide/verify.md#baselines).
+[accepts known findings](../guide/verify-reports.md#baselines).
 "
     .to_owned();
     for check in checks {

@@ -79,8 +79,8 @@ mod tests {
         let expected = "V11 V12 V13 V14 V16 V19 V20 V23 V25 V26 V27 V35 V37 V39 V40 V41 V42 V43 V44 V46 V51 V52 V53 V56 \
                         V57 V58 V59 V60 V61 V62 V63 V64 V65 V66 V67";
         assert_eq!(ids, expected.split_whitespace().collect::<Vec<_>>());
-        let documented =
-            include_str!("../../../../docs/guide/verify.md").split_once("Other findings have no feature");
+        let documented = include_str!("../../../../docs/guide/verify-proofs.md")
+            .split_once("Other findings have no feature");
         let (table, _) = documented.and_then(|(_, rest)| rest.split_once("\n#")).expect("a section");
         let words = table.split(|letter: char| !letter.is_ascii_alphanumeric());
         let named: BTreeSet<&str> =
