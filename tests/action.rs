@@ -226,11 +226,23 @@ fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     let (status, text) = install("v9").expect("there is a bash");
     assert!(status == 1 && text.contains("in the release v9"), "{text}");
 
+    // The archive of the release does not have the checksum in SHA256SUMS, or is not in this file.
+    let release = |sums: &str| {
+        let archive = "mkdir -p made; touch made/admit; tar -czf \"$2\" -C made admit";
+        let script = format!(
+            "while [ \"$1\" != -o ]; do shift; done\ncase $2 in *SHA256SUMS) {sums} ;; *) {archive} ;; esac"
+        );
+        tool("curl", &script);
+    };
+    for sums in ["exit 22", "touch \"$2\"", "(cd admit; printf '%064d  %s\\n' 0 admit-*.tar.gz) > \"$2\""] {
+        release(sums);
+        let (status, text) = install("v1").expect("there is a bash");
+        assert!(status == 1 && text.contains("::error::"), "{sums}: {text}");
+        assert!(!folder.path().join("admit/bin/admit").exists(), "{sums}");
+    }
+
     // The release exists.
-    tool(
-        "curl",
-        "while [ \"$1\" != -o ]; do shift; done; mkdir made; touch made/admit; tar -czf \"$2\" -C made admit",
-    );
+    release("(cd admit; sha256sum admit-*.tar.gz) > \"$2\"");
     let (status, text) = install("v1").expect("there is a bash");
     assert_eq!(status, 0, "{text}");
     assert!(folder.path().join("admit/bin/admit").exists());
@@ -293,7 +305,8 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
     let release = workflow("release.yml");
     let build = &release.jobs["build"];
     let script_of = |name: &str| {
-        let step = build.steps.iter().find(|step| step.name.as_deref() == Some(name));
+        let mut steps = release.jobs.values().flat_map(|job| &job.steps);
+        let step = steps.find(|step| step.name.as_deref() == Some(name));
         step.and_then(|step| step.run.as_deref()).expect("a step with a script")
     };
     let pack = script_of("Pack");
@@ -322,6 +335,8 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
             return;
         };
         assert_eq!(status, 0, "{text}");
+        let sums = run(script_of("Checksums"), folder.path(), &path, &[]).expect("a bash");
+        assert_eq!(sums.0, 0, "{}", sums.1);
 
         let (machine, system) = uname(target);
         tool("uname", &format!("case $1 in -m) echo {machine} ;; -s) echo {system} ;; esac"));
@@ -341,6 +356,12 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
     }
 }
 
+/// Returns whether `uses` of a step names a commit.
+fn is_pinned(action: &str) -> bool {
+    let commit = action.split_once('@').map_or("", |(_, commit)| commit);
+    commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 #[test]
 fn workflows_have_the_least_rights_and_pinned_actions() {
     let writing = |permissions: &BTreeMap<String, String>| {
@@ -358,14 +379,16 @@ fn workflows_have_the_least_rights_and_pinned_actions() {
             }
             for step in &steps {
                 let Some(action) = &step.uses else { continue };
-                let commit = action.split_once('@').map_or("", |(_, commit)| commit);
-                let is_commit = commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-                assert!(is_commit, "{name}: {action} is not pinned to a commit");
+                assert!(is_pinned(action), "{name}: {action} is not pinned to a commit");
             }
             for run in steps.iter().filter_map(|step| step.run.as_ref()) {
                 assert!(!run.contains("${{"), "{name}: values reach a script by its environment");
             }
         }
+    }
+    for Step { name, uses, .. } in action().runs.steps {
+        let Some(action) = uses else { continue };
+        assert!(is_pinned(&action), "action.yml, {name}: {action} is not pinned to a commit");
     }
     writers.sort();
     let writer = |job: &str| (job.to_owned(), vec!["contents".to_owned()]);
