@@ -63,7 +63,7 @@ fn ends_with(output: &Output, status: i32) -> (String, String) {
 
 #[track_caller]
 fn warns(text: &str) {
-    assert!(text.contains("no API server serves since Kubernetes 1.22"), "{text}");
+    assert!(text.contains("API servers have not served since Kubernetes 1.22"), "{text}");
     for line in DIFFERENCES.iter().chain(&ERRORS) {
         assert_eq!(text.matches(line).count(), 1, "{line}\n{text}");
     }

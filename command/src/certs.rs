@@ -186,7 +186,7 @@ fn check_targets(directory: &Path, force: bool) -> Result<(), Failure> {
 fn dns(text: &str) -> Result<Name, String> {
     match text.parse().map_err(|error: certs::InvalidName| error.to_string())? {
         name @ Name::Dns(_) => Ok(name),
-        Name::Ip(_) => Err("this is an IP address: give it with --ip".to_owned()),
+        Name::Ip(_) => Err("this is an IP address: pass it with --ip".to_owned()),
     }
 }
 

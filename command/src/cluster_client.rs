@@ -28,7 +28,7 @@ impl ClusterArguments {
         client.apiserver_version().await.map_err(|error| {
             let context = self.kubeconfig_context.as_ref();
             Failure::environment(format!(
-                "the cluster does not answer: {}\n  check it with: kubectl {}version",
+                "the cluster does not respond: {}\n  check it with: kubectl {}version",
                 with_causes(&error),
                 context.map_or_else(String::new, |name| format!("--context {name} "))
             ))

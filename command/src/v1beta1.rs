@@ -17,8 +17,8 @@ pub(crate) fn warning(place: impl Display, configuration: &Value) -> Option<Stri
     }
     let (kind, name) = (text(configuration, &["kind"]), text(configuration, &["metadata", "name"]));
     let mut warning = format!(
-        "{place}: {kind} {name:?} is of admissionregistration.k8s.io/v1beta1, which no API server serves since Kubernetes \
-         1.22; it is read with the defaults of v1beta1",
+        "{place}: {kind} {name:?} is of admissionregistration.k8s.io/v1beta1, which API servers have not \
+         served since Kubernetes 1.22; admit uses the defaults of v1beta1",
         place = OneLine(place.to_string()),
     );
     for differing in config::v1_differences(configuration) {
@@ -54,8 +54,8 @@ mod tests {
         });
         assert_eq!(
             warning("c.yaml:3", &configuration).unwrap(),
-            "c.yaml:3: MutatingWebhookConfiguration \"c\" is of admissionregistration.k8s.io/v1beta1, which no API server \
-             serves since Kubernetes 1.22; it is read with the defaults of v1beta1\n  \
+            "c.yaml:3: MutatingWebhookConfiguration \"c\" is of admissionregistration.k8s.io/v1beta1, which API \
+             servers have not served since Kubernetes 1.22; admit uses the defaults of v1beta1\n  \
              webhooks[0].matchPolicy is not set: Exact in v1beta1, Equivalent in v1\n  \
              v1 rejects webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun"
         );

@@ -42,7 +42,10 @@ fn what_is_known_is_accepted_and_only_the_rest_fails() {
     let refused = lint(&[&["--baseline", &folder.path("known.yaml")], &failing[..]].concat());
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("known.yaml:9: findings[0].reason: say why the finding is accepted"), "{stderr}");
+    assert!(
+        stderr.contains("known.yaml:9: findings[0].reason: must say why the finding is accepted"),
+        "{stderr}"
+    );
     let reason = [&["--baseline-reason", "injector#12"], &failing[..]].concat();
     folder.lint("--write-baseline", "known.yaml", &reason, 0);
     let written = fs::read_to_string(folder.path("known.yaml")).expect("it is written");

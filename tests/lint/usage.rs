@@ -72,10 +72,14 @@ fn input_that_cannot_be_read_names_file_and_line() {
     fs::write(&file, "apiVersion: v1\nkind: [\n").expect("it is written");
     complains(&["-c", &path], 2, &format!("{path}:2"));
     fs::write(&file, "").expect("it is written");
-    complains(&["-c", &path], 2, "it holds no object");
+    complains(&["-c", &path], 2, "it does not contain an object");
     fs::write(&file, "{apiVersion: v1, kind: ConfigMap}").expect("it is written");
-    complains(&["-c", &path], 4, "no MutatingWebhookConfiguration and no ValidatingWebhookConfiguration");
-    complains(&["--list", "-o", "sarif"], 2, "expected --output text, json or markdown");
+    complains(
+        &["-c", &path],
+        4,
+        "do not contain a MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
+    );
+    complains(&["--list", "-o", "sarif"], 2, "expected --output text, json, or markdown");
     complains(&[], 2, "--configuration");
 }
 

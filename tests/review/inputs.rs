@@ -95,7 +95,7 @@ spec:
         (said.status, said.stderr.as_str()),
         (
             2,
-            "error: widget.yaml:1: no matches for kind \"Widget\" in version \"example.com/v1\": give its \
+            "error: widget.yaml:1: no matches for kind \"Widget\" in version \"example.com/v1\": pass its \
              CustomResourceDefinition with --with FILE\n"
         )
     );
@@ -247,8 +247,12 @@ fn a_bad_input_is_named_with_its_file_and_line() {
         ("-f nothing.yaml -c good.yaml", 2, &["nothing.yaml: No such file"][..]),
         ("-f bad-yaml.yaml -c good.yaml", 2, &["bad-yaml.yaml:"]),
         ("-f bad-kind.yaml -c good.yaml", 2, &["bad-kind.yaml:2: the object has no `apiVersion`"]),
-        ("-f empty -c good.yaml", 2, &["empty: no *.yaml, *.yml or *.json file in this folder"]),
-        ("-f pod.yaml -c pod.yaml", 2, &["pod.yaml: no MutatingWebhookConfiguration"]),
+        ("-f empty -c good.yaml", 2, &["empty: no *.yaml, *.yml, or *.json file in this directory"]),
+        (
+            "-f pod.yaml -c pod.yaml",
+            2,
+            &["pod.yaml: the files of -c do not contain a MutatingWebhookConfiguration"],
+        ),
         (
             "-f pod.yaml -c bad-policy.yaml",
             2,
@@ -265,7 +269,7 @@ fn a_bad_input_is_named_with_its_file_and_line() {
         (
             "-f pod.yaml -c good.yaml --operation update",
             2,
-            &["pod.yaml:1: an update needs the object as it was"],
+            &["pod.yaml:1: an update requires the object before the update"],
         ),
     ] {
         let said = files.review(line);
@@ -313,8 +317,8 @@ fn an_unknown_resource_of_a_review_is_named_as_the_api_names_it() {
         (said.status, said.stderr.as_str()),
         (
             2,
-            "error: review.json:1: the server has no resource widgets.example.com in version \"v1\": give its definition \
-             with --with FILE\n"
+            "error: review.json:1: the server has no resource widgets.example.com in version \"v1\": pass its \
+             CustomResourceDefinition with --with FILE\n"
         )
     );
 }

@@ -184,7 +184,7 @@ async fn requests_of_a_server_are_listed_and_shown() {
     let said = taken.review("--record record 9");
     assert_eq!(
         (said.status, said.stderr.as_str()),
-        (2, "error: --record record: there is no request 9; it has 5\n")
+        (2, "error: --record record: no request 9; the record contains 5\n")
     );
 }
 
@@ -199,20 +199,17 @@ async fn a_server_that_is_killed_leaves_what_it_had_written() {
     let torn = files([("record/a.jsonl", text.get(..text.len() - 9).unwrap())]);
     let said = torn.review("--record record");
     assert_eq!((said.status, rows(&said.stdout).len()), (0, 1));
-    assert_eq!(said.stderr, "record/a.jsonl:2: the last request was not written to its end\n");
+    assert_eq!(said.stderr, "record/a.jsonl:2: the last request is incomplete\n");
     let (first, _) = text.split_once('\n').unwrap();
     for (damage, expected) in [
         (
             format!("{first}\nx\n"),
-            "error: record/a.jsonl:2: this is not a request that --record wrote down: expected value",
+            "error: record/a.jsonl:2: not a request that --record recorded: expected value",
         ),
-        (
-            "{}\n".to_owned(),
-            "error: record/a.jsonl:1: this is not a request that --record wrote down: missing field",
-        ),
+        ("{}\n".to_owned(), "error: record/a.jsonl:1: not a request that --record recorded: missing field"),
         (
             first.replace("admit.dev/v1alpha1", "admit.dev/v9") + "\n",
-            "error: record/a.jsonl:1: this is not a request that --record wrote down: expected AdmissionReport of",
+            "error: record/a.jsonl:1: not a request that --record recorded: expected AdmissionReport of",
         ),
     ] {
         let said = files([("record/a.jsonl", &damage)]).review("--record record");
@@ -224,7 +221,7 @@ async fn a_server_that_is_killed_leaves_what_it_had_written() {
 fn a_folder_without_a_record_is_refused() {
     let files = files([("record/a.txt", "")]);
     for (line, expected) in [
-        ("--record record", "error: --record record: there is no record in it: no file ends in .jsonl\n"),
+        ("--record record", "error: --record record: no *.jsonl file in this directory\n"),
         ("--record none", "error: --record none: No such file or directory (os error 2)\n"),
     ] {
         let said = files.review(line);

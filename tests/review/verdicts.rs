@@ -50,7 +50,7 @@ fn a_denial_is_printed_as_kubectl_prints_it() {
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
     files.review("-f pod.yaml --fakes fakes.yaml -n shop").check(1, &expect![[r#"
         Error from server: error when creating "pod.yaml": admission webhook "first.fakes.local" denied the request: not today
-        note: namespace "shop" was made for this review
+        note: namespace "shop" was created for this review
 
         Webhooks
           mutating, first round
@@ -188,7 +188,7 @@ fn conditions_are_shown_with_their_values_and_costs() {
                 -  excluded.fakes.local  not called: its match condition "never" is false
                     condition error (cost 3): error: expression 'object.none == 1' resulted in error: no such key: none
                     condition never (cost 0): false
-                -  skipped.fakes.local   not called: its matchConditions have no value, and its failurePolicy is Ignore: expression 'object.none == 1' resulted in error: no such key: none
+                -  skipped.fakes.local   not called: its matchConditions cannot be evaluated, and its failurePolicy is Ignore: expression 'object.none == 1' resulted in error: no such key: none
                     condition error (cost 3): error: expression 'object.none == 1' resulted in error: no such key: none
 
             Object

@@ -17,7 +17,10 @@ async fn what_is_known_is_accepted_and_only_the_rest_fails() {
     // Known findings do not fail the run, but every entry needs a reason before it counts.
     verify(&stage, &["--write-baseline", "known.yaml"], 0).await;
     let text = verify(&stage, &["--baseline", "known.yaml"], 2).await;
-    assert!(text.contains("known.yaml:9: findings[0].reason: say why the finding is accepted"), "{text}");
+    assert!(
+        text.contains("known.yaml:9: findings[0].reason: must say why the finding is accepted"),
+        "{text}"
+    );
     verify(&stage, &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"], 0).await;
     let text = verify(&stage, &["--baseline", "known.yaml"], 0).await;
     assert!(text.contains("accepted[V01] c/w.example.com: ") && text.contains("(injector#12)"), "{text}");

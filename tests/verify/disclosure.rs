@@ -49,7 +49,7 @@ async fn the_api_server_behind_a_webhook_is_not_for_other_machines() {
     let arguments = ["-c", "configuration.yaml", "--api-server-out", "kubeconfig"];
     let text =
         ends_with(&stage.verify(&[&arguments[..], &["--api-server-listen", "0.0.0.0:0"]].concat()).await, 2);
-    assert!(text.contains("--api-server-listen: only addresses of this machine are allowed"), "{text}");
+    assert!(text.contains("--api-server-listen: expected a loopback address"), "{text}");
     assert!(!stage.path("kubeconfig").exists());
 }
 

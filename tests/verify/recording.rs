@@ -205,7 +205,7 @@ async fn webhooks_of_a_server_that_says_nothing_are_told_together() {
     command.args(["verify", "-v", "-c", "c.yaml", "-f", "p.yaml", "--check", "V11,V22", "--wait", "1"]);
     let output = command.current_dir(folder.path()).kill_on_drop(true).output().await.expect("it runs");
     let text = String::from_utf8(output.stdout).expect("a text");
-    let why = format!("nothing that speaks TLS at {address} within the 1 s of --wait");
+    let why = format!("no TLS server at {address} within the 1 s of --wait");
     assert!(
         text.contains(&format!("warning: could not reach c/a.example.com, c/b.example.com: {why}\n")),
         "{text}"

@@ -85,7 +85,7 @@ async fn the_merged_reports_of_all_shards_say_what_one_run_says() {
     let text = ends_with(&stage.verify(&[&["merge"], &files[..2]].concat()).await, 2);
     assert!(text.contains("the report of shard 3/3 is missing"), "{text}");
     let text = ends_with(&stage.verify(&["merge", "many.yaml"]).await, 2);
-    assert!(text.contains("many.yaml: this is not a report of admit verify -o json"), "{text}");
+    assert!(text.contains("many.yaml: not a report of `admit verify -o json`"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

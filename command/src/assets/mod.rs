@@ -72,7 +72,7 @@ fn default_folder() -> Result<PathBuf, Failure> {
         folder.filter(|folder| folder.is_absolute())
     };
     let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    let advice = "no cache directory: set HOME or XDG_CACHE_HOME, or choose a folder with --dir";
+    let advice = "no cache directory: set HOME or XDG_CACHE_HOME, or choose a directory with --dir";
     Ok(cache.ok_or_else(|| Failure::usage(advice))?.join("admit/assets"))
 }
 
@@ -113,7 +113,7 @@ fn fill(folder: &Path, program: &Path, kubectl: Option<&Path>) -> Result<PathBuf
 fn link(target: &Path, path: &Path) -> std::io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if !there.is_symlink() => {
-            let why = "something else is there; choose another folder with --dir";
+            let why = "it exists and is not a link; choose another directory with --dir";
             return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
         }
         Ok(_) if fs::read_link(path)? == target => return Ok(()),
@@ -177,7 +177,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("etcd"), "real").unwrap();
         let failure = fill(folder.path(), Path::new("/one/admit"), None).unwrap_err().to_string();
-        assert!(failure.ends_with("something else is there; choose another folder with --dir"), "{failure}");
+        assert!(
+            failure.ends_with("it exists and is not a link; choose another directory with --dir"),
+            "{failure}"
+        );
         assert_eq!(fs::read_to_string(folder.path().join("etcd")).unwrap(), "real");
     }
 }

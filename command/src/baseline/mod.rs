@@ -259,14 +259,14 @@ impl Baseline {
             return Err((check.referenced, "check", message));
         };
         if is_empty(&kind.value) {
-            let message = "say which kind of finding: the report has it".to_owned();
+            let message = "must be the kind of the finding in the report".to_owned();
             return Err((kind.referenced, "kind", message));
         }
         if reasons == Reasons::Required && is_empty(&reason.value) {
-            return Err((reason.referenced, "reason", "say why the finding is accepted".to_owned()));
+            return Err((reason.referenced, "reason", "must say why the finding is accepted".to_owned()));
         }
         if webhooks.value.is_empty() {
-            return Err((webhooks.referenced, "webhooks", "name at least one webhook".to_owned()));
+            return Err((webhooks.referenced, "webhooks", "must name at least one webhook".to_owned()));
         }
         for webhook in webhooks.value {
             let at = webhook.referenced;

@@ -178,6 +178,6 @@ fn one(path: &PathBuf) -> Result<Document, Failure> {
     match (documents.next(), documents.next()) {
         (Some(document), None) => Ok(document),
         (_, Some(second)) => Err(second.place.failure("expected one object in the file, found another")),
-        (None, None) => Err(Failure::usage(format!("{}: it holds no object", path.display()))),
+        (None, None) => Err(Failure::usage(format!("{}: it does not contain an object", path.display()))),
     }
 }

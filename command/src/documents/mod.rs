@@ -63,7 +63,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
             documents.push(document?);
         }
         if documents.len() == before {
-            return Err(Failure::usage(format!("{}: it holds no object", name(&path))));
+            return Err(Failure::usage(format!("{}: it does not contain an object", name(&path))));
         }
     }
     Ok(documents)
@@ -107,7 +107,7 @@ pub(crate) fn of_text(text: String, file: &str) -> Result<Vec<Document>, Failure
         failure: None,
     };
     let documents: Vec<Document> = reading.collect::<Result<_, _>>()?;
-    if documents.is_empty() { Err(wrong(&"it holds no object")) } else { Ok(documents) }
+    if documents.is_empty() { Err(wrong(&"it does not contain an object")) } else { Ok(documents) }
 }
 
 /// Reads the objects as they are consumed, so that memory does not grow with the files.
@@ -161,7 +161,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     find(path, &mut files).map_err(|error| wrong(&error))?;
     if files.is_empty() {
-        return Err(wrong(&"no *.yaml, *.yml or *.json file in this folder"));
+        return Err(wrong(&"no *.yaml, *.yml, or *.json file in this directory"));
     }
     Ok(files)
 }
@@ -371,8 +371,8 @@ mod tests {
 
     #[test]
     fn a_document_that_is_not_an_object_is_reported_with_its_line() {
-        check_wrong("", "f.yaml: it holds no object");
-        check_wrong("---\n", "f.yaml: it holds no object");
+        check_wrong("", "f.yaml: it does not contain an object");
+        check_wrong("---\n", "f.yaml: it does not contain an object");
         check_wrong(
             "apiVersion: v1\nkind: A\n---\n- a\n",
             "f.yaml:4: expected an object with `apiVersion` and `kind`",
@@ -400,7 +400,7 @@ mod tests {
         ]);
         assert_eq!(found.len(), 4, "{found:?}");
         assert_eq!(found[0], "a");
-        assert!(found[1].starts_with("a.yaml:5:7: this is not YAML: "), "{}", found[1]);
+        assert!(found[1].starts_with("a.yaml:5:7: invalid YAML: "), "{}", found[1]);
         assert_eq!(found[2], "b.yaml:1: the object has no `apiVersion`");
         assert_eq!(found[3], "c");
     }

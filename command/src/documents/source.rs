@@ -41,7 +41,7 @@ pub(super) struct Unreadable {
 const MAX_DOCUMENT: u64 = 256 << 20;
 const TOO_LONG: &str = "this document has more than 256 MiB: split it";
 
-/// Formats the text after the file name: `:12:3: this is not YAML: …`.
+/// Formats the text after the file name: `:12:3: invalid YAML: …`.
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
@@ -141,7 +141,7 @@ impl<R: BufRead> Lines<R> {
             what: if is_too_long {
                 TOO_LONG.to_owned()
             } else {
-                format!("this is not JSON: {}", without_place(&error.to_string()))
+                format!("invalid JSON: {}", without_place(&error.to_string()))
             },
         })?;
         Ok((first, value))
@@ -239,7 +239,7 @@ fn yaml(text: &str, first: u64) -> Result<Vec<Located>, Unreadable> {
         let what = if matches!(error, serde_saphyr::Error::Budget { .. }) {
             TOO_LARGE.to_owned()
         } else {
-            format!("this is not YAML: {}", without_place(&error.to_string()))
+            format!("invalid YAML: {}", without_place(&error.to_string()))
         };
         Unreadable { place: Some(place), what }
     })?;
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn syntax_errors_are_reported_with_their_location() {
         let error = |text: &str| found(text, true).pop().unwrap().1;
-        assert!(error("kind: A\n---\na: 1\nkind: [\n").starts_with(":4:7: this is not YAML: "));
-        assert_eq!(error("{\"kind\": \"A\"}\n{\"kind\":\nA}\n"), ":3: this is not JSON: expected value");
+        assert!(error("kind: A\n---\na: 1\nkind: [\n").starts_with(":4:7: invalid YAML: "));
+        assert_eq!(error("{\"kind\": \"A\"}\n{\"kind\":\nA}\n"), ":3: invalid JSON: expected value");
     }
 }

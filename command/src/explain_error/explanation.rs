@@ -195,7 +195,7 @@ fn filled(text: &str, names: &BTreeMap<String, Option<String>>) -> Option<String
 
 fn consequence(cause: &Cause, message: &str, converts: bool) -> &'static str {
     if converts {
-        return "Conversion webhooks have no failure policy: whatever needs the conversion fails.";
+        return "Conversion webhooks have no failure policy: every request that needs the conversion fails.";
     }
     if message.contains("failing open") {
         return "failurePolicy is Ignore: the request was admitted without the webhook.";
@@ -205,7 +205,7 @@ fn consequence(cause: &Cause, message: &str, converts: bool) -> &'static str {
             "failurePolicy is Fail: the request failed. With Ignore it would have been admitted without the webhook."
         }
         Some(Class::Immune) => "The request failed, and would have failed with failurePolicy Ignore, too.",
-        Some(Class::Refused) => "The configuration was refused.",
+        Some(Class::Refused) => "The configuration was rejected.",
         // A test checks that no cause has an accepted fault.
         _ => "",
     }

@@ -41,7 +41,7 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
             output::json(&List { version: output::VERSION, checks: checks.iter().map(listed).collect() })
         }
         Format::Junit | Format::Sarif => {
-            Err(Failure::usage("--list: expected --output text, json or markdown"))
+            Err(Failure::usage("--list: expected --output text, json, or markdown"))
         }
     }
 }
@@ -66,7 +66,7 @@ fn markdown(checks: &[&'static Check]) -> String {
 
 These checks read manifests and call nothing. Checks whose ID begins with V are also \
 [checks of `admit verify`](checks.md), with the same IDs. The severity is that of most findings of a check; some \
-findings are less severe. `--check IDS` runs only some checks, `--skip ID=REASON` leaves one out, and `--baseline FILE` \
+findings are less severe. `--check IDS` runs only some checks, `--skip ID=REASON` skips one, and `--baseline FILE` \
 [accepts known findings](../guide/verify-reports.md#baselines).
 "
     .to_owned();

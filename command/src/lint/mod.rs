@@ -136,7 +136,7 @@ impl Lint {
         let linted = lint::lint(&objects, &checks, Timestamp::now(), horizon);
         if linted.configurations == 0 {
             return Err(Failure::nothing_run(
-                "there is no MutatingWebhookConfiguration and no ValidatingWebhookConfiguration in the files",
+                "the files do not contain a MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
             ));
         }
         if checks.is_empty() {

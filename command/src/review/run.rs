@@ -110,7 +110,7 @@ impl Review {
                 if self.fakes.is_some() {
                     opt_in(chain, &request.namespace)?;
                 }
-                notes.push(format!("namespace \"{}\" was made for this review", request.namespace));
+                notes.push(format!("namespace \"{}\" was created for this review", request.namespace));
             }
         }
         if let Some(mut before) = before {
@@ -135,7 +135,7 @@ impl Review {
         let started = Instant::now();
         let sent = chain.send(&request).await.map_err(|error| {
             let is_unknown = matches!(error, RequestError::UnknownKind(_));
-            let hint = if is_unknown { ": give its CustomResourceDefinition with --with FILE" } else { "" };
+            let hint = if is_unknown { ": pass its CustomResourceDefinition with --with FILE" } else { "" };
             place.failure(format!("{error}{hint}"))
         })?;
         let circumstances = Circumstances {
@@ -158,7 +158,7 @@ impl Review {
         let all = [&self.files, &self.configurations, &self.existing, &self.old];
         let count = all.into_iter().flatten().filter(|path| path.as_os_str() == "-").count();
         if count > 1 {
-            return Err(Failure::usage("`-` is given more than once: standard input can be read only once"));
+            return Err(Failure::usage("`-` is used more than once: standard input can be read only once"));
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
         && found.is_empty()
     {
         return Err(Failure::usage(format!(
-            "{file}: no MutatingWebhookConfiguration and no ValidatingWebhookConfiguration in what -c names"
+            "{file}: the files of -c do not contain a MutatingWebhookConfiguration or ValidatingWebhookConfiguration"
         )));
     }
     Ok(found)

@@ -42,7 +42,7 @@ fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             walk(path, &mut files).map_err(unreadable)?;
             if files.len() == before {
                 return Err(Failure::nothing_run(format!(
-                    "{}: no *.feature file in this folder",
+                    "{}: no *.feature file in this directory",
                     path.display()
                 )));
             }
@@ -109,13 +109,13 @@ fn environment_error(path: &Path, text: &str, error: &EnvError, parse_error: &st
             let Some((number, line)) =
                 text.lines().enumerate().find(|(_, line)| line.trim().starts_with(start))
             else {
-                return format!("{shown}:{position}: {start:?} begins no Gherkin line");
+                return format!("{shown}:{position}: {start:?} does not begin a line of Gherkin");
             };
             let column = line.chars().take_while(|letter| letter.is_whitespace()).count() + 1;
             format!("{shown}:{}:{column}: expected {}", number + 1, expected_instead_of(line.trim()))
         }
         EnvError::UnsupportedLanguage(language) => {
-            format!("{shown}:1:1: expected a language that Gherkin knows, found `{language}`")
+            format!("{shown}:1:1: expected a language that Gherkin supports, found `{language}`")
         }
         EnvError::InconsistentCellCount(_) => {
             format!("{shown}:{position}: expected as many cells in every row of the table above")
@@ -177,7 +177,7 @@ const KEYWORDS: &str = "Feature, Background, Rule, Scenario, Examples, Given, Wh
 
 fn reason(error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::NotFound {
-        "no such file or folder".to_owned()
+        "no such file or directory".to_owned()
     } else if error.kind() == io::ErrorKind::InvalidData {
         "not UTF-8 text".to_owned()
     } else {

@@ -221,7 +221,7 @@ async fn clean(cleanup: &Cleanup, signals: &mut StopSignals) -> Result<(), Failu
             cleaned.map_err(|failure| Failure::environment(format!("{failure}\n{}", cleanup.advice())))
         }
         _ = signals.next(), if cleanup.is_due() => {
-            screen::status!("left in the cluster what was still there; {}", cleanup.advice());
+            screen::status!("some objects remain in the cluster; {}", cleanup.advice());
             Ok(())
         }
     }

@@ -33,7 +33,7 @@ impl ServiceResolver for Services {
         let known = self.0.iter().find(|(name, _)| is_it(name));
         known.map(|(_, address)| address.clone()).ok_or_else(|| {
             format!(
-                "missing address of the service: add --service {}/{}=HOST:PORT",
+                "missing address of the Service: pass --service {}/{}=HOST:PORT",
                 service.namespace, service.name
             )
         })

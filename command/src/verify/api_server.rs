@@ -94,7 +94,7 @@ fn fill<'a>(server: &ApiServer, objects: impl IntoIterator<Item = &'a Value>) ->
         server.put(object.clone()).map_err(|status| {
             let (kind, name) = (text(object, &["kind"]), text(object, &["metadata", "name"]));
             Failure::usage(format!(
-                "--api-server-out: the {kind} `{name}` cannot be there: {}",
+                "--api-server-out: the {kind} `{name}` cannot be stored: {}",
                 status.message
             ))
         })?;

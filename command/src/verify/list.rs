@@ -60,7 +60,7 @@ impl Listed {
             Probe::Object(_) => "calls the webhook with each object of the corpus",
             Probe::Collection(_) => "calls all webhooks together with each object",
             Probe::Intervention(..) => {
-                "calls all webhooks while something is done to them, after all other checks"
+                "calls all webhooks while they are stopped or their certificates are renewed, after all other checks"
             }
             Probe::Conversion(_) => "calls each conversion webhook with objects of its definition",
             Probe::Manifests(_) => "checks manifests, makes no calls",
@@ -89,7 +89,7 @@ fn page(checks: &[Listed]) -> String {
 # Checks of admit verify
 
 Each entry lists the severity, the webhooks that the check applies to, and how it runs. `--check IDS` runs only some
-checks, and `--skip ID=REASON` leaves one out.
+checks, and `--skip ID=REASON` skips one.
 "
     .to_owned();
     for Listed { id, title, severity, why, help, source, audience, looks_at } in checks {

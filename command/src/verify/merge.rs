@@ -39,12 +39,14 @@ impl Merge {
             let before = reports.len();
             for report in serde_json::Deserializer::from_reader(BufReader::new(reader)).into_iter::<Report>()
             {
-                reports.push(report.map_err(|error| {
-                    failed(&format!("this is not a report of admit verify -o json: {error}"))
-                })?);
+                reports.push(
+                    report.map_err(|error| {
+                        failed(&format!("not a report of `admit verify -o json`: {error}"))
+                    })?,
+                );
             }
             if reports.len() == before {
-                return Err(failed(&"it holds no report"));
+                return Err(failed(&"it does not contain a report"));
             }
         }
         let mut report = merge::merge(reports).map_err(Failure::usage)?;

@@ -308,7 +308,7 @@ impl Verify {
         let subjects = configurations.subjects()?;
         let converters = self.converters(&configurations.around)?;
         if subjects.is_empty() && converters.is_empty() {
-            return Err(Failure::nothing_run("there is no webhook in the configurations"));
+            return Err(Failure::nothing_run("the configurations do not contain a webhook"));
         }
         let called = subjects.iter().chain(converters.iter().map(|converter| &converter.subject));
         let called: Vec<Subject> = called.cloned().collect();
@@ -327,7 +327,7 @@ impl Verify {
         let until = Deadline::after(Duration::from_secs(self.wait.into()));
         let reporter = Arc::new(ProgressReporter::new(self.quiet));
         if self.wait > 0 {
-            reporter.report("waiting for the webhooks to listen", 0, None, "");
+            reporter.report("waiting for the webhooks to start", 0, None, "");
         }
         let unreached = readiness::wait(&called, &environment, &services, until).await;
         if let Some(shell) = self.ready_command.as_ref().filter(|_| unreached.is_empty()) {
@@ -445,7 +445,7 @@ impl Verify {
     ) -> Result<Option<RecordingServer>, Failure> {
         let Some(kubeconfig) = &self.api_server_out else { return Ok(None) };
         if !self.api_server_listen.ip().is_loopback() {
-            let message = "--api-server-listen: only addresses of this machine are allowed";
+            let message = "--api-server-listen: expected a loopback address";
             return Err(Failure::usage(message));
         }
         let server = RecordingServer::start(self.api_server_listen, kubeconfig, objects)?;
@@ -475,7 +475,7 @@ impl Verify {
         let mut active = Vec::new();
         for check in checks::ALL {
             if self.objects.quick && !QUICK.contains(&check.id) {
-                active.push((*check, Some("left out by --quick".to_owned())));
+                active.push((*check, Some("skipped by --quick".to_owned())));
             } else if chosen.is_empty() || chosen.contains(check.id) {
                 active.push((*check, skipped.get(check.id).map(|reason| (*reason).clone())));
             }

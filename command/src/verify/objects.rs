@@ -56,7 +56,7 @@ pub(super) struct Corpus {
 
 /// The reason why objects of the built-in corpus are skipped.
 pub(super) const NOT_REPRESENTATIVE: &str =
-    "without --thorough, only representative objects of the built-in corpus are tried";
+    "without --thorough, only representative objects of the built-in corpus are sent";
 
 impl Objects {
     /// Returns the objects of `-f`, or the built-in ones, limited to the shard. `around` contains the custom resource
@@ -149,7 +149,9 @@ fn without_objects(kinds: &[String]) -> String {
         more => format!(" and {more} more kinds"),
     };
     let named = kinds.get(..MOST).unwrap_or(kinds).join(", ");
-    format!("the rules match {named}{more}, of which the built-in corpus has no objects: give some with -f")
+    format!(
+        "the rules match {named}{more}, but the built-in corpus has no objects of these kinds: pass some with -f"
+    )
 }
 
 #[cfg(test)]

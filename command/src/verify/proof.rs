@@ -156,8 +156,8 @@ impl Proofs {
         let services: BTreeSet<String> = met.filter_map(|subject| self.service(subject)).collect();
         let services: String = services.into_iter().collect();
         let on_a_cluster = if feature.text.contains(feature::OUTSIDE) {
-            "It does not run on a cluster (`--target cluster`): it has webhooks called for objects outside of the scenario's \
-             namespace."
+            "It does not run on a cluster (`--target cluster`): webhooks are called for objects outside of the \
+             scenario's namespace."
         } else {
             "On a cluster (`--target cluster`), steps about the audit log need `--audit-log`."
         };
@@ -204,7 +204,7 @@ impl Proofs {
             sent(step, number).map_or_else(|| "no body".to_owned(), |name| format!("`{name}`"))
         );
         if step.is_other {
-            text.push_str("   from another webhook, whose part admit played\n");
+            text.push_str("   from another webhook, which admit simulated\n");
             return Ok(());
         }
         let Some(subject) = subject else { return Ok(()) };

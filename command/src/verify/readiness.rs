@@ -53,7 +53,7 @@ pub(super) async fn wait(
             || (Instant::now() >= until && !has_certificate(subject, environment).await)
         {
             let seconds = wait.as_secs();
-            let why = format!("nothing that speaks TLS at {host}:{port} within the {seconds} s of --wait");
+            let why = format!("no TLS server at {host}:{port} within the {seconds} s of --wait");
             unreached.entry(why).or_default().push(subject.name());
             silent.insert(place);
         }
@@ -81,7 +81,7 @@ async fn has_certificate(subject: &Subject, environment: &Environment) -> bool {
 /// # Errors
 /// Returns the last failure, including its standard error, if the command does not succeed by the deadline.
 pub(super) async fn run_until_success(command: &str, deadline: Deadline) -> Result<(), String> {
-    let mut last = "it has not ended".to_owned();
+    let mut last = "it is still running".to_owned();
     loop {
         match tokio::time::timeout_at(deadline.at, run(command)).await {
             Ok(Ok(())) => return Ok(()),
@@ -132,6 +132,6 @@ mod tests {
                         exit status: 7: not yet";
         assert_eq!(error, expected);
         let error = run_until_success("while :; do :; done", soon()).await.unwrap_err();
-        assert!(error.ends_with(": it has not ended"), "{error}");
+        assert!(error.ends_with(": it is still running"), "{error}");
     }
 }

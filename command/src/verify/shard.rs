@@ -28,9 +28,7 @@ fn parse_in(text: &str, job_index: Option<&str>) -> Result<Shard, String> {
         index.parse().ok().filter(|index: &u32| *index > 0).ok_or(shape)?
     };
     if index > count {
-        return Err(format!(
-            "there is no part {index} of {count}: completions of the Job and the count must agree"
-        ));
+        return Err(format!("invalid part {index} of {count}: the count must equal completions of the Job"));
     }
     Ok(Shard { index, count })
 }

@@ -31,7 +31,7 @@ impl ServiceResolver for Services {
         let name = ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };
         self.known.get(&name).or(self.endpoint.as_ref()).cloned().ok_or_else(|| {
             format!(
-                "no address is given for the service: add --service {}/{}=HOST:PORT",
+                "no address for the Service: pass --service {}/{}=HOST:PORT",
                 service.namespace, service.name
             )
         })
@@ -96,8 +96,8 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     let list = remote.into_iter().collect::<Vec<_>>().join("\n");
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::usage(format!(
-            "these webhooks are not on this machine:\n{list}\nadd --yes if they are meant to be called, hundreds of \
-             times and with wrong requests as well"
+            "these webhooks are not on this machine:\n{list}\npass --yes to call them hundreds of times, \
+             also with invalid requests"
         )));
     }
     screen::prompt(&format!(

@@ -52,11 +52,11 @@ impl Review {
             Output::Text | Output::Yaml => {}
         }
         for place in &requests.torn {
-            screen::status!("{place}: the last request was not written to its end");
+            screen::status!("{place}: the last request is incomplete");
         }
         if let Some(number) = missing.first() {
             let message =
-                format!("--record {}: there is no request {number}; it has {count}", path.display());
+                format!("--record {}: no request {number}; the record contains {count}", path.display());
             return Err(Failure::usage(message));
         }
         if shown == 0 {

@@ -46,7 +46,7 @@ impl Requests {
             }
             files.sort();
             if files.is_empty() {
-                return Err(failure(&"there is no record in it: no file ends in .jsonl"));
+                return Err(failure(&"no *.jsonl file in this directory"));
             }
             files
         } else {
@@ -103,7 +103,7 @@ impl Lines {
         }
         match line.len() as u64 {
             0 => Ok(Line::None),
-            MAX_LINE.. => Err(self.place.failure("this is not a record: the line has more than 512 MiB")),
+            MAX_LINE.. => Err(self.place.failure("not a record: the line is larger than 512 MiB")),
             _ => Ok(Line::Torn),
         }
     }

@@ -52,7 +52,7 @@ fn success(request: &RequestReport, sent: &Sent) -> String {
 /// Source: kubectl pkg/cmd/util/helpers.go, `checkErr`, `StandardErrorMessage` and `AddSourceToErr`.
 fn failure(request: &RequestReport, sent: &Sent, file: &str) -> String {
     if sent.code == 0 {
-        return "no answer: the client went away, or the server stopped".to_owned();
+        return "no response: the client disconnected, or the server stopped".to_owned();
     }
     let Ok(status) = Status::deserialize(&sent.body) else {
         return if sent.body.is_null() {

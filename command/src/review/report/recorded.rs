@@ -51,13 +51,12 @@ impl Report {
     /// # Errors
     /// Returns a failure that names the file and the line if the line does not contain a report.
     pub(in crate::review) fn of_line(line: &[u8], place: &Place, number: usize) -> Result<Self, Failure> {
-        let mut report: Self = serde_json::from_slice(line).map_err(|error| {
-            place.failure(format!("this is not a request that --record wrote down: {error}"))
-        })?;
+        let mut report: Self = serde_json::from_slice(line)
+            .map_err(|error| place.failure(format!("not a request that --record recorded: {error}")))?;
         let is_known = report.api_version == API_VERSION && report.kind == KIND;
         let Some(recorded) = report.recorded.as_mut().filter(|_| is_known) else {
             return Err(place.failure(format!(
-                "this is not a request that --record wrote down: expected {KIND} of {API_VERSION} with `recorded`"
+                "not a request that --record recorded: expected {KIND} of {API_VERSION} with `recorded`"
             )));
         };
         recorded.number = number;

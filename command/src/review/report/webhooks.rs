@@ -296,7 +296,7 @@ fn reason(mismatch: &Mismatch, webhook: &Webhook, conditions: Option<&Conditions
     if let (Mismatch::Conditions, Some(Conditions { evaluation, .. })) = (mismatch, conditions) {
         let without_value = || {
             let error = evaluation.error().unwrap_or_default();
-            format!("its matchConditions have no value, and its failurePolicy is Ignore: {error}")
+            format!("its matchConditions cannot be evaluated, and its failurePolicy is Ignore: {error}")
         };
         let is_false = |index: usize| {
             let name = evaluation.conditions.get(index).map_or("", |condition| &*condition.name);
@@ -312,7 +312,7 @@ fn reason(mismatch: &Mismatch, webhook: &Webhook, conditions: Option<&Conditions
     let text = match mismatch {
         Mismatch::NamespaceSelector => "its namespaceSelector does not select the namespace",
         Mismatch::ObjectSelector => "its objectSelector does not select the object",
-        Mismatch::Rules => "none of its rules catches the request",
+        Mismatch::Rules => "none of its rules matches the request",
         Mismatch::Exempt => "webhooks are not called for this kind",
         Mismatch::NotReinvoked => match webhook.reinvocation_policy {
             config::ReinvocationPolicy::Never => "its reinvocationPolicy is Never",

@@ -57,7 +57,7 @@ pub(super) fn plan(
         ("--namespace", arguments.namespace.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
-        let message = format!("an AdmissionReview says itself what is asked: leave out {option}");
+        let message = format!("an AdmissionReview already specifies the request: remove {option}");
         return Err(place.failure(message));
     }
     let Some(request) = document.object.get("request").filter(|request| request.is_object()) else {
@@ -69,7 +69,7 @@ pub(super) fn plan(
     let resource = ResourceName::Named(name.clone());
     let known = server.resource(&resource).ok_or_else(|| {
         let unknown = RequestError::UnknownResource(name);
-        place.failure(format!("{unknown}: give its definition with --with FILE"))
+        place.failure(format!("{unknown}: pass its CustomResourceDefinition with --with FILE"))
     })?;
     let is_own_kind = |object: &Value| object.get("kind").is_some_and(|kind| *kind == known.kind.kind);
     let mut existing = request.old_object.clone().filter(is_own_kind);

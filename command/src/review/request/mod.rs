@@ -47,8 +47,8 @@ pub(super) fn plan(
     let used = |old: &Document| planned.iter().any(|planned| planned.before.as_ref() == Some(&old.object));
     match old.iter().find(|old| !used(old)) {
         Some(unused) => Err(unused.place.failure(format!(
-            "no request is about {}: --old takes the objects under review as they were before an update or a \
-             deletion, or what their subresource belongs to",
+            "no request is about {}: --old takes the objects of -f before an update or a deletion, or \
+             the parents of a subresource",
             called(&unused.object)
         ))),
         None => Ok(planned),
@@ -93,7 +93,8 @@ fn plan_one(
     if is_stored() && before.is_none() {
         existing = None;
     } else if operation == Operation::Update && existing.is_none() && server.resource(&resource).is_some() {
-        let message = "an update needs the object as it was: give it with --old FILE, or with --with FILE";
+        let message =
+            "an update requires the object before the update: pass it with --old FILE or --with FILE";
         return Err(place.failure(message));
     }
     let body = match operation {

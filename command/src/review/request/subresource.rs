@@ -36,7 +36,7 @@ pub(super) fn belongs_to(
     Some(match subresource {
         "eviction" | "binding" => Ok(GroupVersionKind::new("", "v1", "Pod")),
         "token" => Ok(GroupVersionKind::new("", "v1", "ServiceAccount")),
-        _ => Err(format!("a {} does not say what it belongs to: give that with --old FILE", kind.kind)),
+        _ => Err(format!("a {} does not name its parent: pass the parent with --old FILE", kind.kind)),
     })
 }
 

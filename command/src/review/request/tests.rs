@@ -68,12 +68,13 @@ fn an_update_needs_what_was_there() {
     let old = object("Pod", "v1");
     let found = planned("--operation update", object("Pod", "v1"), std::slice::from_ref(&old)).unwrap();
     assert_eq!(found.before, Some(old));
-    let expected = "f:1: an update needs the object as it was: give it with --old FILE, or with --with FILE";
+    let expected =
+        "f:1: an update requires the object before the update: pass it with --old FILE or --with FILE";
     check_wrong("--operation update", object("Pod", "v1"), &[], expected);
     let mut other = object("Pod", "v1");
     other["metadata"]["name"] = "other".into();
-    let expected = "f:1: no request is about Pod other: --old takes the objects under review as they were before an \
-                    update or a deletion, or what their subresource belongs to";
+    let expected = "f:1: no request is about Pod other: --old takes the objects of -f before an \
+                    update or a deletion, or the parents of a subresource";
     check_wrong("", object("Pod", "v1"), &[other], expected);
 }
 
@@ -93,7 +94,7 @@ fn a_subresource_says_what_is_done_with_it() {
         ResourceName::OfKind(GroupVersionKind::new("apps", "v1", "Deployment"))
     );
     assert_eq!(found.request.body, Some(scale.clone()));
-    let expected = "f:1: a Scale does not say what it belongs to: give that with --old FILE";
+    let expected = "f:1: a Scale does not name its parent: pass the parent with --old FILE";
     check_wrong("--subresource scale", scale, &[], expected);
 
     let found = planned("--subresource scale", deployment(), &[deployment()]).unwrap();
@@ -123,7 +124,7 @@ fn an_admission_review_is_the_request_that_it_holds() {
     assert_eq!((request.user.username.as_str(), request.dry_run), ("jane", true));
     assert_eq!(request.query, [("fieldManager".to_owned(), "me".to_owned())]);
     assert_eq!((&request.body, &found.before), (&Some(deployment()), &Some(deployment())));
-    let expected = "f:1: an AdmissionReview says itself what is asked: leave out --operation";
+    let expected = "f:1: an AdmissionReview already specifies the request: remove --operation";
     check_wrong("--operation delete", review, &[], expected);
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
     check_wrong("", review, &[], "f:1: the AdmissionReview has no `request`");

@@ -92,7 +92,7 @@ pub(super) fn summary(report: &Report) -> String {
         }
     }
     for (reason, count) in &report.left_out {
-        let _ = writeln!(text, "\n{count} objects were left out: {}", line(reason));
+        let _ = writeln!(text, "\n{count} objects were skipped: {}", line(reason));
     }
     text
 }

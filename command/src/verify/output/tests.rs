@@ -187,18 +187,18 @@ fn paths_are_those_of_the_repository() {
 fn what_could_not_be_reached_or_was_not_served_is_said_once() {
     let mut report = report();
     let webhooks = vec!["injector/a.example.com".to_owned(), "injector/b.example.com".to_owned()];
-    report.unreached.insert("nothing that speaks TLS at 127.0.0.1:1".to_owned(), webhooks);
+    report.unreached.insert("no TLS server at 127.0.0.1:1".to_owned(), webhooks);
     report.unserved = serde_json::from_value(json!([
         {"verb": "patch", "resource": "v1 configmaps", "status": 415, "message": "unsupported: apply"},
     ]))
     .unwrap();
-    let unreached = "injector/a.example.com, injector/b.example.com: nothing that speaks TLS at 127.0.0.1:1";
+    let unreached = "injector/a.example.com, injector/b.example.com: no TLS server at 127.0.0.1:1";
     let unserved = "by the API server behind the webhooks: patch v1 configmaps: 415 unsupported: apply";
     let text = anstream::adapter::strip_str(&text::text(&report, false)).to_string();
     let markdown = markdown::summary(&report);
     for (text, lines) in [
         (text, [
-            "warning: could not reach injector/a.example.com, injector/b.example.com: nothing that speaks TLS at \
+            "warning: could not reach injector/a.example.com, injector/b.example.com: no TLS server at \
              127.0.0.1:1\n".to_owned(),
             "warning: the API server behind the webhooks does not serve patch v1 configmaps: 415 unsupported: apply\n".to_owned(),
         ]),

@@ -33,7 +33,7 @@ pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
     if report.interrupted {
         let message = format!("the run was interrupted after {}", several(objects(report), "object"));
         let mut interrupted = Diagnostic::new(Severity::Warning, message);
-        interrupted.note("note", "this report has only what was found until then");
+        interrupted.note("note", "this report contains only the findings so far");
         interrupted.write(&mut text);
         text.push('\n');
     }
@@ -146,7 +146,7 @@ fn remarks(text: &mut String, report: &Report) {
         remark(Severity::Note, format!("{webhook}: {caveat}"));
     }
     for (reason, count) in &report.left_out {
-        remark(Severity::Note, format!("{} left out: {reason}", several_objects(*count)));
+        remark(Severity::Note, format!("{} skipped: {reason}", several_objects(*count)));
     }
 }
 

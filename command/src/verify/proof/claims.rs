@@ -22,19 +22,21 @@ pub(super) enum Claim {
     None(&'static str),
 }
 
-const ALONE: &str =
-    "it is about what the webhook answers or does by itself, whatever an API server makes of it";
-const VARYING: &str = "it shows only in several requests, whose answers differ by chance or under load";
-const WRITES: &str = "it is about what the webhook writes at the API server behind it, which records that";
-const LATER: &str = "it is about API servers to come: today's drops the fields or does not send them";
+const ALONE: &str = "it is about the webhook itself, regardless of what an API server does with its response";
+const VARYING: &str = "it shows only in several requests, whose responses differ by chance or under load";
+const WRITES: &str =
+    "it is about what the webhook writes, which only the API server of --api-server-out records";
+const LATER: &str = "it is about future API servers: the current one drops the fields or does not send them";
 const EARLIER: &str =
-    "it is about requests that this API server does not make, such as those of another version";
-const DECLARED: &str = "it is about what the configuration says, and no single request shows it";
-const STRAIN: &str = "it shows only over time, under load, or while something is done to the webhook";
-const SLOWNESS: &str = "it shows in how long a request takes while the webhook hangs, which no step measures";
+    "it is about requests that this API server does not send, such as those of another version";
+const DECLARED: &str = "it is about the configuration, and no single request shows it";
+const STRAIN: &str =
+    "it shows only over time, under load, or while the webhook is stopped or its certificate is renewed";
+const SLOWNESS: &str =
+    "it shows in how long a request takes while the webhook hangs, and no step measures time";
 const CONVERSION: &str =
-    "it is about what a conversion webhook answers to a review that it gets without a request";
-const VALIDATION: &str = "it is about the server's validation, which comes after the webhooks";
+    "it is about the response of a conversion webhook to a review that is sent without a request";
+const VALIDATION: &str = "it is about the validation of the server, which runs after the webhooks";
 
 /// Returns the claim of a finding of this check and kind.
 pub(super) fn of(check: &str, kind: &str) -> Claim {

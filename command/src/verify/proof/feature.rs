@@ -103,7 +103,7 @@ fn scenarios<'a>(
         return Err("no request that an API server makes shows it".to_owned());
     };
     if requests.iter().any(|shown| shown.end == End::Unknown) {
-        return Err("admit does not imitate how its requests end".to_owned());
+        return Err("admit does not support the outcome of its requests".to_owned());
     }
     if requests.iter().any(|shown| shown.end != End::Admitted) {
         return Ok(requests.iter().map(|shown| Scenario { shown, then: ending(shown, setting) }).collect());
@@ -117,7 +117,7 @@ fn scenarios<'a>(
                 return Err(sending::RENAMED.to_owned());
             }
             if shown.request.kind.kind == "Pod" && part.get("spec").is_some() {
-                return Err("kube-apiserver refuses changes of a Pod's spec by any user".to_owned());
+                return Err("kube-apiserver rejects changes of a Pod's spec by any user".to_owned());
             }
             let mut then = changes(shown)?;
             then.push(("the object does not contain:".to_owned(), Some(part)));
@@ -128,7 +128,7 @@ fn scenarios<'a>(
             vec![("the object does not contain:".to_owned(), Some(lost(sent, shown)?))]
         }
         Claim::LostAddition => {
-            let added = added(shown).ok_or("admit played no other webhook in it")?;
+            let added = added(shown).ok_or("it does not involve another webhook")?;
             vec![("the object does not contain:".to_owned(), Some(added))]
         }
         Claim::Difference => return differing(requests),
@@ -138,7 +138,7 @@ fn scenarios<'a>(
             then
         }
         Claim::Ending | Claim::None(_) => {
-            return Err("the API server takes what the webhook answers".to_owned());
+            return Err("the API server accepts the response of the webhook".to_owned());
         }
     };
     Ok(vec![Scenario { shown, then }])
@@ -200,7 +200,7 @@ fn changes(shown: &SampleRequest) -> Result<Vec<Then>, String> {
         })
         .collect();
     if changing.is_empty() {
-        return Err("the API server sees no change of the object".to_owned());
+        return Err("the API server does not see a change of the object".to_owned());
     }
     Ok(changing)
 }
@@ -208,7 +208,8 @@ fn changes(shown: &SampleRequest) -> Result<Vec<Then>, String> {
 /// Returns the part of `object` that is missing in the result.
 fn lost(object: &Value, shown: &SampleRequest) -> Result<Value, String> {
     let found = shown.object.as_ref().unwrap_or(&Value::Null);
-    pattern::missing(object, found).ok_or_else(|| "the result has all of what was there before".to_owned())
+    pattern::missing(object, found)
+        .ok_or_else(|| "the result contains everything that the object had before".to_owned())
 }
 
 /// Returns what the webhooks wrote.
@@ -355,7 +356,7 @@ fn manifest(
     let mut configuration = own_configuration(subject);
     if let Some(upgraded) = config::upgraded(&configuration) {
         if !config::validate(&upgraded).is_empty() {
-            return Err("no API server takes its configuration, which is of v1beta1".to_owned());
+            return Err("API servers do not accept its configuration, which is of v1beta1".to_owned());
         }
         configuration = upgraded;
     }

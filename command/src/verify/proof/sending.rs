@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::feature::{Steps, long};
 
-pub(super) const RENAMED: &str = "kube-apiserver refuses an update that gives the object another name";
+pub(super) const RENAMED: &str = "kube-apiserver rejects an update that gives the object another name";
 
 /// The namespaces that every server creates.
 ///
