@@ -71,10 +71,7 @@ impl Metrics {
             ),
             journal_dropped: registered(
                 &registry,
-                IntCounter::with_opts(opts(
-                    "journal_dropped_total",
-                    "Calls that the journal had no place for.",
-                )),
+                IntCounter::with_opts(opts("journal_dropped_total", "Calls dropped from the journal.")),
             ),
             registry,
         }

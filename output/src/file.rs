@@ -109,7 +109,7 @@ fn is_in_place(path: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     if found.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
     }
     Ok(!found.is_file() || is_descriptor(path))
 }
@@ -225,6 +225,6 @@ mod tests {
     fn a_folder_is_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let error = OutputFile::create(folder.path(), Readers::Owner).unwrap_err();
-        assert_eq!(error.to_string(), "it is a folder");
+        assert_eq!(error.to_string(), "it is a directory");
     }
 }

@@ -188,7 +188,7 @@ async fn v26_and_v27_say_why_there_is_nothing_to_look_at() {
         assert_eq!(reasons.into_keys().collect::<Vec<_>>(), [reason]);
         // A webhook that was not called has another reason than one without a finding.
         let (_, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow").on(&["DELETE"])]).await);
-        assert_eq!(reasons.into_keys().collect::<Vec<_>>(), ["the rules do not pick the request"]);
+        assert_eq!(reasons.into_keys().collect::<Vec<_>>(), ["the rules do not match the request"]);
     }
     // The API server rejects the whole response, so clients do not get the warning.
     let refused = "raw: {text: '{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\

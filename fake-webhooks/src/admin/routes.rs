@@ -38,9 +38,9 @@ pub(super) fn router(running: Arc<Running>, token: Token) -> Router {
         .route("/journal", get(journal).delete(clear))
         .route("/certificates/rotate", post(rotate))
         .route("/metrics", get(metrics))
-        .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
+        .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "unknown path"))
         .method_not_allowed_fallback(async || {
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not know this method")
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not support this method")
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .layer(middleware::from_fn_with_state(Arc::new(token), only_with_token))
@@ -54,7 +54,7 @@ async fn only_with_token(State(token): State<Arc<Token>>, request: Request, next
     if shown(request.headers()).is_some_and(|shown| token.is(shown)) {
         return next.run(request).await;
     }
-    let message = "show the token: `Authorization: Bearer TOKEN` or `X-Admit-Token: TOKEN`";
+    let message = "missing or invalid token: send `Authorization: Bearer TOKEN` or `X-Admit-Token: TOKEN`";
     let mut response = ApiError::new(StatusCode::UNAUTHORIZED, message).into_response();
     let challenge = http::HeaderValue::from_static("Bearer");
     response.headers_mut().insert(http::header::WWW_AUTHENTICATE, challenge);

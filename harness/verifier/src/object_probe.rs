@@ -124,7 +124,7 @@ impl ObjectProbe<'_> {
         let outcome = self.outcome(webhook_set, request).await;
         match outcome.mismatch(&self.subject.webhook.id) {
             Some(Mismatch::Exempt) => {
-                return Err(Skipped::not_applicable("the API server calls no webhook for the kind"));
+                return Err(Skipped::not_applicable("the API server does not call webhooks for the kind"));
             }
             Some(mismatch) => {
                 let part = match mismatch {
@@ -136,7 +136,7 @@ impl ObjectProbe<'_> {
                     Mismatch::Conditions => "the match conditions do",
                     Mismatch::Rules | Mismatch::Exempt | Mismatch::NotReinvoked => "the rules do",
                 };
-                return Err(Skipped::not_applicable(format!("{part} not pick the request")));
+                return Err(Skipped::not_applicable(format!("{part} not match the request")));
             }
             None => {}
         }
