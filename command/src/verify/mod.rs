@@ -152,7 +152,7 @@ pub(crate) struct Verify {
 
     /// Write a directory for each finding to this directory, with the smallest object, the reviews, and commands that
     /// send them again
-    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     proofs: Option<PathBuf>,
 
     /// Suppress progress and notes on standard error

@@ -225,7 +225,7 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     if report.new_findings().any(|(_, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
         let _ = writeln!(
             text,
-            "{FAINT}--proofs FOLDER writes the reviews of each finding, and commands that send them{FAINT:#}"
+            "{FAINT}--proofs DIR writes the reviews of each finding, and commands that send them{FAINT:#}"
         );
     }
 }
