@@ -62,7 +62,11 @@ impl Recording {
     }
 
     async fn ask(&self, method: &str, path: &str, body: &Value) -> u16 {
-        let media_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let media_type = match (method, body) {
+            ("PATCH", Value::Array(_)) => "application/json-patch+json",
+            ("PATCH", _) => "application/merge-patch+json",
+            _ => "application/json",
+        };
         let request = http::Request::builder().method(method).uri(path).header("content-type", media_type);
         let body = Body::from(body.to_string().into_bytes());
         let response = self.client.send(request.body(body).unwrap()).await.unwrap();
@@ -186,6 +190,32 @@ async fn requests_of_a_server_are_listed_and_shown() {
         (said.status, said.stderr.as_str()),
         (2, "error: --record record: no request 9; the record contains 5\n")
     );
+}
+
+#[tokio::test]
+async fn record_contains_the_request_that_a_webhook_received() {
+    let server = Recording::start(&[]).await;
+    assert_eq!(server.ask("POST", PODS, &pod()).await, 400);
+    let report = server.taken().report("--record record 2");
+    let request = &report["calls"][0]["request"];
+    assert_eq!(request["uid"], report["calls"][0]["uid"]);
+    assert_eq!(request["object"]["metadata"]["namespace"], "default", "the server has set it");
+    assert_eq!(request["object"]["spec"]["containers"][0]["terminationMessagePolicy"], "File");
+}
+
+#[tokio::test]
+async fn record_masks_secrets_in_the_request_that_a_webhook_received() {
+    let server = Recording::start(&[]).await;
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/deny";
+    let rules =
+        json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]}]);
+    let patch = json!([{"op": "replace", "path": "/webhooks/0/rules", "value": rules}]);
+    assert_eq!(server.ask("PATCH", path, &patch).await, 200);
+    assert_eq!(server.ask("POST", SECRETS, &secret()).await, 400);
+    let text = fs::read_to_string(server.file()).unwrap();
+    assert!(text.contains("\"operation\":\"CREATE\"") && !text.contains("Y29ycmVjdC1ob3JzZ"), "{text}");
+    let report = server.taken().report("--record record 3");
+    assert_eq!(report["calls"][0]["request"]["object"]["data"]["password"], STANDARD.encode("***"));
 }
 
 #[tokio::test]

@@ -47,6 +47,9 @@ impl Report {
         }
         for call in &mut self.calls {
             changes(&mut masker, is_of_secret, &mut call.changes);
+            if let Some(request) = &mut call.request {
+                masker.document(request);
+            }
             if let Some(patch) = call.patch.as_mut().filter(|_| is_of_secret) {
                 masker.patch(patch);
             }
@@ -73,6 +76,7 @@ impl Report {
         if !has_token(&self.request.object) && !has_token(&self.object) {
             return;
         }
+        self.calls.iter_mut().filter_map(|call| call.request.as_mut()).for_each(mask_tokens);
         let calls = self.calls.iter_mut().flat_map(|call| &mut call.changes);
         for Change { path, from, to } in self.steps.iter_mut().flat_map(|step| &mut step.changes).chain(calls)
         {

@@ -130,6 +130,9 @@ pub(super) struct CallReport {
     pub(super) audit_annotations: std::collections::BTreeMap<String, String>,
     /// `request.uid` of the `AdmissionReview`.
     uid: String,
+    /// `request` of the `AdmissionReview` as the webhook received it; only in records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) request: Option<Value>,
 }
 
 /// The outcome of a call.
@@ -363,6 +366,7 @@ fn call(called: &Called, server: &ApiServer) -> CallReport {
         warnings: called.warnings.clone(),
         audit_annotations: called.audit_annotations.clone(),
         uid: called.uid.clone(),
+        request: None,
     }
 }
 
