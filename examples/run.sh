@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the Python and Java examples on the binaries of `admit assets` and, with KUBEBUILDER_ASSETS, on the real binaries.
+# Runs assets-python and assets-java on the binaries of `admit assets` and, with KUBEBUILDER_ASSETS, on the real binaries.
 # Requires Python with pip, and Java 17 with Maven and kubectl; examples with missing tools are skipped.
 #   examples/run.sh [python|java]...    without arguments, both
 set -euo pipefail
@@ -35,11 +35,11 @@ python() {
     return 0
   }
   python3 -m venv "$target/examples/python"
-  "$target/examples/python/bin/pip" install --quiet --disable-pip-version-check --requirement python/requirements.txt
+  "$target/examples/python/bin/pip" install --quiet --disable-pip-version-check --requirement assets-python/requirements.txt
   for assets in "${folders[@]}"; do
     echo "python, on $assets"
     KUBEBUILDER_ASSETS=$assets PYTHONDONTWRITEBYTECODE=1 "$target/examples/python/bin/python" -m pytest \
-      --quiet -p no:cacheprovider --basetemp="$scratch/python" python
+      --quiet -p no:cacheprovider --basetemp="$scratch/python" assets-python
   done
 }
 
@@ -53,7 +53,7 @@ java() {
     local home=$scratch/java$((number++))
     mkdir -p "$home/k8s"
     ln -s "$assets" "$home/k8s/1.37.1-$machine"
-    KUBE_API_TEST_DIR=$home mvn --batch-mode --no-transfer-progress --file java/pom.xml -Dfolder="$target/examples/java" test
+    KUBE_API_TEST_DIR=$home mvn --batch-mode --no-transfer-progress --file assets-java/pom.xml -Dfolder="$target/examples/java" test
   done
 }
 

@@ -7,7 +7,7 @@ set -euo pipefail
 cd -P "$(dirname "$0")/.."
 root=$PWD
 
-channels=(go)
+channels=(go python)
 [ $# != 0 ] || set -- "${channels[@]}"
 
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
@@ -36,6 +36,11 @@ needs() {
   done
 }
 
+# platform: this machine as the release names it, such as linux-x86_64
+platform() {
+  uname -sm | tr '[:upper:] ' '[:lower:]-'
+}
+
 # The Go module, its submodule, and the example with controller-runtime.
 go_module() {
   needs go go || return 0
@@ -53,9 +58,30 @@ go_module() {
   echo 'go: pass'
 }
 
+# The wheel in a new virtual environment: the command, the module, the pytest plugin, and the example.
+python_wheel() {
+  needs python python3 || return 0
+  # Debian has a separate package for it.
+  python3 -c 'import ensurepip, venv' 2>/dev/null || {
+    echo 'skipped: admit packages python: no venv in python3'
+    return 0
+  }
+  local python=$scratch/venv/bin
+  python3 packages/python/build.py --binary "$ADMIT" --platform "$(platform)" --out "$scratch/wheels" >/dev/null
+  python3 -m venv "$scratch/venv"
+  "$python/pip" install --quiet --disable-pip-version-check 'pytest>=7' "$scratch"/wheels/*.whl
+  "$python/admit" --version
+  # Without ADMIT, the module uses the binary of the wheel.
+  for tests in packages/python/tests examples/python; do
+    env --unset=ADMIT PYTHONDONTWRITEBYTECODE=1 "$python/python" -m pytest --quiet -p no:cacheprovider "$tests"
+  done
+  echo 'python: pass'
+}
+
 for channel in "$@"; do
   case $channel in
   go) go_module ;;
+  python) python_wheel ;;
   *) echo "error: unknown channel $channel: must be one of ${channels[*]}" >&2 && exit 2 ;;
   esac
 done
