@@ -160,6 +160,10 @@ soak SECONDS='60' *ARGS:
 suites *PACKAGES:
     tests/suites/run.sh {{PACKAGES}}
 
+# The packages of all channels or of some, built, installed, and run from local files: `just packages go python`.
+packages *CHANNELS:
+    packages/test.sh {{CHANNELS}}
+
 # The examples in Python and Java, or one of them, on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS: `just
 # examples python`. Needs Python with pip, and Java 17 with Maven; what lacks its tools is skipped.
 examples *NAMES:
