@@ -92,7 +92,7 @@ fn dangerous_webhooks_are_rejected_without_contacting_the_cluster() {
 
 #[test]
 fn what_is_wrong_is_named_with_its_status() {
-    refused(FAKES, &[], 3, &["no usable kubeconfig", "--kubeconfig"]);
+    refused(FAKES, &[], 3, &["cannot use the kubeconfig", "--kubeconfig"]);
     refused(FAKES, &["-o", "json"], 2, &["--dry-run"]);
     let nothing = "version: 1\nwebhooks: []\n";
     refused(nothing, &["--dry-run=client"], 2, &["fakes.yaml", "`webhooks` is empty", "at least one"]);

@@ -45,8 +45,8 @@ impl ClusterArguments {
         };
         let mut config = config.map_err(|error| {
             Failure::environment(format!(
-                "no usable kubeconfig: {error}\n  set KUBECONFIG or use --kubeconfig FILE, and --context NAME if its \
-                 current context is another one"
+                "cannot use the kubeconfig: {error}\n  set KUBECONFIG, or pass --kubeconfig FILE and, for \
+                 another cluster, --context NAME"
             ))
         })?;
         // Otherwise the client would retry requests that a webhook denied with 429, 503, or 504.

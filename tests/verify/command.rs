@@ -476,5 +476,5 @@ fn an_unknown_check_is_an_error_that_names_those_there_are() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "-c", "x", "--check", "V99"]).output();
     let text = ends_with(&output.expect("the command runs"), 2);
-    assert!(text.contains("there is no check `V99`; there are V01, V02"), "{text}");
+    assert!(text.contains("unknown check `V99`: must be one of V01, V02"), "{text}");
 }

@@ -255,7 +255,7 @@ impl Baseline {
         let WrittenEntry { check, kind, webhooks, reason } = entry;
         let is_empty = |text: &str| text.trim().is_empty();
         let Some(known) = find(&check.value) else {
-            let message = format!("there is no {noun} `{}`: see `admit {name} --list`", check.value);
+            let message = format!("unknown {noun} `{}`: see `admit {name} --list`", check.value);
             return Err((check.referenced, "check", message));
         };
         if is_empty(&kind.value) {

@@ -103,7 +103,7 @@ fn what_is_wrong_is_named_with_line_and_field() {
         ("version: 2\nfindings: []\n".to_owned(), "b.yaml:1: version is 2, expected 1"),
         ("findings: []\n".to_owned(), "b.yaml:1: missing field `version`"),
         (file(&[good.replace("kind:", "sort:")]), "b.yaml:4: unknown field `sort`"),
-        (file(&[entry("V99", "k", "c/a", "r")]), "b.yaml:3: findings[0].check: there is no check `V99`"),
+        (file(&[entry("V99", "k", "c/a", "r")]), "b.yaml:3: findings[0].check: unknown check `V99`"),
         (file(&[good.clone(), entry("V01", "''", "c/a", "r")]), "b.yaml:8: findings[1].kind: say which"),
         (file(&[entry("V01", "k", "c/a", "''")]), "b.yaml:6: findings[0].reason: say why"),
         (file(&[entry("V01", "k", "a", "r")]), "b.yaml:5: findings[0].webhooks: `a`: expected"),

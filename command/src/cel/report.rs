@@ -157,7 +157,7 @@ impl<'a> Report<'a> {
         }
         if let Some(error) = &self.compile_error {
             let name = if self.value.is_some() || self.run_error.is_some() { "note" } else { "error" };
-            let why = if name == "note" { "no match condition: " } else { "" };
+            let why = if name == "note" { "not a match condition: " } else { "" };
             line(name, &format_args!("{why}{}", error.replace('\n', "\n         ")));
         }
         let width =

@@ -64,8 +64,9 @@ impl ExplainError {
             }
         }
         if explanations.is_empty() {
-            let known = "no error of kube-apiserver about a webhook that admit knows";
-            screen::status!("{known}; docs/reference/faults.md lists those that it does");
+            screen::status!(
+                "no known error about a webhook in the input; docs/reference/faults.md lists known errors"
+            );
             return Ok(ExitCode::Failed);
         }
         Ok(ExitCode::Ok)

@@ -10,7 +10,7 @@ use crate::baseline::{Findings, Known, Subcommand};
 /// Names the findings of `admit lint` in a baseline.
 pub(super) const LINT: Subcommand = Subcommand {
     name: "lint",
-    noun: "static check",
+    noun: "lint check",
     find: super::find,
     // A finding can be about a configuration with an invalid name.
     is_webhook: |_| true,

@@ -96,7 +96,7 @@ Exit status:
        skipped";
 
 fn known_check(id: &str) -> Result<&'static Check, String> {
-    chosen::find(id, "static check", checks::STATIC.iter().map(|(check, _)| *check))
+    chosen::find(id, "lint check", checks::STATIC.iter().map(|(check, _)| *check))
 }
 
 fn skip(text: &str) -> Result<Skip, String> {

@@ -37,6 +37,6 @@ pub(crate) fn find(
 ) -> Result<&'static Check, String> {
     all.clone().find(|check| check.id.eq_ignore_ascii_case(id.trim())).ok_or_else(|| {
         let ids: Vec<&str> = all.map(|check| check.id).collect();
-        format!("there is no {what} `{id}`; there are {}", ids.join(", "))
+        format!("unknown {what} `{id}`: must be one of {}", ids.join(", "))
     })
 }

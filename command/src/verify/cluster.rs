@@ -21,7 +21,7 @@ const KINDS: [(&str, &str, &str); 4] = [
 pub(crate) async fn read(context: &str) -> Result<Vec<Value>, Failure> {
     let options = KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
     let config = kube::Config::from_kubeconfig(&options).await.map_err(|error| {
-        Failure::environment(format!("--context {context}: no usable kubeconfig: {error}"))
+        Failure::environment(format!("--context {context}: cannot use the kubeconfig: {error}"))
     })?;
     let failed = |what: &str, error: kube::Error| {
         Failure::environment(format!("--context {context}: cannot {what}: {error}"))
