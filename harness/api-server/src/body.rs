@@ -241,9 +241,12 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         )))
     })?;
     request.early_warnings.extend(told);
-    if strategy::counts_empty_lists(&request.target.resource) {
+    if strategy::needs_empty_lists(&request.target.resource, &request.target.subresource) {
         let given = serde_saphyr::from_slice::<Value>(&request.body);
-        request.gives_empty_lists = given.is_ok_and(|given| strategy::has_empty_lists(&given));
+        if let Ok(given) = given {
+            request.gives_empty_lists = strategy::has_empty_lists(&given);
+            request.emptied_status = strategy::emptied_status(&given, &request.target.resource);
+        }
     }
     Ok(object)
 }

@@ -73,6 +73,7 @@ impl PreparedRequest {
             decoded: None,
             sent: None,
             gives_empty_lists: false,
+            emptied_status: Vec::new(),
             early_warnings: deprecation.iter().cloned().collect(),
             warnings: Vec::new(),
             annotations: BTreeMap::new(),

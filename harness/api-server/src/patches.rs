@@ -158,6 +158,7 @@ fn patched(
         }
     };
     request.gives_empty_lists = strategy::has_empty_lists(&object);
+    request.emptied_status = strategy::emptied_status(&object, &request.target.resource);
     let resource = Arc::clone(&request.target.resource);
     let typed = match &resource.custom {
         Some(_) if *kind == resource.kind => patched_custom(request, &object, &resource),

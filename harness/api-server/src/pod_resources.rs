@@ -1,4 +1,4 @@
-//! Computes the total resources of a Pod.
+//! Computes the total resources and the `QoS` class of a Pod.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +32,17 @@ pub(super) fn of_pod(pod: &Value, field: &str) -> ResourceList {
             total.insert(name, quantity);
         }
     }
+    total
+}
+
+/// Returns the total requests of a Pod as the scheduler counts them, with the overhead.
+///
+/// Source: component-helpers resource/helpers.go, `PodRequests`.
+pub(super) fn of_pod_with_overhead(pod: &Value) -> ResourceList {
+    let mut total = of_containers(pod, "requests");
+    let own = list(pod.pointer("/spec/resources"), "requests");
+    total.extend(own.into_iter().filter(|(name, _)| is_pod_level(name)));
+    add(&mut total, &list(pod.get("spec"), "overhead"));
     total
 }
 
@@ -87,5 +98,84 @@ fn raise(total: &mut ResourceList, other: &ResourceList) {
         if total.get(name).is_none_or(|present| quantity > present) {
             total.insert(name.clone(), quantity.clone());
         }
+    }
+}
+
+/// Returns whether a resource is a size of huge pages.
+pub(super) fn is_huge_page(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+/// Returns whether the resources of a Pod, not only those of its containers, can contain a resource.
+pub(super) fn is_pod_level(name: &str) -> bool {
+    matches!(name, "cpu" | "memory") || is_huge_page(name)
+}
+
+/// Computes the `QoS` class of a Pod.
+///
+/// Source: kubernetes pkg/apis/core/helper/qos/qos.go, `ComputePodQOS`.
+pub(super) fn quality_of_service(pod: &Value) -> &'static str {
+    let of = |owner: Option<&Value>| requirements_quality(&list(owner, "requests"), &list(owner, "limits"));
+    let own = pod.pointer("/spec/resources");
+    let is_set = |field: &str| list(own, field).keys().any(|name| is_pod_level(name));
+    if is_set("requests") || is_set("limits") {
+        return of(own);
+    }
+    let qualities = containers(pod, "initContainers")
+        .chain(containers(pod, "containers"))
+        .map(|container| of(container.get("resources")));
+    agreed(qualities)
+}
+
+fn requirements_quality(requests: &ResourceList, limits: &ResourceList) -> &'static str {
+    agreed(["cpu", "memory"].into_iter().map(|name| {
+        let amount = |list: &ResourceList| list.get(name).cloned().unwrap_or(Quantity::ZERO);
+        let (request, limit) = (amount(requests), amount(limits));
+        match (request == limit, request.is_zero()) {
+            (false, _) => "Burstable",
+            (true, true) => "BestEffort",
+            (true, false) => "Guaranteed",
+        }
+    }))
+}
+
+/// Returns the common `QoS` class; `Burstable` if the classes differ.
+fn agreed(mut qualities: impl Iterator<Item = &'static str>) -> &'static str {
+    let first = qualities.next().unwrap_or("BestEffort");
+    if qualities.all(|quality| quality == first) { first } else { "Burstable" }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_quality(spec: &Value, expected: &str) {
+        assert_eq!(quality_of_service(&json!({"spec": spec})), expected, "{spec}");
+    }
+
+    #[test]
+    fn qos_class_depends_on_cpu_and_memory() {
+        let container =
+            |requests: Value, limits: Value| json!({"resources": {"requests": requests, "limits": limits}});
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        check_quality(&json!({"containers": [{}]}), "BestEffort");
+        check_quality(&json!({"containers": [container(both.clone(), both.clone())]}), "Guaranteed");
+        let same = json!({"cpu": "1000m", "memory": "1024Mi"});
+        check_quality(&json!({"containers": [container(same, both.clone())]}), "Guaranteed");
+        check_quality(&json!({"containers": [container(both.clone(), both.clone()), {}]}), "Burstable");
+        check_quality(
+            &json!({"containers": [container(json!({"cpu": "1"}), json!({"cpu": "1"}))]}),
+            "Burstable",
+        );
+        check_quality(&json!({"containers": [container(json!({"cpu": "0"}), json!({}))]}), "BestEffort");
+        let other = json!({"example.com/gpu": "1"});
+        check_quality(&json!({"containers": [container(other.clone(), other)]}), "BestEffort");
+        check_quality(
+            &json!({"containers": [{}], "resources": {"limits": both, "requests": both}}),
+            "Guaranteed",
+        );
     }
 }

@@ -62,6 +62,8 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) sent: Option<Value>,
     /// Whether webhooks in the configuration of the request have explicit empty lists.
     pub(super) gives_empty_lists: bool,
+    /// The status fields that the request sets to an empty list.
+    pub(super) emptied_status: Vec<&'static str>,
     /// Warnings of the server that precede the warnings of webhooks.
     pub(super) early_warnings: Vec<String>,
     /// Warnings of the server that follow the warnings of webhooks.

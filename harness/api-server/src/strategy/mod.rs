@@ -333,6 +333,11 @@ pub(super) fn counts_empty_lists(resource: &Resource) -> bool {
     is_configuration(resource) || resource.gvr.group_resource() == "networkpolicies.networking.k8s.io"
 }
 
+/// Returns whether an empty list in a request body has an effect that an absent list does not have.
+pub(super) fn needs_empty_lists(resource: &Resource, subresource: &str) -> bool {
+    counts_empty_lists(resource) || (subresource == "status" && resource.gvr.group_resource() == "pods")
+}
+
 /// Returns whether a request body sets an empty list or map, which is not stored.
 pub(super) fn has_empty_lists(object: &Value) -> bool {
     fn has(value: &Value) -> bool {
@@ -349,6 +354,31 @@ pub(super) fn has_empty_lists(object: &Value) -> bool {
         }
     }
     ["webhooks", "spec"].iter().any(|field| object.get(field).is_some_and(has))
+}
+
+/// The status fields of a Pod that an update keeps if they are absent and clears if they are empty lists.
+///
+/// Source: kubernetes pkg/registry/core/pod/strategy.go, `podStatusStrategy.PrepareForUpdate`.
+pub(super) const CLEARED_BY_EMPTY_LISTS: [&str; 2] =
+    ["resourceClaimStatuses", "nodeAllocatableResourceClaimStatuses"];
+
+/// Returns the status fields of a Pod that a request body clears.
+pub(super) fn emptied_status(object: &Value, resource: &Resource) -> Vec<&'static str> {
+    if resource.gvr.group_resource() != "pods" {
+        return Vec::new();
+    }
+    let given = |field: &str| object.get("status").and_then(|status| status.get(field)?.as_array());
+    let is_empty = |field: &&str| given(field).is_some_and(Vec::is_empty);
+    CLEARED_BY_EMPTY_LISTS.into_iter().filter(is_empty).collect()
+}
+
+/// Removes the fields in `emptied` from the status.
+pub(super) fn clear_status(object: &mut Value, emptied: &[&str]) {
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        for field in emptied {
+            status.remove(*field);
+        }
+    }
 }
 
 /// Returns the warnings of the server, not of webhooks.

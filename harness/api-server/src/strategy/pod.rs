@@ -1,11 +1,12 @@
 //! Sets the initial status of Pods and fields derived from labels and resources.
 
-use kubernetes_types::json::set;
-use kubernetes_types::quantity::Quantity;
+use kubernetes_types::json::{keep, set};
 use serde_json::{Map, Value, json};
 
 use super::super::metadata;
-use super::super::pod_resources::{ResourceList, containers, list, of_containers};
+use super::super::pod_resources::{
+    containers, is_huge_page, is_pod_level, list, of_containers, quality_of_service,
+};
 use super::create::set_status;
 use super::update;
 
@@ -43,6 +44,45 @@ pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
         set(pod, &["status"], status.clone());
     }
     update::keep_metadata(pod, old);
+}
+
+/// Discards all changes except for changes of resources and resize policies, and completes the resources of the Pod.
+///
+/// If containers were added, removed, or renamed, keeps the changes for validation to reject.
+///
+/// Source: kubernetes pkg/registry/core/pod/strategy.go, `podResizeStrategy.PrepareForUpdate` and
+/// `dropNonResizeUpdates`.
+pub(super) fn keep_all_but_resources(pod: &mut Value, old: &Value) {
+    const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
+    let count = |pod: &Value| CONTAINERS.map(|field| containers(pod, field).count());
+    if count(pod) == count(old) {
+        let mut spec = old.get("spec").cloned().unwrap_or_default();
+        for field in CONTAINERS {
+            let are_same = containers(pod, field)
+                .zip(containers(old, field))
+                .all(|(container, before)| container.get("name") == before.get("name"));
+            let resized = containers(pod, field).zip(containers(old, field)).map(|(container, before)| {
+                let mut resized = if are_same { before.clone() } else { container.clone() };
+                keep(&mut resized, container, "resources");
+                keep(&mut resized, container, "resizePolicy");
+                resized
+            });
+            let resized: Vec<Value> = resized.collect();
+            if !resized.is_empty() {
+                set(&mut spec, &[field], resized);
+            }
+        }
+        keep(&mut spec, pod.get("spec").unwrap_or(&Value::Null), "resources");
+        set(pod, &["spec"], spec);
+        keep(pod, old, "status");
+        update::keep_metadata(pod, old);
+    }
+    if pod.pointer("/spec/resources").is_none_or(Value::is_null)
+        && let Some(resources) = old.pointer("/spec/resources")
+    {
+        set(pod, &["spec", "resources"], resources.clone());
+    }
+    complete_resources(pod);
 }
 
 /// Adds the labels in `matchLabelKeys` and `mismatchLabelKeys` to the label selectors of the same term.
@@ -131,78 +171,5 @@ fn complete_resources(pod: &mut Value) {
                 amounts.into_iter().map(|(name, amount)| (name, amount.to_string().into())).collect();
             resources.insert(field.to_owned(), amounts.into());
         }
-    }
-}
-
-fn is_huge_page(name: &str) -> bool {
-    name.starts_with("hugepages-")
-}
-
-fn is_pod_level(name: &str) -> bool {
-    matches!(name, "cpu" | "memory") || is_huge_page(name)
-}
-
-/// Source: kubernetes pkg/apis/core/helper/qos/qos.go, `ComputePodQOS`.
-fn quality_of_service(pod: &Value) -> &'static str {
-    let of = |owner: Option<&Value>| requirements_quality(&list(owner, "requests"), &list(owner, "limits"));
-    let own = pod.pointer("/spec/resources");
-    let is_set = |field: &str| list(own, field).keys().any(|name| is_pod_level(name));
-    if is_set("requests") || is_set("limits") {
-        return of(own);
-    }
-    let qualities = containers(pod, "initContainers")
-        .chain(containers(pod, "containers"))
-        .map(|container| of(container.get("resources")));
-    agreed(qualities)
-}
-
-fn requirements_quality(requests: &ResourceList, limits: &ResourceList) -> &'static str {
-    agreed(["cpu", "memory"].into_iter().map(|name| {
-        let amount = |list: &ResourceList| list.get(name).cloned().unwrap_or(Quantity::ZERO);
-        let (request, limit) = (amount(requests), amount(limits));
-        match (request == limit, request.is_zero()) {
-            (false, _) => "Burstable",
-            (true, true) => "BestEffort",
-            (true, false) => "Guaranteed",
-        }
-    }))
-}
-
-/// Returns the common `QoS` class; `Burstable` if the classes differ.
-fn agreed(mut qualities: impl Iterator<Item = &'static str>) -> &'static str {
-    let first = qualities.next().unwrap_or("BestEffort");
-    if qualities.all(|quality| quality == first) { first } else { "Burstable" }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check_quality(spec: &Value, expected: &str) {
-        assert_eq!(quality_of_service(&json!({"spec": spec})), expected, "{spec}");
-    }
-
-    #[test]
-    fn qos_class_depends_on_cpu_and_memory() {
-        let container =
-            |requests: Value, limits: Value| json!({"resources": {"requests": requests, "limits": limits}});
-        let both = json!({"cpu": "1", "memory": "1Gi"});
-        check_quality(&json!({"containers": [{}]}), "BestEffort");
-        check_quality(&json!({"containers": [container(both.clone(), both.clone())]}), "Guaranteed");
-        let same = json!({"cpu": "1000m", "memory": "1024Mi"});
-        check_quality(&json!({"containers": [container(same, both.clone())]}), "Guaranteed");
-        check_quality(&json!({"containers": [container(both.clone(), both.clone()), {}]}), "Burstable");
-        check_quality(
-            &json!({"containers": [container(json!({"cpu": "1"}), json!({"cpu": "1"}))]}),
-            "Burstable",
-        );
-        check_quality(&json!({"containers": [container(json!({"cpu": "0"}), json!({}))]}), "BestEffort");
-        let other = json!({"example.com/gpu": "1"});
-        check_quality(&json!({"containers": [container(other.clone(), other)]}), "BestEffort");
-        check_quality(
-            &json!({"containers": [{}], "resources": {"limits": both, "requests": both}}),
-            "Guaranteed",
-        );
     }
 }

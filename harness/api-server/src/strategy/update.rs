@@ -64,6 +64,8 @@ pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
         complete_status(object, old, resource);
     } else if subresource == "ephemeralcontainers" {
         pod::keep_all_but_ephemeral_containers(object, old);
+    } else if subresource == "resize" {
+        pod::keep_all_but_resources(object, old);
     } else if subresource == "approval" {
         certificate::keep_all_but_conditions(object, old);
     } else if resource.has_status() {
@@ -256,7 +258,11 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     }
     match resource.gvr.group_resource().as_str() {
         "deployments.apps" => keep_in_metadata(object, old, "labels"),
-        "pods" => keep_in_metadata(object, old, "ownerReferences"),
+        "pods" => {
+            keep_in_metadata(object, old, "ownerReferences");
+            // Validation rejects setting the time in other requests.
+            keep_in_metadata(object, old, "deletionTimestamp");
+        }
         kept if keeps_metadata(kept) => keep_metadata(object, old),
         _ => {}
     }

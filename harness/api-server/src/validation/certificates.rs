@@ -8,7 +8,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
-use super::{Change, conditions, events, formats};
+use super::{Change, conditions, formats, signing_requests};
 
 const HIDDEN: &str = "<value omitted>";
 
@@ -19,7 +19,7 @@ pub(super) fn trust_bundle(errors: &mut Errors, object: &Value, change: Option<C
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let (signer_path, signer) = (path.child("signerName"), text(spec, "signerName"));
     if !signer.is_empty() {
-        events::signer_name(errors, &signer_path, signer);
+        signing_requests::signer_name(errors, &signer_path, signer);
     }
     if change.is_none_or(|change| !change.is_same(&["spec", "trustBundle"])) {
         anchors(errors, &path.child("trustBundle"), text(spec, "trustBundle"));
@@ -100,7 +100,7 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
         }
         return;
     }
-    events::signer_name(errors, &path.child("signerName"), text(spec, "signerName"));
+    signing_requests::signer_name(errors, &path.child("signerName"), text(spec, "signerName"));
     user_annotations(
         errors,
         &path.child("unverifiedUserAnnotations"),
@@ -159,7 +159,7 @@ fn lifetime(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 pub(super) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     const KEYS: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
     let signer = text(source, "signerName");
-    events::signer_name(errors, &path.child("signerName"), signer);
+    signing_requests::signer_name(errors, &path.child("signerName"), signer);
     user_annotations(errors, &path.child("userAnnotations"), get(source, "userAnnotations"));
     errors.one_of(&path.child("keyType"), Some(text(source, "keyType")), &KEYS);
     if let Some(seconds) = int(source, "maxExpirationSeconds") {

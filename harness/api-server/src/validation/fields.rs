@@ -84,6 +84,11 @@ impl Errors {
         self.unsupported.map_or(Ok(self.own), Err)
     }
 
+    /// Records that the object needs a validation that admit does not support.
+    pub(super) fn cannot_validate(&mut self, what: &str) {
+        self.unsupported = Some(Unsupported { what: what.to_owned() });
+    }
+
     pub(super) fn len(&self) -> usize {
         self.own.len()
     }

@@ -30,6 +30,7 @@ mod schedule;
 mod selectors;
 mod service_addresses;
 mod services;
+mod signing_requests;
 mod statuses;
 mod storage;
 mod volume_sources;
@@ -108,10 +109,11 @@ pub(super) fn errors(
         }
         ("", "pods", None) => pod::new(&mut errors, object),
         ("", "pods", Some(change)) => pod::update::of_object(&mut errors, object, change),
-        ("status", "pods", Some(change)) => pod::update::of_status(&mut errors, object, change),
+        ("status", "pods", Some(change)) => pod::status::of_status(&mut errors, object, change),
         ("ephemeralcontainers", "pods", Some(change)) => {
             pod::update::of_ephemeral_containers(&mut errors, object, change);
         }
+        ("resize", "pods", Some(change)) => pod::resize::of_resize(&mut errors, object, change),
         ("", "podtemplates", _) => {
             let template = fields::get(object, "template");
             pod::template(&mut errors, &fields::Path::new("template"), template, None);
@@ -214,7 +216,7 @@ fn of_infrastructure(
         (("", "namespaces"), None) => drivers::namespace(errors, object, true),
         (("finalize", "namespaces"), _) => drivers::namespace(errors, object, false),
         (("", "certificatesigningrequests.certificates.k8s.io"), None) => {
-            events::signing_request(errors, object);
+            signing_requests::new(errors, object);
         }
         _ => of_administration(errors, resource, object, change),
     }

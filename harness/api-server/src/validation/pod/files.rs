@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::super::fields::{Errors, Path, get, int, list, set, text, word};
-use super::super::{certificates, events, formats, selectors};
+use super::super::{certificates, formats, selectors, signing_requests};
 use super::environment::{FieldTarget, field_reference, resource_reference};
 use crate::object_names;
 
@@ -217,7 +217,7 @@ fn trust_bundle(errors: &mut Errors, path: &Path<'_>, bundle: &Value) {
             if signer.is_empty() {
                 errors.required(&signer_path, "must be a valid signer name");
             }
-            events::signer_name(errors, &signer_path, signer);
+            signing_requests::signer_name(errors, &signer_path, signer);
             selectors::label_selector(errors, &selector_path, get(bundle, "labelSelector"));
         }
         (None, None) => errors.required(path, "either name or signerName must be specified"),

@@ -5,8 +5,10 @@ mod containers;
 mod environment;
 mod files;
 mod handlers;
+pub(super) mod resize;
 pub(super) mod scheduling;
 mod security;
+pub(super) mod status;
 pub(super) mod update;
 pub(super) mod volumes;
 

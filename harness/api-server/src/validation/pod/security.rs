@@ -18,7 +18,7 @@ fn ids(errors: &mut Errors, path: &Path<'_>, context: &Value, fields: &[&str]) {
 }
 
 /// Source: apimachinery pkg/util/validation/validation.go, `IsValidUserID` and `IsValidGroupID`.
-fn id_in_range(errors: &mut Errors, path: &Path<'_>, id: i64) {
+pub(super) fn id_in_range(errors: &mut Errors, path: &Path<'_>, id: i64) {
     let most = i64::from(i32::MAX);
     if !(0..=most).contains(&id) {
         errors.invalid(path, id, formats::between(0, most));

@@ -7,7 +7,7 @@ use kubernetes_types::json::keep;
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
-use super::super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
+use super::super::fields::{Errors, Path, get, int, list, set, text};
 use super::super::{Change, formats};
 use super::{MIRROR, annotations, whole};
 
@@ -139,7 +139,7 @@ fn frozen(errors: &mut Errors, new: &Value, old: &Value) -> Value {
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotationUpdates`.
-fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
+pub(super) fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
     let path = Path::new("metadata");
     let path = path.child("annotations");
     let of = |pod| get(get(pod, "metadata"), "annotations");
@@ -169,24 +169,15 @@ fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
     annotations(errors, &path, get(pod, "metadata"), get(pod, "spec"));
 }
 
-/// Validates an update of `pods/status`.
-///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodStatusUpdate`.
-/// Rule: VLO-18.
-pub(in super::super) fn of_status(errors: &mut Errors, pod: &Value, change: Change<'_>) {
-    of_annotations(errors, pod, change.old);
-    let path = Path::new("status");
-    let status = get(pod, "status");
-    if !change.is_same(&["status", "qosClass"]) {
-        errors.invalid_text(&path.child("qosClass"), text(status, "qosClass"), IMMUTABLE);
-    }
-}
-
 /// Validates an update of `pods/ephemeralcontainers`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodEphemeralContainersUpdate`.
 /// Rule: VLO-18.
 pub(in super::super) fn of_ephemeral_containers(errors: &mut Errors, pod: &Value, change: Change<'_>) {
+    if set(get(get(change.old, "metadata"), "annotations"), MIRROR).is_some() {
+        errors.forbidden(&Path::new("[]"), "static pods do not support ephemeral containers");
+        return;
+    }
     whole(errors, pod);
     of_annotations(errors, pod, change.old);
     let (new, old) = (get(pod, "spec"), get(change.old, "spec"));
