@@ -11,7 +11,7 @@ use tracing::info;
 
 use super::answer::Answer;
 use super::authentication::token_review;
-use super::authorization::{self, access_review, escalation};
+use super::authorization::{self, access_review, escalation, signers};
 use super::field_manager::ManagedObject;
 use super::request::ObjectRequest;
 use super::state::State;
@@ -161,6 +161,9 @@ pub(super) async fn admit_and_store(
         }
         if origin.is_update() {
             authorization::check_creation(request)?;
+        }
+        if let Some(object) = &run.attributes().object {
+            signers::check(request, object, None)?;
         }
         request.admitting.validate(&mut run).await?;
         let Some(mut object) = run.take_object() else {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tracing::info;
 
 use super::answer::Answer;
-use super::authorization::{approval, escalation};
+use super::authorization::{escalation, signers};
 use super::discovery::Resource;
 use super::field_manager::{self, ManagedObject};
 use super::options::RequestOptions;
@@ -298,9 +298,7 @@ async fn attempt(
         strategy::validate_conditions(&new, &old, &resource, subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource, subresource));
     }
-    if request.server.admission.runs("CertificateApproval") {
-        approval::check(request, &old)?;
-    }
+    signers::check(request, &new, Some(&old))?;
     run.attributes_mut().object = Some(new);
     request.admitting.validate(&mut run).await?;
     let Some(new) = run.take_object() else {

@@ -2,12 +2,12 @@
 
 pub(super) mod access_review;
 pub(super) mod aggregation;
-pub(super) mod approval;
 pub(super) mod bootstrap;
 pub(super) mod escalation;
 pub(super) mod impersonation;
 mod policies;
 mod requirements;
+pub(super) mod signers;
 pub(super) mod validation;
 
 pub(super) use self::policies::StoredPolicies;

@@ -3,6 +3,7 @@
 //! `selection` lists all plugins and whether admit supports them.
 
 mod always_pull_images;
+mod certificate_subject_restriction;
 mod containers;
 mod default_class;
 mod default_toleration_seconds;
@@ -11,10 +12,13 @@ mod limit_pod_hard_anti_affinity_topology;
 mod limit_ranger;
 mod namespace_exists;
 mod namespace_lifecycle;
+mod node_declared_features;
 mod node_restriction;
 mod persistent_volume_claim_resize;
 mod pod_node_selector;
+mod pod_resize_validator;
 mod pod_security;
+mod pod_topology_labels;
 mod priority;
 mod resource_quota;
 mod runtime_class;
@@ -39,16 +43,20 @@ use kubernetes_types::status::Status;
 use serde_json::{Map, Value};
 
 use self::always_pull_images::AlwaysPullImages;
+use self::certificate_subject_restriction::CertificateSubjectRestriction;
 use self::default_class::{DefaultClass, INGRESS, STORAGE};
 use self::deny_service_external_ips::DenyServiceExternalIPs;
 use self::limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology;
 use self::limit_ranger::LimitRanger;
 use self::namespace_exists::NamespaceExists;
 use self::namespace_lifecycle::NamespaceLifecycle;
+use self::node_declared_features::NodeDeclaredFeatureValidator;
 use self::node_restriction::NodeRestriction;
 use self::persistent_volume_claim_resize::PersistentVolumeClaimResize;
 use self::pod_node_selector::PodNodeSelector;
+use self::pod_resize_validator::PodResizeValidator;
 use self::pod_security::PodSecurity;
+use self::pod_topology_labels::PodTopologyLabels;
 use self::priority::Priority;
 use self::resource_quota::ResourceQuota;
 use self::runtime_class::RuntimeClass;
@@ -106,6 +114,10 @@ impl Plugins {
                 "LimitPodHardAntiAffinityTopology" => Box::new(LimitPodHardAntiAffinityTopology),
                 "NodeRestriction" => Box::new(NodeRestriction),
                 "PersistentVolumeClaimResize" => Box::new(PersistentVolumeClaimResize::new(objects)),
+                "CertificateSubjectRestriction" => Box::new(CertificateSubjectRestriction),
+                "PodTopologyLabels" => Box::new(PodTopologyLabels::new(objects)),
+                "NodeDeclaredFeatureValidator" => Box::new(NodeDeclaredFeatureValidator::new(objects)),
+                "PodResizeValidator" => Box::new(PodResizeValidator::new(objects)),
                 "DenyServiceExternalIPs" => Box::new(DenyServiceExternalIPs),
                 "ResourceQuota" => {
                     plugins.last.push(Box::new(ResourceQuota::new(objects)));
