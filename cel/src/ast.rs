@@ -1,10 +1,10 @@
-//! The tree of an expression, which the checker and the planner traverse.
+//! The syntax tree of an expression, which the checker and the planner traverse.
 
 /// An index into [`Ast::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NodeId(pub(crate) u32);
 
-/// The tree of an expression.
+/// The syntax tree of an expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Ast {
     /// The source text of the expression.
@@ -20,14 +20,14 @@ pub(crate) struct Ast {
 /// A node with its position in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// The offset in code points to which errors point. Nodes that a macro creates have the offset of the macro's
-    /// parenthesis.
+    /// The offset, in code points, that errors report for the node. Nodes that a macro creates have the offset of the
+    /// macro's parenthesis.
     pub(crate) offset: Option<u32>,
-    /// The expression that the node represents.
+    /// The literal, name, or operation that the node represents.
     pub(crate) expression: Expression,
 }
 
-/// The expression of a node.
+/// The content of a node: a literal, a name, or an operation on other nodes.
 #[derive(Clone, Debug)]
 pub(crate) enum Expression {
     Null,
@@ -50,7 +50,7 @@ pub(crate) enum Expression {
         target: Option<NodeId>,
         arguments: Vec<NodeId>,
     },
-    /// A list, with the indices of the elements that are written `?element`.
+    /// A list literal; `optional` contains the indices of the elements that are written `?element`.
     List {
         elements: Vec<NodeId>,
         optional: Vec<usize>,
@@ -66,10 +66,10 @@ pub(crate) enum Expression {
     Comprehension(Box<Comprehension>),
 }
 
-/// An entry of a map or a field of a struct literal.
+/// An entry of a map literal, or a field of a message literal.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<K> {
-    /// The offset of the colon.
+    /// The offset of the colon in code points.
     pub(crate) offset: Option<u32>,
     pub(crate) key: K,
     pub(crate) value: NodeId,
@@ -91,24 +91,24 @@ pub(crate) struct Comprehension {
 }
 
 impl Ast {
-    /// Returns the node with this ID, or `None` if the tree does not contain the node.
+    /// Returns the node with this ID, or `None` if the tree does not contain such a node.
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0 as usize)
     }
 
-    /// Returns the expression of a node.
+    /// Returns the expression of a node, or `Null` if the tree does not contain the node.
     pub(crate) fn expression(&self, id: NodeId) -> &Expression {
         self.node(id).map_or(&Expression::Null, |node| &node.expression)
     }
 
-    /// Returns the offset of a node.
+    /// Returns the offset of a node in code points, or `None` if the offset is unknown.
     pub(crate) fn offset(&self, id: NodeId) -> Option<u32> {
         self.node(id)?.offset
     }
 }
 
 impl Expression {
-    /// Calls `visit` for each operand, element, key, and value, in the order of the text.
+    /// Calls `visit` for each child: operands, elements, keys, values, and the parts of a comprehension.
     pub(crate) fn children(&self, mut visit: impl FnMut(NodeId)) {
         match self {
             Self::Null
@@ -135,7 +135,7 @@ impl Expression {
         }
     }
 
-    /// Replaces the ID of each operand, element, key, and value.
+    /// Replaces the ID of each child: operands, elements, keys, values, and the parts of a comprehension.
     pub(crate) fn replace_children(&mut self, mut replace: impl FnMut(NodeId) -> NodeId) {
         let mut put = |place: &mut NodeId| *place = replace(*place);
         match self {

@@ -74,7 +74,7 @@ pub struct Resource {
     pub labels: Selection<LabelRequirement>,
 }
 
-/// The requirements of a selector; empty without a selector.
+/// The requirements of a selector, or its parse error; by default, an empty list of requirements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Selection<T> {
@@ -96,14 +96,14 @@ impl<T> From<Result<Vec<T>, String>> for Selection<T> {
     }
 }
 
-/// The response of an authorizer.
+/// The response of an authorizer to an access check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the access is allowed.
     pub verdict: Verdict,
     /// The reason for the verdict.
     pub reason: String,
-    /// The error of the authorizer, if any.
+    /// The error that occurred in the authorizer, if any.
     pub error: Option<String>,
 }
 
@@ -113,12 +113,12 @@ pub struct Decision {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The request is denied.
+    /// The authorizer denies the access.
     #[default]
     Deny,
-    /// The request is allowed.
+    /// The authorizer allows the access.
     Allow,
-    /// The authorizer does not decide, so another authorizer may.
+    /// The authorizer does not decide, so that another authorizer can.
     NoOpinion,
 }
 

@@ -22,14 +22,14 @@ pub(crate) struct Checked {
     pub(crate) references: Vec<Option<Reference>>,
 }
 
-/// The meaning of a name or call.
+/// The declaration to which a name or call refers.
 #[derive(Clone, Debug)]
 pub(crate) enum Reference {
     /// A variable of the environment or of a comprehension, by its full name.
     Variable(Arc<str>),
     /// The name of a type, which is a constant.
     Type(Type),
-    /// The name of a constant; the tree contains the value of the constant.
+    /// The name of a constant, which the checker has replaced with its value in the tree.
     Constant,
     /// The overloads that can apply at run time, in the order of declaration.
     Overloads(Vec<Arc<Overload>>),

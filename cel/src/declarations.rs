@@ -41,15 +41,15 @@ impl ObjectType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Validator {
-    /// Constant arguments of `duration` are durations.
+    /// Checks that constant arguments of `duration` are valid durations.
     Duration,
-    /// Constant arguments of `timestamp` are timestamps.
+    /// Checks that constant arguments of `timestamp` are valid timestamps.
     Timestamp,
-    /// Constant first arguments of `matches` are valid regular expressions.
+    /// Checks that constant first arguments of `matches` are valid regular expressions.
     Matches,
-    /// The elements of a list literal, and the keys and values of a map literal, have the same type.
+    /// Checks that all elements of a list literal, and all keys and all values of a map literal, have the same type.
     HomogeneousLiterals,
-    /// The arguments of `format` match the clauses of a constant format.
+    /// Checks that the arguments of `format` match the clauses of a constant format string.
     StringFormat,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Declarations {
     /// The named constants, by full name.
     pub(crate) constants: HashMap<Arc<str>, i64>,
     pub(crate) functions: HashMap<Arc<str>, Arc<Function>>,
-    /// The first part of every qualified name of a variable, type, or constant.
+    /// The first parts of all qualified names of variables, types, and constants, such as `google`.
     qualified: HashSet<Box<str>>,
     pub(crate) macros: Vec<MacroSet>,
     pub(crate) validators: Vec<Validator>,
@@ -73,18 +73,18 @@ pub(crate) struct Declarations {
     pub(crate) compare_across_types: bool,
 }
 
-/// A named type.
+/// The declaration of a type name.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedType {
-    /// The type of a struct literal with this name.
+    /// The type of a message literal with this name, such as `Name{}`.
     pub(crate) of: Type,
-    /// The type of the name as a value, with parameters for lists and maps.
+    /// The type that the name denotes as a value; lists and maps have type parameters.
     pub(crate) as_value: Type,
     /// Whether the name has a value at run time; otherwise, an expression that uses the name does not compile.
     pub(crate) has_value: bool,
 }
 
-/// The meaning of a name.
+/// The declaration to which a name refers.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
     Variable(Type),
@@ -140,8 +140,9 @@ impl Declarations {
         self.objects.insert(Arc::clone(&object.name), object);
     }
 
-    /// Adds the overloads of a function to those with the same name; an overload replaces another with the same
-    /// identifier.
+    /// Adds a function; if a function with this name exists, adds the overloads to it.
+    ///
+    /// An overload replaces an existing one with the same identifier.
     pub(crate) fn add_function(&mut self, function: &Function) {
         let known = self
             .functions
@@ -167,7 +168,7 @@ impl Declarations {
         !self.container.is_empty() || self.qualified.contains(first.trim_start_matches('.'))
     }
 
-    /// Resolves a name: tries its possible full names in order and returns the first match.
+    /// Resolves a name: calls `find` with each possible full name in order, and returns the first result.
     ///
     /// Source: cel-go common/containers/container.go, `ResolveCandidateNames`.
     fn candidates<T>(&self, name: &str, mut find: impl FnMut(&str) -> Option<T>) -> Option<T> {
@@ -184,7 +185,7 @@ impl Declarations {
         find(name)
     }
 
-    /// Returns the full name and the meaning of a name, unless it is a comprehension variable.
+    /// Returns the full name and the declaration of a name, or `None` if the environment does not declare the name.
     pub(crate) fn global(&self, name: &str) -> Option<(Arc<str>, Meaning)> {
         self.candidates(name, |name| {
             if let Some((name, of)) = self.variables.get_key_value(name) {
@@ -198,7 +199,7 @@ impl Declarations {
         })
     }
 
-    /// Returns the full name and the type of the name in a struct literal.
+    /// Returns the full name and the type of a message literal's name, or `None` if the name is not declared.
     pub(crate) fn struct_type(&self, name: &str) -> Option<(Arc<str>, Type)> {
         self.candidates(name, |name| {
             self.types.get_key_value(name).map(|(name, named)| (Arc::clone(name), named.of.clone()))

@@ -39,8 +39,10 @@ pub enum CompileError {
 }
 
 impl Environment {
-    /// Creates an environment with only the basic types, the protocol buffer types, and the macros `has`,
-    /// `all`, `exists`, `exists_one`, `map`, and `filter`: without functions and operators.
+    /// Creates an environment without functions and operators.
+    ///
+    /// It declares the basic types, the protocol buffer types, and the macros `has`, `all`, `exists`, `exists_one`,
+    /// `map`, and `filter`.
     pub fn empty() -> Self {
         Self { declarations: Arc::new(Declarations::new()) }
     }
@@ -79,14 +81,16 @@ impl Environment {
         self.change(|declarations| declarations.add_type(name, of))
     }
 
-    /// Adds a type name that is not a value; a program that uses the name as a value does not compile.
+    /// Adds a type name that is not a value; an expression that uses the name as a value does not compile.
     #[must_use]
     pub fn with_type_name(self, name: &str, of: Type) -> Self {
         self.change(|declarations| declarations.add_type_name(name, of))
     }
 
-    /// Adds the names of Kubernetes' scalar types, which come with object types; otherwise two of them are
-    /// only names of functions.
+    /// Adds `duration` and `timestamp` as type names.
+    ///
+    /// kube-apiserver declares them in environments with object types; in other environments, they are only function
+    /// names.
     ///
     /// Source: apiserver pkg/cel/types.go, `findScalar`.
     #[must_use]
@@ -94,7 +98,7 @@ impl Environment {
         self.with_type_name("duration", Type::Duration).with_type_name("timestamp", Type::Timestamp)
     }
 
-    /// Adds functions; overloads are added to existing functions of the same name.
+    /// Adds functions; if a function with the same name exists, adds the overloads to it.
     #[must_use]
     pub fn with_functions(self, functions: impl IntoIterator<Item = Function>) -> Self {
         self.change(|declarations| {

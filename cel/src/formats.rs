@@ -1,4 +1,4 @@
-//! Validates string formats: each function returns the API server's error messages.
+//! Validates string formats; each validation function returns kube-apiserver's error messages.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -8,8 +8,8 @@ use regex::Regex;
 
 use crate::go::url::Url;
 
-/// Prepares a name for a generated suffix: as in kube-apiserver, a letter replaces a final hyphen and the character
-/// before the hyphen.
+/// Replaces a final hyphen and the character before it with a letter, as kube-apiserver does to validate the prefix of
+/// a generated name.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `maskTrailingDash`.
 pub(crate) fn completed(name: &str) -> Cow<'_, str> {

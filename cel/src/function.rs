@@ -25,8 +25,7 @@ pub struct Overload {
     pub id: &'static str,
     /// Whether the function is called as `target.function(...)`; the target is the first of `parameters`.
     pub member: bool,
-    /// The types of the arguments. [`Type::Parameter`] is any type, the same for every occurrence of its
-    /// name.
+    /// The types of the arguments. A [`Type::Parameter`] matches any type, but the same type wherever its name occurs.
     pub parameters: Vec<Type>,
     /// The type of the result.
     pub result: Type,
@@ -36,31 +35,35 @@ pub struct Overload {
     /// Whether the implementation accepts arguments of any type and checks them itself (in cel-go: a singleton binding,
     /// or disabled type guards). Errors are never passed as arguments.
     pub unguarded: bool,
-    /// Whether cel-go binds the overload as variadic although it has one or two parameters. Arguments after a failed
-    /// one are then not evaluated, as with three or more.
+    /// Whether cel-go binds the overload as variadic although it has one or two parameters.
+    ///
+    /// As for overloads with three or more parameters, the arguments after a failed argument are then not evaluated.
     pub variadic: bool,
-    /// The index of the argument that is a regular expression. A constant expression is compiled with the program.
+    /// The index of the argument that is a regular expression, if any. A constant regular expression is compiled
+    /// together with the program.
     pub regex: Option<usize>,
     /// The run-time cost of a call, or `None` if the overload's identifier determines the cost (see `cost`).
     pub cost: Option<CallCost>,
 }
 
-/// The implementation of an overload.
+/// The function that implements an overload.
 pub type Implementation = for<'a> fn(&Call<'_, 'a>) -> Result<Value<'a>, Error>;
 
-/// Returns the run-time cost of a call from the overload's identifier, the arguments, and the result (`None` if the
-/// call failed), or `None` for the default cost of the identifier.
+/// A function that returns the run-time cost of a call, or `None` for the default cost of the overload.
+///
+/// Its arguments are the overload's identifier, the arguments of the call, and the result, which is `None` if the call
+/// failed.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `CallCost`.
 pub type CallCost = fn(overload: &str, arguments: &[Value<'_>], result: Option<&Value<'_>>) -> Option<u64>;
 
-/// The arguments of a call of an overload.
+/// The arguments with which an overload is called.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Call<'c, 'a> {
     /// The arguments; the target of a member call is the first.
     pub arguments: &'c [Value<'a>],
-    /// The compiled regular expression, if it is constant.
+    /// The compiled regular expression, if the overload has one and it is constant.
     pub regex: Option<&'c Regexp>,
 }
 
@@ -69,7 +72,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no such argument, which the checker and the guards of the overload prevent.
+    /// Returns an error if the call has fewer arguments, which the checker and the guards of the overload prevent.
     pub fn argument(&self, index: usize) -> Result<&'c Value<'a>, Error> {
         self.arguments.get(index).ok_or_else(Error::no_such_overload)
     }
@@ -104,7 +107,7 @@ impl<'c, 'a> Call<'c, 'a> {
         Ok(*value)
     }
 
-    /// Returns the argument at `index` as a value of a library's type.
+    /// Returns the argument at `index` as the library type `T`.
     ///
     /// # Errors
     ///
@@ -126,8 +129,8 @@ impl<'c, 'a> Call<'c, 'a> {
 
 /// The reason why an evaluation failed.
 ///
-/// `Display` writes the text that kube-apiserver shows after `resulted in error: `, unless kube-apiserver would have
-/// continued.
+/// `Display` writes the text that kube-apiserver shows after `resulted in error: `, except for [`Error::Unsupported`],
+/// which kube-apiserver does not return.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -137,8 +140,8 @@ pub enum Error {
     /// A panic in kube-apiserver's code, which ends the evaluation.
     #[error("internal error: {0}")]
     Panic(String),
-    /// An operation that this crate does not support, but that kube-apiserver performs while memory is available. The
-    /// error ends the evaluation.
+    /// An operation that this crate does not support, but that kube-apiserver performs as long as it has enough memory.
+    /// The error ends the evaluation.
     #[error("not supported: {0}")]
     Unsupported(String),
 }
@@ -165,7 +168,7 @@ impl From<RegexpError> for Error {
 }
 
 impl Function {
-    /// Creates a function whose calls have the cost of the overload's identifier.
+    /// Creates a function whose calls have the default cost of the overload's identifier.
     pub fn new(name: &'static str, overloads: Vec<Overload>) -> Self {
         Self { name, overloads: overloads.into_iter().map(Arc::new).collect() }
     }

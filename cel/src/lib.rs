@@ -4,8 +4,8 @@
 //! expression and returns a [`Program`], or kube-apiserver's errors. [`Program::evaluate`] returns a value or
 //! an error, and the cost of the evaluation.
 //!
-//! The crate does not depend on webhooks: [`kubernetes`] has the libraries of Kubernetes with their versions,
-//! and the caller provides the variables.
+//! The crate does not depend on webhooks: [`kubernetes`] provides Kubernetes' libraries by version, and the
+//! caller provides the variables.
 //!
 //! The pipeline has one module per step; each imports only from the modules above it:
 //!

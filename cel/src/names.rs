@@ -1,4 +1,4 @@
-//! Validates names, label keys, and label values as the API does.
+//! Validates names, label keys, and label values as kube-apiserver does.
 //!
 //! Each function returns kube-apiserver's error messages, or an empty list if the text is valid.
 
@@ -138,8 +138,7 @@ fn is_label_text(text: &str) -> bool {
     is_framed(text, inner)
 }
 
-/// Returns whether the text is not empty, every byte is `allowed`, and it starts and ends with a letter or
-/// digit.
+/// Returns whether the text is not empty, starts and ends with a letter or digit, and has only `allowed` bytes.
 fn is_framed(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     let ends = [text.bytes().next(), text.bytes().last()];
     ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric())) && text.bytes().all(allowed)

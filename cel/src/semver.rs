@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::go::quote::quote;
 
-/// A semantic version.
+/// A parsed semantic version.
 ///
 /// Source: github.com/blang/semver/v4 semver.go, `Version`.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ fn build_metadata(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Parses a number of a version; `part` is the name of the number in errors.
+/// Parses one of the three numbers of a version; `part` is the name of the number in errors.
 fn number(part: &str, text: &str) -> Result<u64, String> {
     if !is_number(text) {
         let part = part.to_ascii_lowercase();
@@ -151,7 +151,7 @@ fn number(part: &str, text: &str) -> Result<u64, String> {
     unsigned(text)
 }
 
-/// Parses digits, and returns an error if there are no digits or too many.
+/// Parses digits, and returns an error if the text is empty or the number does not fit into 64 bits.
 ///
 /// Source: Go strconv/atoi.go, `ParseUint`.
 fn unsigned(text: &str) -> Result<u64, String> {
@@ -171,7 +171,7 @@ fn has_leading_zeros(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0')
 }
 
-/// Removes leading zeros from a part of a version, except one before a character that is not a digit.
+/// Removes leading zeros from a part of a version, but keeps one zero unless a digit follows.
 fn without_leading_zeros(part: &str) -> String {
     if part.len() <= 1 {
         return part.to_owned();

@@ -12,13 +12,13 @@ const MAX_ERRORS_SHOWN: usize = 100;
 /// Source: cel-go common/error.go.
 const MAX_SNIPPET_LENGTH: usize = 16_384;
 
-/// A text with positions in code points.
+/// The text of an expression, with positions in code points.
 #[derive(Clone, Debug)]
 pub(crate) struct Source<'t> {
     pub(crate) text: &'t str,
     /// Whether the text is ASCII, so that each code point is one byte.
     ascii: bool,
-    /// The start of each line, as the index of a code point and of a byte.
+    /// The start of each line, as a code point index and a byte offset.
     lines: Vec<(u32, u32)>,
 }
 
@@ -66,7 +66,7 @@ impl<'t> Source<'t> {
     }
 }
 
-/// Converts a length to 32 bits: texts are limited to 100,000 code points.
+/// Converts a length to 32 bits, which suffice because texts are limited to 100,000 code points.
 pub(crate) fn narrow(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
@@ -107,7 +107,7 @@ impl Issues {
         self.count == 0
     }
 
-    /// Returns all errors in the order of the text.
+    /// Creates a report of the errors in the order of the text.
     ///
     /// Source: cel-go common/errors.go, `ToDisplayString`.
     pub(crate) fn into_report(mut self, source: &Source<'_>) -> IssueReport {
@@ -120,8 +120,7 @@ impl Issues {
     }
 }
 
-/// All errors of an expression. `Display` writes the text that kube-apiserver shows after `compilation
-/// failed: `.
+/// The errors of an expression. `Display` writes the text that kube-apiserver shows after `compilation failed: `.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IssueReport {
@@ -136,8 +135,9 @@ impl fmt::Display for IssueReport {
     }
 }
 
-/// Formats an error with its line and a caret below its position. Multi-byte characters are shown as wide
-/// dots.
+/// Formats an error with its line and a caret below its position.
+///
+/// In the line of the caret, each non-ASCII character before the position becomes a full-width dot.
 ///
 /// Source: cel-go common/error.go.
 fn shown(issue: &Issue, source: &Source<'_>) -> String {

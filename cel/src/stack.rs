@@ -10,8 +10,8 @@ const BYTES_A_LEVEL: usize = 16 * 1024;
 
 /// Runs a recursive function over a tree of this depth, on a thread with a large stack if the tree is deep.
 ///
-/// Depths are limited because the parser limits the nesting of rules and operators. Returns `None` if the thread cannot
-/// be started.
+/// The stack size is bounded, because the parser limits the nesting of rules and operators. Returns `None` if the
+/// thread cannot be started.
 pub(crate) fn with_room<T: Send>(depth: u32, walk: impl FnOnce() -> T + Send) -> Option<T> {
     if depth <= SHALLOW {
         return Some(walk());

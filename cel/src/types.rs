@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Type {
-    /// A type that is only known at run time.
+    /// `dyn`: a type that is known only at run time.
     Dyn,
     /// The type of an expression with a reported error.
     Error,
@@ -25,7 +25,7 @@ pub enum Type {
     Uint,
     /// The type of 64-bit floating-point numbers.
     Double,
-    /// The type of Unicode texts.
+    /// The type of Unicode strings.
     String,
     /// The type of byte sequences.
     Bytes,
@@ -37,13 +37,13 @@ pub enum Type {
     List(Arc<Type>),
     /// The type of maps with keys and values of these types.
     Map(Arc<Type>, Arc<Type>),
-    /// The type of a type, such as that of `int`.
+    /// The type of a type: `type(int)` is the type of `int`.
     Type(Arc<Type>),
     /// The type `type`, whose values are types.
     AnyType,
     /// `google.protobuf.Any`, which is equivalent to [`Type::Dyn`].
     Any,
-    /// A wrapper of a basic type or null, such as `google.protobuf.Int64Value`.
+    /// A nullable wrapper of a basic type, such as `google.protobuf.Int64Value`.
     Wrapper(Arc<Type>),
     /// An object type that the environment declares under this name, or a library type such as
     /// `kubernetes.Quantity`.
@@ -76,7 +76,7 @@ impl Type {
         Self::Opaque(OPTIONAL.into(), [value].into())
     }
 
-    /// Creates an object type, or a library type that cel-go declares as one.
+    /// Creates an object type, or a library type that cel-go declares as an object type.
     pub fn object(name: &str) -> Self {
         Self::Object(name.into())
     }
@@ -99,7 +99,7 @@ impl Type {
 }
 
 impl Type {
-    /// Returns the run-time name, without parameters.
+    /// Returns the name of the type at run time, without type parameters.
     ///
     /// Source: cel-go common/types/types.go, `DeclaredTypeName`.
     pub(crate) fn declared_name(&self) -> String {
@@ -113,7 +113,7 @@ impl Type {
         }
     }
 
-    /// Returns the type as shown by `must evaluate to bool but got ...`, with run-time names.
+    /// Formats the type with run-time names, as in the error `must evaluate to bool but got ...`.
     ///
     /// Source: cel-go common/types/types.go, `Type.String`.
     pub fn runtime_text(&self) -> String {

@@ -69,7 +69,7 @@ pub(crate) fn declare(declarations: &mut Declarations) {
     declarations.add_constant("google.protobuf.NullValue.NULL_VALUE", 0);
 }
 
-/// Returns the message name of a type that is not an object, or `None` if there is no such message.
+/// Returns the name of the protocol buffer message that a type represents, or `None` for other types.
 ///
 /// Source: cel-go checker/checker.go, `isWellKnownType`, `getWellKnownTypeName`.
 pub(crate) fn message_of(of: &Type) -> Option<&'static str> {

@@ -63,7 +63,7 @@ impl<'a> Variables<'a> for Bindings {
     }
 }
 
-/// Returns the access check of an expression.
+/// Returns the access check that the evaluation of an expression performs.
 #[track_caller]
 fn asked(check: &str) -> Asked {
     let base = environment(Version::new(1, 37), Expressions::Stored);

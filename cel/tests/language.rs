@@ -1,4 +1,4 @@
-//! The tests of the language, in one binary.
+//! Tests of the expression language, in one binary.
 
 mod authorizer;
 mod expressions;

@@ -1,4 +1,4 @@
-//! Properties of all expressions: no panic, no runaway, the same cost each time.
+//! Tests properties of all expressions: they do not panic or exhaust resources, and have the same cost each time.
 
 use kubernetes_cel::Limits;
 use kubernetes_cel::value::{Value, add, compare, equal, modulo, multiply, subtract};

@@ -12,7 +12,7 @@ fn declared() -> Environment {
     environment(Version::new(1, 37), Expressions::New).with_variable("object", Type::Dyn)
 }
 
-/// Returns the error of an expression about an object; none if it has a value.
+/// Returns the error of an expression about an object, or `None` if the expression has a value.
 fn error(expression: &str) -> Option<Error> {
     let object = json!({"text": "x".repeat(1 << 20), "list": vec![1; 1000]});
     let program = declared().compile(expression).unwrap_or_else(|error| panic!("{expression}: {error}"));

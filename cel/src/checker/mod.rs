@@ -17,8 +17,9 @@ use crate::source::{Issues, Source};
 use crate::types::Type;
 use unify::{Substitutions, is_dynamic, unwrap_optional};
 
-/// The maximum size of a type, in names of types. Each step of a chain such as `x.map(a, {a: a}).map(b, {b:
-/// b})` doubles the type, which also exhausts a server.
+/// The maximum number of names in a type.
+///
+/// Each step of a chain such as `x.map(a, {a: a}).map(b, {b: b})` doubles the type, which also exhausts kube-apiserver.
 const MAX_TYPE_SIZE: usize = 20_000;
 
 /// Type-checks a tree and adds errors to `issues`.
@@ -155,7 +156,8 @@ impl Checker<'_, '_> {
         })
     }
 
-    /// Returns the type of a name declared in the environment, and replaces the node with its full name.
+    /// Returns the type of a name declared in the environment, and replaces `expression` with the full name or the
+    /// constant.
     fn global(
         &mut self,
         node: NodeId,
@@ -203,7 +205,7 @@ impl Checker<'_, '_> {
         if test { Type::Bool } else { self.substitutions.substitute(&of, false) }
     }
 
-    /// Returns `operand.field` as a qualified name with its first part, or `None` if the operand is not a name.
+    /// Returns `operand.field` as a qualified name, and the name's first part, or `None` if the operand is not a name.
     fn qualified_name(&self, operand: NodeId, field: &str) -> Option<(String, String)> {
         let mut parts = vec![field];
         let mut at = operand;
@@ -299,7 +301,7 @@ impl Checker<'_, '_> {
         self.substituted(it.result)
     }
 
-    /// Reports a node that does not have the expected type.
+    /// Reports an error if a node does not have the expected type.
     fn assert(&mut self, node: NodeId, expected: &Type) {
         let found = self.type_of(node).clone();
         if !self.substitutions.fits(expected, &found) {
@@ -307,7 +309,8 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Returns the common type of the previous elements of a literal and the current one.
+    /// Returns the common type of the current element of a literal and the previous elements, or `dyn` if there is
+    /// none.
     fn join(&mut self, so_far: Option<Type>, current: Type) -> Type {
         match so_far {
             None => current,
@@ -316,7 +319,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Returns the value type of an element that is written `?element`.
+    /// Returns the type of the value in `?element`, and reports an error if the element is not optional.
     fn unwrapped(&mut self, node: NodeId) -> Type {
         let of = self.type_of(node).clone();
         if let Some(inner) = unwrap_optional(&of) {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crate::types::{OPTIONAL, Type};
 
-/// The substitutions of type variables and parameters.
+/// The types inferred for type variables and parameters.
 #[derive(Debug, Default)]
 pub(super) struct Substitutions {
     variables: Vec<Option<Type>>,
-    /// The parameters of declared types, such as the `A` in the type of the name `list`.
+    /// The types inferred for the parameters of declared types, such as `A` in the type of the name `list`.
     parameters: Vec<(&'static str, Type)>,
-    /// The replaced values, with which a failed attempt is undone.
+    /// The previous values of changed substitutions, which are restored if an attempt fails.
     replaced: Vec<(Type, Option<Type>)>,
 }
 
@@ -54,7 +54,8 @@ impl Substitutions {
         self.replaced.push((of.clone(), before));
     }
 
-    /// Returns whether each type is assignable to the expected type; if not, keeps no inferred types.
+    /// Returns whether the types are assignable to the expected types; if not, discards the types inferred in the
+    /// attempt.
     pub(super) fn all_fit<'t>(
         &mut self,
         types: impl ExactSizeIterator<Item = &'t Type>,
@@ -70,7 +71,7 @@ impl Substitutions {
         fit
     }
 
-    /// Returns whether one type is assignable to another; if not, keeps no inferred types.
+    /// Returns whether one type is assignable to another; if not, discards the types inferred in the attempt.
     pub(super) fn fits(&mut self, one: &Type, other: &Type) -> bool {
         self.all_fit(std::iter::once(one), std::slice::from_ref(other))
     }
@@ -114,7 +115,10 @@ impl Substitutions {
         }
     }
 
-    /// Returns whether the substitution of a variable, existing or new, matches a type, and whether it existed before.
+    /// Returns whether the substitution of a variable matches a type, and whether the substitution existed before.
+    ///
+    /// If the variable does not have a substitution, the type becomes its substitution unless the type contains the
+    /// variable.
     fn substitutes(&mut self, one: &Type, variable: &Type) -> (bool, bool) {
         if one == variable {
             return (true, true);
@@ -155,8 +159,8 @@ impl Substitutions {
         }
     }
 
-    /// Returns the type with all substitutions applied. A type variable without a substitution becomes dynamic if
-    /// `to_dynamic` is set.
+    /// Returns the type with all substitutions applied. If `to_dynamic` is set, type variables without a substitution
+    /// become `dyn`.
     pub(super) fn substitute(&self, of: &Type, to_dynamic: bool) -> Type {
         if let Some(known) = self.find(of) {
             return self.substitute(known, to_dynamic);
@@ -221,7 +225,7 @@ fn is_parameter(of: &Type) -> bool {
     matches!(of, Type::Variable(_) | Type::Parameter(_))
 }
 
-/// Returns whether a type is dynamic.
+/// Returns whether a type is `dyn` or `google.protobuf.Any`.
 pub(super) fn is_dynamic(of: &Type) -> bool {
     matches!(of, Type::Dyn | Type::Any)
 }

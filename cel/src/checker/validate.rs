@@ -43,7 +43,7 @@ pub(crate) fn validate(
 #[derive(Default)]
 struct ValidatedNodes {
     calls: Vec<NodeId>,
-    /// Lists and maps whose elements must have the same type.
+    /// The list literals whose elements must have the same type.
     lists: Vec<NodeId>,
     maps: Vec<NodeId>,
 }
@@ -83,7 +83,7 @@ impl<'c> Run<'c, '_, '_> {
         self.issues.add(self.source, self.checked.ast.offset(node), message);
     }
 
-    /// Returns the calls of a function with their first arguments.
+    /// Returns the calls of a function, each with its first argument.
     fn calls_of<'n>(
         &self,
         name: &'static str,
@@ -110,7 +110,7 @@ impl<'c> Run<'c, '_, '_> {
         }
     }
 
-    /// Returns whether a constant argument of a call is a valid time; other arguments are accepted.
+    /// Returns false if a constant argument of a call is not a valid duration or timestamp, otherwise true.
     fn is_time(&self, call: NodeId, argument: NodeId) -> bool {
         let value = match self.checked.ast.expression(argument) {
             Expression::String(text) => Value::String(Text::Borrowed(text)),
@@ -129,8 +129,9 @@ impl<'c> Run<'c, '_, '_> {
         })
     }
 
-    /// Reports invalid regular expressions in the first argument. For `matches(text, expression)`, this is the text, as
-    /// in cel-go.
+    /// Reports calls of `matches` whose constant first argument is not a valid regular expression.
+    ///
+    /// As in cel-go, the first argument of `matches(text, expression)` is the text.
     fn expressions(&mut self, calls: &[NodeId]) {
         let wrong: Vec<_> = self
             .calls_of("matches", calls)

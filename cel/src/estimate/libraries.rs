@@ -182,7 +182,7 @@ impl Estimator<'_> {
         })
     }
 
-    /// Returns the type and the size of the elements of a list.
+    /// Returns the type and the size of a list's elements or a map's keys, or `None` for other types.
     fn element<'t>(&self, list: &Argument<'t>) -> Option<(&'t Type, Range)> {
         let of = match list.of {
             Type::List(element) => element.as_ref(),
@@ -195,7 +195,7 @@ impl Estimator<'_> {
     }
 }
 
-/// Returns the cost of comparing values of a Kubernetes type.
+/// Returns the cost of comparing two values of the same Kubernetes type, or `None` for other types.
 fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<Call> {
     let (Type::Object(name) | Type::Opaque(name, _)) = left.of else { return None };
     if left.of != right.of {
@@ -220,7 +220,7 @@ fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<Call> {
     })
 }
 
-/// Functions that cost 1 regardless of the size of their arguments.
+/// The functions whose calls cost 1, regardless of the size of their arguments.
 const NOMINAL: [&str; 38] = [
     "serviceAccount",
     "path",
@@ -270,7 +270,7 @@ fn selector(size: Range) -> Range {
     size.read().plus(Range::exactly(10)).plus(requirements.by(50.0))
 }
 
-/// Returns the size of a string after replacements.
+/// Returns the size of `text` after all occurrences of `old` are replaced with `new`.
 fn replaced(text: Range, old: Range, new: Range) -> Range {
     let (mut count, mut kept) = (Range::exactly(0), Range::exactly(0));
     if old.min == 0 {

@@ -20,7 +20,7 @@ const LIST: u64 = 10;
 const MAP: u64 = 30;
 const MESSAGE: u64 = 40;
 
-/// The possible sizes of variables and their parts.
+/// Provides the possible sizes of variables and their parts.
 pub trait Sizes: Sync {
     /// Returns the size of the value at a path such as `["self", "names", "@items"]`, or `None` if the size is unknown.
     /// The elements of a list are at `@items`, and the keys and values of a map at `@keys` and `@values`.
@@ -38,7 +38,7 @@ impl Sizes for Unbounded {
     }
 }
 
-/// Estimates the cost of a checked tree.
+/// Estimates the minimum and maximum cost of a checked tree.
 pub(crate) fn estimate(checked: &Checked, sizes: &dyn Sizes) -> Range {
     let mut estimator = Estimator {
         checked,

@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A path such as `self`, `names`, `@items`. Like a Go slice, it may share memory with longer paths, and
-/// appending to one of them overwrites the last part of the others. Therefore, if a macro has variables for
-/// key and value, the key of a map at `self.spec.labels` is estimated as if it were the value.
+/// A path such as `self`, `names`, `@items`.
+///
+/// Like Go slices, paths can share memory: if two parts are appended to the same path, the second can overwrite the
+/// first. Therefore, if a macro has variables for key and value, the key of a map at `self.spec.labels` is estimated as
+/// if it were the value.
 ///
 /// Source: cel-go checker/cost.go, `pushIterKey` and `pushIterValue`; Go runtime/slice.go, `growslice`.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +23,7 @@ impl Path {
         Self { memory: Rc::new(RefCell::new(vec![name.to_owned()])), capacity: 1, length: 1 }
     }
 
-    /// Returns the path of a part of the value.
+    /// Returns the path with a part appended, such as a field or `@items`.
     pub(super) fn join(&self, part: &str) -> Self {
         if self.length == self.capacity {
             let mut parts = self.parts();

@@ -42,12 +42,12 @@ impl Range {
         Self::new(self.min.saturating_mul(other.min), self.max.saturating_mul(other.max))
     }
 
-    /// Multiplies each bound by a factor, rounded up.
+    /// Multiplies each bound by a factor and rounds up.
     pub(super) fn by(self, factor: f64) -> Self {
         Self::new(scaled(self.min, factor), scaled(self.max, factor))
     }
 
-    /// Returns a tenth of the size, rounded up: the cost of reading a string of this size.
+    /// Returns the cost of reading a string of this size: a tenth of the size, rounded up.
     pub(super) fn read(self) -> Self {
         self.by(0.1)
     }

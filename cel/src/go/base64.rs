@@ -1,4 +1,4 @@
-//! Base64 as in Go.
+//! Decodes base64 as Go does.
 
 /// Decodes a text in the standard alphabet with padding; line breaks are skipped.
 ///

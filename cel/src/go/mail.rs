@@ -11,13 +11,14 @@ pub(crate) fn is_address(text: &str) -> bool {
     parser.addresses(true) == Some(1) && parser.skip_comments().is_some() && parser.rest.is_empty()
 }
 
-/// The part of a text that has not been parsed. A method that returns `None` leaves the parser unchanged or ends
-/// parsing.
+/// A parser that holds the rest of the text.
+///
+/// After a method returns `None`, either the parser is unchanged or parsing ends.
 struct Parser<'t> {
     rest: &'t str,
 }
 
-/// A word of a name.
+/// A word of a display name.
 enum Word {
     Plain,
     /// An encoded word, and whether its text is non-empty.
@@ -25,7 +26,7 @@ enum Word {
 }
 
 impl Parser<'_> {
-    /// Parses an address, with or without a name, or a group, and returns the number of addresses.
+    /// Parses an address or, if `may_be_group` is set, a group, and returns the number of addresses.
     fn addresses(&mut self, may_be_group: bool) -> Option<usize> {
         self.skip_space();
         if self.rest.is_empty() {
@@ -53,7 +54,7 @@ impl Parser<'_> {
         self.take('>').then_some(1)
     }
 
-    /// Parses the addresses of a group after its name.
+    /// Parses the addresses of a group after its name and colon, and returns their number.
     fn group(&mut self) -> Option<usize> {
         self.skip_space();
         if self.take(';') {
@@ -74,7 +75,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses an address without a name.
+    /// Parses an address without a display name.
     fn bare(&mut self) -> Option<()> {
         let before = self.rest;
         let found = self.local_and_domain();
@@ -104,7 +105,7 @@ impl Parser<'_> {
         is_address.then_some(())
     }
 
-    /// Parses the words of a name; fails if the text does not begin with a word.
+    /// Parses the words of a display name; returns `None` if the text does not begin with a word.
     fn name(&mut self) -> Option<()> {
         let mut words = 0;
         // Consecutive encoded words form one word.
@@ -133,7 +134,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a quoted string and returns its number of characters. `None` leaves the parser unchanged.
+    /// Parses a quoted string and returns its number of characters, or returns `None` and leaves the parser unchanged.
     fn quoted(&mut self) -> Option<usize> {
         let mut characters = self.rest.chars();
         characters.next();
@@ -156,14 +157,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses atoms separated by single dots.
+    /// Parses atoms separated by single dots; returns `None` for other text.
     fn dotted(&mut self) -> Option<()> {
         let atom = self.atom()?;
         let is_dotted = !atom.starts_with('.') && !atom.ends_with('.') && !atom.contains("..");
         is_dotted.then_some(())
     }
 
-    /// Parses characters of atoms, and dots. `None` leaves the parser unchanged.
+    /// Parses the characters of atoms, including dots, or returns `None` and leaves the parser unchanged.
     fn atom(&mut self) -> Option<&str> {
         let is_atom = |character: char| is_visible(character) && !"()<>[]:;@\\,\"".contains(character);
         let end = self.rest.find(|character| !is_atom(character)).unwrap_or(self.rest.len());
@@ -175,7 +176,7 @@ impl Parser<'_> {
         Some(atom)
     }
 
-    /// Skips spaces and comments; fails if a comment is invalid.
+    /// Skips spaces and comments; returns `None` if a comment is invalid.
     fn skip_comments(&mut self) -> Option<()> {
         self.skip_space();
         while self.take('(') {

@@ -121,7 +121,7 @@ fn address_error(text: &[u8], message: &str, at: &[u8]) -> String {
     }
 }
 
-/// Parses four numbers; `text` is the whole address, for errors.
+/// Parses the four numbers of an IPv4 address; `text` is the whole address, for errors.
 fn parse_ipv4(text: &[u8], fields: &[u8]) -> Result<[u8; 4], String> {
     let error = |message: &str, at: &[u8]| Err(address_error(text, message, at));
     let (mut address, mut octets) = (0_u32, 0);
@@ -184,7 +184,7 @@ struct Groups<'t> {
     /// The part of the text that has not been read.
     rest: &'t [u8],
     octets: Vec<u8>,
-    /// The number of octets before `::`.
+    /// The number of octets before `::`, if the address contains `::`.
     ellipsis: Option<usize>,
 }
 

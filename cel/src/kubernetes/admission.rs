@@ -6,7 +6,7 @@ use crate::environment::{Environment, ObjectType};
 use crate::library::authorizer::{authorizer, resource_check};
 use crate::types::Type;
 
-/// The variables in addition to `object`, `oldObject`, `request`, and `namespaceObject`.
+/// The variables that are declared in addition to `object`, `oldObject`, `request`, and `namespaceObject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Variables {
     /// Whether the variable `params` is declared.
@@ -39,8 +39,10 @@ pub fn with_admission_variables(environment: Environment, variables: Variables) 
     environment
 }
 
-/// Returns the types of `request` and `namespaceObject`. They omit `uid`, `object`, and `oldObject` of a request, and
-/// the managed fields and owner references of a Namespace.
+/// Returns the types of `request` and `namespaceObject`.
+///
+/// The types omit `uid`, `object`, and `oldObject` of a request, and the managed fields and owner references of a
+/// Namespace.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `BuildRequestType` and `BuildNamespaceType`.
 /// Rule: MC-04.

@@ -37,7 +37,7 @@ pub fn with_device(environment: Environment) -> Environment {
 #[non_exhaustive]
 pub struct DeviceSizes;
 
-/// A part of a device.
+/// A part of the variable `device`.
 #[derive(Clone, Copy)]
 enum Part {
     Device,
@@ -45,11 +45,11 @@ enum Part {
     IsShared,
     Domain,
     Id,
-    /// The attributes of all domains, and the attributes of one domain.
+    /// The attributes of all domains, by domain.
     Domains,
     Attributes,
     Attribute,
-    /// The capacities of all domains, and the capacities of one domain.
+    /// The capacities of all domains, by domain.
     DomainsOfCapacities,
     Capacities,
     Capacity,

@@ -1,4 +1,4 @@
-//! The Kubernetes versions in which libraries and options were introduced.
+//! The Kubernetes versions in which libraries and options were introduced or removed.
 
 use super::Version;
 use crate::environment::{Environment, MacroSet, Validator};
@@ -19,7 +19,7 @@ pub(super) struct Change {
 /// A version before expressions were introduced, for changes that every version has.
 const ALWAYS: Version = Version::new(1, 0);
 
-/// All changes, in upstream's order, on which overloads and validator errors depend.
+/// All libraries and options in upstream's order, which determines the order of overloads and of validator errors.
 ///
 /// Source: apiserver pkg/cel/environment/base.go, `baseOpts`.
 /// Rule: NEW-10.

@@ -1,7 +1,7 @@
 //! The environments of expressions in Kubernetes, by version.
 //!
-//! A server checks new expressions against the environment of the previous release, so that it can be rolled
-//! back, and evaluates stored ones with its full environment.
+//! kube-apiserver checks new expressions against the environment of the previous release, so that the server can be
+//! rolled back, and evaluates stored expressions in its full environment.
 
 mod admission;
 mod devices;
@@ -30,7 +30,7 @@ pub struct Version {
 #[error("invalid version '{0}': expected MAJOR.MINOR, such as 1.37")]
 pub struct VersionError(String);
 
-/// Which environment an expression is compiled in.
+/// Whether expressions are new or stored, which determines their environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Expressions {
@@ -62,7 +62,7 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = VersionError;
 
-    /// Parses a version such as `1.37.2`; the patch level and all text after it are ignored.
+    /// Parses a version such as `1.37` or `v1.37.2`; the patch level and all text after it are ignored.
     fn from_str(text: &str) -> Result<Self, VersionError> {
         let error = || VersionError(text.to_owned());
         let mut parts = text.strip_prefix('v').unwrap_or(text).split('.');
@@ -71,7 +71,7 @@ impl FromStr for Version {
     }
 }
 
-/// Returns the environment of a release's expressions, without variables.
+/// Returns the environment in which a release compiles new or stored expressions, without variables.
 ///
 /// Source: apiserver pkg/cel/environment/base.go, `DefaultCompatibilityVersion`, and environment.go, `EnvSet`.
 /// Rule: VLD-30.

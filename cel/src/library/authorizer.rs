@@ -93,7 +93,9 @@ pub(crate) fn resource_check() -> Type {
     object(RESOURCE_CHECK)
 }
 
-/// The cost of parsing a selector: every two characters may be a requirement, which is a list and an object.
+/// The cost of parsing a selector.
+///
+/// Every two characters may be a requirement, which costs as much as a list and an object.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `selectorCostEstimate`.
 const COST_OF_SELECTOR: CallCost = |_, arguments, _| {
@@ -125,8 +127,7 @@ pub(crate) struct ResourceCheck {
     pub(crate) resource: Resource,
 }
 
-/// Implements `Opaque` for a type. kube-apiserver cannot compare these values, even with themselves, or convert them to
-/// text.
+/// Implements `Opaque` for a type whose values kube-apiserver cannot compare, even with themselves, or convert to text.
 macro_rules! opaque_value {
     ($type:ty, $name:expr, $go:literal) => {
         impl Opaque for $type {

@@ -73,7 +73,7 @@ pub(crate) fn functions() -> Vec<Function> {
     ]
 }
 
-/// Returns the type of networks, whose name is also declared as a value.
+/// Returns the type of networks; its name is also declared as a value.
 pub(crate) fn cidr() -> Type {
     Type::opaque(TYPE)
 }
@@ -130,7 +130,7 @@ fn parse(text: &str) -> Result<Prefix, String> {
     Ok(prefix)
 }
 
-/// Parses a prefix. The error message contains the failure twice, as in kube-apiserver.
+/// Parses a prefix. As in kube-apiserver, the beginning of the error message is repeated.
 ///
 /// Source: apiserver pkg/cel/library/cidr.go, `stringToCIDR`.
 fn read(text: &str) -> Result<Prefix, Error> {
@@ -139,14 +139,16 @@ fn read(text: &str) -> Result<Prefix, Error> {
     })
 }
 
-/// The cost of reading the bytes of the prefix twice and parsing a string.
+/// The cost of reading the bytes of the network twice and, if the argument is a string, of parsing the argument.
 const COST_OF_CONTAINS_IP: CallCost = |overload, arguments, _| {
     let [network, other, ..] = arguments else { return None };
     let parsing = if overload == "cidr_contains_ip_string" { passes(other, 1.0) } else { 0 };
     Some(share(2 * network.size_or_one(), 0.1) + parsing)
 };
 
-/// The cost of reading the bytes of the prefix three times, once to mask them, and parsing a string.
+/// The cost of reading the bytes of the network three times and, if the argument is a string, of parsing the argument.
+///
+/// The third time, the network is masked.
 const COST_OF_CONTAINS_CIDR: CallCost = |overload, arguments, _| {
     let [network, other, ..] = arguments else { return None };
     let parsing = if overload == "cidr_contains_cidr_string" { passes(other, 1.0) } else { 0 };

@@ -50,8 +50,9 @@ fn whole(cost: f64) -> u64 {
     if (0.0..TOO_LARGE).contains(&cost) { cost as u64 } else { 1 << 63 }
 }
 
-/// Returns the cost of traversing a value: a tenth of a unit for each byte, rounded down, or one unit for
-/// values of fixed size.
+/// Returns the cost of traversing a value with all its elements, keys, and values.
+///
+/// A string or bytes value costs a tenth of its length in bytes, rounded down; a value of fixed size costs 1.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `traversalCost`.
 fn traversal(value: &Value<'_>) -> u64 {

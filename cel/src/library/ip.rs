@@ -50,7 +50,7 @@ pub(crate) fn functions() -> Vec<Function> {
     ]
 }
 
-/// Returns the type of IP addresses, whose name is also declared as a value.
+/// Returns the type of IP addresses; its name is also declared as a value.
 pub(crate) fn ip() -> Type {
     Type::opaque(TYPE)
 }

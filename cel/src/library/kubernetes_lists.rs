@@ -73,7 +73,7 @@ const SUM: [Row; 4] = [
     ("list_duration_sum_duration", Type::Duration, Type::Duration, |call| sum(call, Value::Duration(0))),
 ];
 
-/// Creates a function with an overload for each row. With `wanted`, the second argument is the element to find.
+/// Creates a function with an overload for each row. If `wanted` is set, the second argument is the element to find.
 fn by_type(name: &'static str, rows: &[Row], wanted: bool) -> Function {
     let overload = |(id, element, result, implementation): &Row| {
         let mut parameters = vec![Type::list(element.clone())];
@@ -99,7 +99,7 @@ fn is_sorted<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Bool(true))
 }
 
-/// Returns the error of an element that does not match its schema, or `no such overload`.
+/// Returns the error that an invalid element contains, or `no such overload` for other elements.
 ///
 /// Source: cel-go common/types/err.go, `MaybeNoSuchOverloadErr`.
 fn incomparable(element: Value<'_>) -> Error {

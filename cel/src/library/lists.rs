@@ -15,7 +15,7 @@ use super::gosort::sorted_indices;
 /// The maximum length of the result of `lists.range`.
 const MAX_RANGE: i64 = 1_000_000;
 
-/// The types that can be ordered, with the names in their overloads.
+/// The types that can be ordered, each with the identifiers of its overloads of `sort` and `@sortByAssociatedKeys`.
 const COMPARABLE: [(&str, &str, Type); 8] = [
     ("list_int_sort", "list_int_sortByAssociatedKeys", Type::Int),
     ("list_uint_sort", "list_uint_sortByAssociatedKeys", Type::Uint),
@@ -86,7 +86,7 @@ pub(crate) fn library() -> Vec<Function> {
     ]
 }
 
-/// The cost of a new list with the size of the result.
+/// The cost of creating a list as large as the result.
 const RESULT: CallCost = |_, _, result| Some(new_list(1.0, result.map_or(1, Value::size_or_one)));
 
 const FLATTEN: CallCost = |overload, arguments, _| {
@@ -187,8 +187,9 @@ fn sort_by_keys<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     }
 }
 
-/// Returns the error of a call on a value that is not a list. Strings, durations, and timestamps have their
-/// own methods and error.
+/// Returns the error of a call on a value that is not a list.
+///
+/// For strings, durations, and timestamps, which have methods, the error does not contain the name of the function.
 fn no_list(function: &str, value: &Value<'_>) -> Error {
     if matches!(value, Value::String(_) | Value::Duration(_) | Value::Timestamp(_)) {
         Error::no_such_overload()

@@ -31,7 +31,7 @@ const COST: CallCost = |_, arguments, _| {
     Some(text.saturating_mul(costs::share(expression.size_or_one(), 0.25)))
 };
 
-/// Calls `search` with the constant regular expression, or with the one in the second argument.
+/// Calls `search` with the call's constant regular expression, or with the regular expression in the second argument.
 fn with_expression<T>(
     call: &Call<'_, '_>,
     search: impl FnOnce(&Regexp) -> Result<T, Error>,

@@ -116,7 +116,8 @@ fn out_of_range(index: i64) -> Error {
     Error::new(format!("index out of range: {index}"))
 }
 
-/// Returns the byte offset of code point `index`, or the length for the index after the last one.
+/// Returns the byte offset of the code point at `index`, which may be the index after the last one, or `None` if
+/// `index` is out of range.
 fn byte_of(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     text.char_indices().map(|(byte, _)| byte).chain([text.len()]).nth(index)
@@ -137,7 +138,7 @@ fn part<'a>(text: &Text<'a>, range: Range<usize>) -> Value<'a> {
     }
 }
 
-/// Converts a part of a string that a `str` method returned to a value.
+/// Converts a slice of `text`, as methods of `str` return it, to a string value.
 pub(super) fn part_of<'a>(text: &Text<'a>, part_of_it: &str) -> Value<'a> {
     let start = part_of_it.as_ptr() as usize - text.as_str().as_ptr() as usize;
     part(text, start..start + part_of_it.len())

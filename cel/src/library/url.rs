@@ -108,7 +108,8 @@ fn query<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 /// Converts bytes to a string value.
 ///
 /// # Errors
-/// Returns an error if the bytes are not UTF-8, because only Go strings can contain arbitrary bytes.
+///
+/// Returns an error if the bytes are not UTF-8; unlike in Go, strings here cannot contain arbitrary bytes.
 fn unescaped<'a>(bytes: &[u8]) -> Result<Value<'a>, Error> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Value::text(text)),

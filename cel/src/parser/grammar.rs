@@ -6,7 +6,7 @@ use super::lexer::{Kind, Token};
 use super::{Abort, Expander, MAX_RECURSION_DEPTH};
 use crate::ast::{Entry, Expression, NodeId};
 
-/// Names that are reserved for variables and functions but allowed for fields.
+/// Names that fields can have, but variables and functions cannot.
 pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -40,7 +40,7 @@ pub(super) struct Parser<'s, 't, 'k> {
     optional: bool,
     tokens: &'k [Token],
     at: usize,
-    /// The nesting depth of the rules `expr`, `relation`, and `calc`.
+    /// The nesting depth of the rule `expr`.
     nested: u32,
     relations: u32,
     calculations: u32,
@@ -341,7 +341,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node: self.expander.literal(token, sign), height: 0 })
     }
 
-    /// Parses a variable, a call, or a message.
+    /// Parses a variable, a call, or a message literal.
     fn name(&mut self) -> Parsed {
         let first = self.at;
         let leading = self.take_if(Kind::Dot);
@@ -412,7 +412,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         }
     }
 
-    /// Parses elements separated by commas, with an optional trailing comma, up to a bracket.
+    /// Parses elements separated by commas, with an optional trailing comma, up to the closing bracket.
     fn elements<T>(
         &mut self,
         close: Kind,

@@ -66,9 +66,9 @@ pub(crate) struct NoToken {
 /// The result of reading at a byte: a token, white space, or a comment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lexed {
-    /// A token and the byte after it.
+    /// The kind of a token, and the offset of the byte after the token.
     Token(Kind, usize),
-    /// White space or a comment, and the byte after it.
+    /// White space or a comment, with the offset of the byte after it.
     Hidden(usize),
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn tokens(source: &Source<'_>) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Returns the longest token at a byte before the end of the text, as generated lexers do.
+/// Returns the longest token at byte `at`, as generated lexers do; `at` must be before the end of the text.
 pub(crate) fn next(text: &str, at: usize) -> Result<Lexed, NoToken> {
     let bytes = text.as_bytes();
     let byte = |index: usize| bytes.get(at + index).copied().unwrap_or_default();
@@ -261,7 +261,7 @@ fn string(text: &str, at: usize, raw: bool) -> Result<usize, NoToken> {
     }
 }
 
-/// Returns the end of an escape sequence.
+/// Returns the end of an escape sequence, or an error if the sequence is invalid.
 fn escape(bytes: &[u8], at: usize) -> Result<usize, NoToken> {
     let digits = |from: usize, count: usize, is_one: fn(&u8) -> bool| match (from..from + count)
         .find(|index| !bytes.get(*index).is_some_and(is_one))

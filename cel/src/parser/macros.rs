@@ -77,7 +77,7 @@ fn find(sets: &[MacroSet], function: &str, receiver: bool, arguments: usize) -> 
     sets.contains(&set).then_some((found, set))
 }
 
-/// The variables of a loop.
+/// The iteration variables of a loop.
 struct Variables {
     first: String,
     second: Option<String>,

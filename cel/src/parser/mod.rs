@@ -1,4 +1,4 @@
-//! Parses the text into a tree.
+//! Parses the text of an expression into a tree.
 //!
 //! Source: cel-go parser/parser.go and parser/gen/CEL.g4.
 
@@ -104,7 +104,7 @@ pub(crate) fn parse(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues
     }
 }
 
-/// Creates nodes, expands macros, and records errors that the grammar allows.
+/// Creates nodes, expands macros, and records errors that the grammar does not cover.
 struct Expander<'s, 't> {
     tree: Tree,
     macros: &'s [MacroSet],

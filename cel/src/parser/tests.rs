@@ -1,4 +1,4 @@
-//! Tests the inputs and the nesting limits of the parser.
+//! Tests the errors and the nesting limits of the parser.
 
 use super::{MacroSet, Syntax, parse};
 use crate::source::{Issues, Source};

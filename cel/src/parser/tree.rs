@@ -4,8 +4,10 @@ use super::Abort;
 use crate::ast::{Ast, Expression, Node, NodeId};
 use crate::source::narrow;
 
-/// The maximum number of nodes: `optMap` and `optFlatMap` double their target, so that a short text can
-/// expand to a tree that also exhausts a server.
+/// The maximum number of nodes.
+///
+/// `optMap` and `optFlatMap` double their target, so a short text can expand to a tree that exhausts even
+/// kube-apiserver.
 const MAX_NODES: usize = 1_000_000;
 
 /// The nodes created so far.
@@ -33,7 +35,7 @@ impl Tree {
         self.nodes.get(id.0 as usize).map_or(&Expression::Null, |node| &node.expression)
     }
 
-    /// Returns the offset of a node.
+    /// Returns the offset of a node in code points.
     pub(super) fn offset(&self, id: NodeId) -> u32 {
         self.nodes.get(id.0 as usize).and_then(|node| node.offset).unwrap_or_default()
     }

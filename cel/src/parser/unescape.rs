@@ -53,7 +53,7 @@ enum Letter {
     CodePoint(char),
 }
 
-/// Decodes an escape sequence; `letters` are those after the backslash.
+/// Decodes an escape sequence; `letters` yields the characters after the backslash.
 fn escaped(letters: &mut std::str::Chars<'_>, is_bytes: bool) -> Result<Letter, &'static str> {
     let kind = letters.next().ok_or(UNABLE)?;
     let code_point = match kind {

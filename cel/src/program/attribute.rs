@@ -113,7 +113,7 @@ impl<'a> Machine<'a, '_> {
         if self.tracker.is_exhausted() { Err(Stop::Cost) } else { Ok(()) }
     }
 
-    /// Applies one selection. With `presence`, a missing value is not an error.
+    /// Applies one selection. If `presence` is set, a missing value is not an error.
     fn select(
         &mut self,
         object: &Value<'a>,
@@ -145,7 +145,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Returns the value at a key or index of a map, list, or object.
+/// Returns the value at a key or index of a map, list, object, or optional.
 #[inline]
 fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Selected<'a>, Error> {
     let missing = |error: String| if presence { Ok(Selected::Nothing) } else { Err(Error::new(error)) };

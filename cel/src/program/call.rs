@@ -35,8 +35,10 @@ pub(super) fn invoke<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'
     Err(Error::new(format!("no such overload: {}({})", call.function, types.join(", "))))
 }
 
-/// Calls a function with a constant regular expression. cel-go replaces it with a function that accepts every
-/// value that is a Go string: also type names and strings in optionals.
+/// Calls a function with a constant regular expression.
+///
+/// As in cel-go, such a call accepts every value that Go holds as a string, including type names and strings in
+/// optionals.
 ///
 /// Source: cel-go interpreter/optimizations.go; apiserver pkg/cel/library/regex.go, `FindRegexOptimization` and
 /// `FindAllRegexOptimization`.

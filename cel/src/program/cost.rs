@@ -28,7 +28,7 @@ pub(super) struct CallPrice {
     assumed: Assumed,
 }
 
-/// The type that cel-go's cost function assumes for an argument without a check: any other type causes a
+/// The type that cel-go's cost function assumes for an argument without checking it; a value of another type causes a
 /// panic.
 ///
 /// Source: cel-go ext/lists.go, `trackListFlatten`, `trackListSort` and their siblings.
@@ -39,7 +39,7 @@ enum Assumed {
     Int(usize),
 }
 
-/// The cost of overloads without a library's own cost function.
+/// The default cost of overloads for which a library does not define a cost function.
 #[derive(Clone, Copy, Debug)]
 enum Default {
     /// The cost is 1.
@@ -54,12 +54,12 @@ enum Default {
     Both,
     /// The cost of applying a regular expression to a text.
     Regex,
-    /// The cost of traversing the text once for each part of the other argument.
+    /// The product of the costs of traversing both arguments.
     Product,
 }
 
 impl CallPrice {
-    /// Returns the cost function of calls with these remaining overloads.
+    /// Returns the cost function of a call to which these overloads can apply.
     pub(super) fn of(candidates: &[std::sync::Arc<Overload>]) -> Self {
         let overload = if let [only] = candidates { only.id } else { "" };
         let default = match overload {
@@ -140,8 +140,9 @@ impl CallPrice {
     }
 }
 
-/// Returns the placeholder for an argument that is an error: its size is 1, and cost functions do not depend on its
-/// type.
+/// Returns the placeholder for an argument that is an error.
+///
+/// Its size is 1, and cost functions do not depend on its type.
 pub(super) fn failure<'a>() -> Value<'a> {
     Value::Type("error".into())
 }
@@ -259,7 +260,7 @@ impl<'a> Tracker<'a> {
 #[derive(Debug)]
 struct Stack<'a> {
     entries: Vec<Remembered<'a>>,
-    /// For each node, one more than the position of its last entry; 0 without entries.
+    /// For each node, one more than the position of its last entry, or 0 if the node does not have an entry.
     last: Vec<u32>,
 }
 

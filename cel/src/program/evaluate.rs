@@ -31,7 +31,7 @@ pub(super) enum Stop {
 const MAX_BYTES: usize = 1 << 28;
 
 impl Stop {
-    /// Returns the reason to stop if the error of a function ends the evaluation.
+    /// Returns the reason to stop if the error of a function ends the evaluation, otherwise `None`.
     fn of(error: &Error) -> Option<Self> {
         match error {
             Error::Language(_) => None,
@@ -115,7 +115,7 @@ pub(super) fn constant<'a>(value: &'a Value<'static>) -> Value<'a> {
     if let Value::String(text) = value { Value::from(text.as_str()) } else { value.clone() }
 }
 
-/// Splits results into values and the first error.
+/// Separates values from errors: replaces each error with a placeholder, and returns the first error.
 fn split<const N: usize>(results: [Result<Value<'_>, Error>; N]) -> ([Value<'_>; N], Option<Error>) {
     let mut first = None;
     let values = results.map(|result| {
@@ -202,7 +202,7 @@ impl<'a> Machine<'a, '_> {
         self.plan.attribute(attribute).map_or(u32::MAX, |attribute| attribute.id)
     }
 
-    /// Charges the part of a call's cost that does not depend on the arguments, if they were evaluated.
+    /// Charges the part of a call's cost that does not depend on the arguments, if the arguments were evaluated.
     fn charge_call(&mut self, arguments: &[StepId], price: u64) {
         if self.tracker.remembers() {
             let plan = self.plan;
@@ -214,7 +214,7 @@ impl<'a> Machine<'a, '_> {
         self.tracker.charge(price);
     }
 
-    /// Evaluates an attribute as a separate step.
+    /// Evaluates an attribute and charges its cost. If `test` is set, the result is that of `has()`.
     fn attribute(&mut self, id: AttributeId, test: bool) -> Outcome<'a> {
         let result = self.resolve(id)?;
         match self.plan.attribute(id).map(|attribute| &attribute.root) {
@@ -429,7 +429,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Returns Go's panic if a map key is a slice or contains one.
+/// Returns an error with Go's panic if a map key is a slice or contains one.
 pub(super) fn check_hash(key: &Value<'_>) -> Result<(), Stop> {
     match key.unhashable() {
         Some(name) => Err(Stop::Panic(format!("runtime error: hash of unhashable type {name}"))),

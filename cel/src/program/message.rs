@@ -90,7 +90,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
     }
 }
 
-/// Adds the name of the field to a conversion error; unsupported results stay unsupported.
+/// Adds the name of the field to a conversion error; returns [`Error::Unsupported`] unchanged.
 fn conversion(message: &str, field: &str, error: Error) -> Error {
     if let Error::Unsupported(_) = error {
         return error;
@@ -126,13 +126,13 @@ enum Native {
     String,
     Uint32,
     Uint64,
-    /// `google.protobuf.NullValue`
+    /// `google.protobuf.NullValue`.
     Null,
-    /// `google.protobuf.Value`
+    /// `google.protobuf.Value`.
     Json,
-    /// `google.protobuf.ListValue`
+    /// `google.protobuf.ListValue`.
     List,
-    /// `google.protobuf.Struct`
+    /// `google.protobuf.Struct`.
     Struct,
 }
 
@@ -284,7 +284,7 @@ fn entries<'a>(map: &Map<'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Map(entries.collect::<Result<Vec<_>, Error>>()?.into_iter().collect()))
 }
 
-/// Converts a map to the Go struct of `google.protobuf.ListValue`: its keys are names of fields.
+/// Converts a map to the Go struct of `google.protobuf.ListValue`, whose field names are the keys of the map.
 ///
 /// Source: cel-go common/types/map.go, `ConvertToNative`, `upperCamelCase`.
 fn fields_of_list<'a>(map: &Map<'a>) -> Result<Value<'a>, Error> {
@@ -337,7 +337,7 @@ fn base64(bytes: &[u8]) -> String {
 
 const EMPTY: &str = "google.protobuf.Empty";
 
-/// `google.protobuf.Empty{}`.
+/// The value of `google.protobuf.Empty{}`.
 #[derive(Debug)]
 struct Empty;
 

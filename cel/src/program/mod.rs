@@ -63,13 +63,13 @@ pub struct Evaluation<'a> {
     pub cost: u64,
 }
 
-/// A value of a part of an expression; parts of macros can have several values.
+/// The value of a part of an expression; a part of a macro can have several observations.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Observation<'a> {
     /// The text of the part.
     pub text: &'a str,
-    /// The offset of the part in bytes.
+    /// The byte offset of the part in the expression.
     pub start: usize,
     /// The value or the error of the part.
     pub value: Result<Value<'a>, Error>,
@@ -127,7 +127,7 @@ impl Program {
         &self.inner.result
     }
 
-    /// Returns whether the expression uses the variable `name`, or a variable declared as `name.…`.
+    /// Returns whether the expression uses the variable `name`, or a variable whose declared name begins with `name.`.
     pub fn mentions(&self, name: &str) -> bool {
         let is_meant = |ident: &str| {
             ident.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -148,7 +148,8 @@ impl Program {
     }
 
     /// Evaluates the expression, and also returns the value of each part in the text, in order of evaluation.
-    /// Constants folded into others are not included.
+    ///
+    /// Constants that were folded into other constants are not included.
     pub fn observe<'a>(
         &'a self,
         variables: &dyn Variables<'a>,

@@ -18,7 +18,7 @@ pub(super) struct StepId(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AttributeId(pub(super) u32);
 
-/// The plan of a program.
+/// A checked tree that is prepared for evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
@@ -188,7 +188,7 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum Key {
     Constant(Value<'static>),
-    /// The value of an attribute. `bare` is set for a variable of any type without selections.
+    /// The value of an attribute. `bare` is set for a variable of type `dyn` without selections.
     Attribute {
         attribute: AttributeId,
         bare: bool,

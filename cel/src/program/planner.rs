@@ -294,7 +294,7 @@ impl<'c> Planner<'c> {
         Ok(self.add(node, Kind::Attribute { attribute, test: false }))
     }
 
-    /// Returns whether a step is a variable of the caller that has any type and no selections.
+    /// Returns whether a step is a variable of the caller that has type `dyn` and no selections.
     fn is_bare(&self, step: StepId, attribute: AttributeId) -> bool {
         let node = self.plan.step(step).map(|step| NodeId(step.node));
         node.is_some_and(|node| *self.checked.type_of(node) == Type::Dyn)
@@ -417,7 +417,7 @@ impl<'c> Planner<'c> {
     }
 }
 
-/// Returns whether a call may use an overload.
+/// Returns whether an overload with this ID is the only candidate, or the call has several candidates.
 fn only_or_many(candidates: &[Arc<Overload>], id: &str) -> bool {
     if let [only] = candidates { only.id == id } else { true }
 }

@@ -123,12 +123,12 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the index of the field name after a dot.
+    /// Returns the index of the token of the field name after a dot.
     fn field(&self, dot: usize) -> usize {
         if self.kind(dot + 1) == Some(Kind::Question) { dot + 2 } else { dot + 1 }
     }
 
-    /// Returns the first token of the qualified name before a token.
+    /// Returns the index of the first token of the qualified name before a token.
     fn name(&self, token: usize) -> Option<usize> {
         let mut first = token.checked_sub(1)?;
         while first > 0 && self.kind(first - 1) == Some(Kind::Dot) {
@@ -138,7 +138,7 @@ impl Reader<'_> {
         Some(first)
     }
 
-    /// Returns the closing token that matches an opening one, if any.
+    /// Returns the index of the closing token that matches an opening one, if any.
     fn closing(&self, open: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for (index, token) in self.tokens.iter().enumerate().skip(open) {

@@ -7,8 +7,9 @@ use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
 
 use super::QuantityError;
 
-/// The maximum number of digits of a number, and the maximum difference between two exponents that are
-/// aligned: a number with more digits takes kube-apiserver minutes and gigabytes.
+/// The maximum number of digits, and the maximum difference of the exponents of two numbers that are aligned.
+///
+/// For a number with more digits, kube-apiserver needs minutes and gigabytes of memory.
 pub(super) const MAX_DIGITS: u32 = 100_000;
 
 /// A decimal number: `unscaled` times ten to the power of `-scale`.
@@ -112,7 +113,7 @@ impl Decimal {
         Ok(&self.unscaled * power_of_ten(shift))
     }
 
-    /// Returns the same approximation as kube-apiserver.
+    /// Returns the same floating-point approximation as kube-apiserver.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsApproximateFloat64`.
     pub(super) fn approximately(&self) -> f64 {

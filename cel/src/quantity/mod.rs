@@ -51,13 +51,13 @@ pub enum QuantityError {
     /// The text is not a number followed by a suffix.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
-    /// There is no digit before an exponent that is too small.
+    /// The exponent is too small, and the text does not have a digit before it.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
     /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
-    /// kube-apiserver would need minutes and gigabytes to process the digits.
+    /// kube-apiserver would need minutes and gigabytes of memory to process the digits.
     #[error("quantities with more than 100000 digits are not supported")]
     TooLarge,
 }
@@ -93,8 +93,9 @@ impl Quantity {
         self.sign() == 0
     }
 
-    /// Returns the amount as an integer, or `None` if kube-apiserver cannot convert it fast, as for an integer that it
-    /// keeps as a decimal number, such as `1000m`.
+    /// Returns the amount as an integer, or `None` if kube-apiserver's fast conversion does not support the amount.
+    ///
+    /// The fast conversion fails, for example, for `1000m`, which kube-apiserver keeps as a decimal number.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsInt64`.
     pub fn as_integer(&self) -> Option<i64> {

@@ -54,8 +54,10 @@ impl Scaled {
         Some((quotient + rest.signum(), rest == 0))
     }
 
-    /// Returns kube-apiserver's result if the number of units does not fit: some of the bits for the powers that
-    /// kube-apiserver multiplies at once, otherwise 0.
+    /// Returns kube-apiserver's result if the number of units does not fit into 64 bits.
+    ///
+    /// For the powers of ten by which kube-apiserver multiplies in one step, the result is the low 64 bits; otherwise,
+    /// it is 0.
     pub(super) fn wrapped_at(self, exponent: i32) -> i64 {
         match (self.value, self.scale.wrapping_sub(exponent)) {
             (i64::MIN, _) => 0,

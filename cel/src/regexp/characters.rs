@@ -72,8 +72,9 @@ pub(super) fn bracketed_class(text: &str, fold: bool) -> Result<(String, &str), 
     Ok((class.finish(negated, fold), skip(rest, 1)))
 }
 
-/// Parses a class such as `\pL`, `\p{Greek}`, or `\d` at the beginning of a text, and returns the class with the rest
-/// of the text.
+/// Parses a class such as `\pL`, `\p{Greek}`, or `\d` at the beginning of a text.
+///
+/// Returns the class with the rest of the text, or `None` if the text does not begin with such a class.
 pub(super) fn escaped_class(text: &str) -> Result<Option<(String, &str)>, String> {
     let Some(letter) = text.strip_prefix('\\').and_then(|rest| rest.bytes().next()) else { return Ok(None) };
     if !matches!(letter, b'p' | b'P') {

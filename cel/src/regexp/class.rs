@@ -9,7 +9,7 @@ pub(super) struct Class {
     items: String,
 }
 
-/// The ASCII classes that Go writes with a backslash.
+/// The ASCII classes that Go writes with a backslash, such as `\d`.
 const PERL: [(u8, &str, bool); 6] = [
     (b'd', "0-9", false),
     (b'D', "0-9", true),

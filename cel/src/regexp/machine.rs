@@ -1,5 +1,6 @@
-//! A virtual machine for expressions that are too large for the `regex` crate, which compiles `\pL{1000}` to
-//! many megabytes: one instruction per character, as in Go.
+//! A virtual machine for expressions that are too large for the `regex` crate.
+//!
+//! The `regex` crate compiles `\pL{1000}` to many megabytes; the machine has one instruction per character, as in Go.
 //!
 //! Source: Go regexp/syntax/compile.go and regexp/exec.go; it is the one of Ken Thompson and Rob Pike.
 
@@ -31,7 +32,7 @@ enum Instruction {
     Match,
 }
 
-/// The position of a possible match in the program.
+/// A possible match: the instruction that it has reached and the byte at which it starts.
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     instruction: u32,
@@ -144,7 +145,7 @@ impl Machine {
 struct Compiler {
     program: Vec<Instruction>,
     classes: Vec<Regex>,
-    /// The classes by their text in the expression.
+    /// The index of each class, by its text in the expression.
     known: HashMap<String, u32>,
 }
 

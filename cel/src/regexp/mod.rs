@@ -21,13 +21,13 @@ use regex::{Regex, RegexBuilder};
 use machine::Machine;
 use node::{Node, Place};
 
-/// The maximum size of an expression that is compiled for the `regex` crate, which takes up to half a second.
+/// The maximum size in bytes of an expression compiled by the `regex` crate; compiling it takes up to half a second.
 const COMPILED_SIZE: usize = 4 << 20;
 
 /// The depth from which an expression is compiled on a separate stack.
 const DEEP: usize = 50;
 
-/// The stack size for the deepest expression that Go accepts.
+/// The stack size, in bytes, for the deepest expression that Go accepts.
 const STACK: usize = 1 << 26;
 
 /// A compiled regular expression.

@@ -23,20 +23,20 @@ pub(super) enum Node {
     Capture(Box<Node>, Measure),
 }
 
-/// A position in a text.
+/// An assertion about a position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The beginning of the text.
+    /// The position is at the beginning of the text.
     TextStart,
-    /// The end of the text.
+    /// The position is at the end of the text.
     TextEnd,
-    /// The beginning of the text, or after a line feed.
+    /// The position is at the beginning of the text, or after a line feed.
     LineStart,
-    /// The end of the text, or before a line feed.
+    /// The position is at the end of the text, or before a line feed.
     LineEnd,
-    /// Between an ASCII letter, digit, or underscore and another character.
+    /// The position is between a word character (an ASCII letter, digit, or underscore) and something else.
     Boundary,
-    /// Any position that is not a [`Place::Boundary`].
+    /// The position is not a [`Place::Boundary`].
     NoBoundary,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Measure {
     pub(super) size: u64,
     /// The height of the tree.
     pub(super) height: usize,
-    /// The maximum number of copies of the innermost part by counted repetitions.
+    /// The maximum number of copies of a part that nested counted repetitions create.
     pub(super) copies: u64,
 }
 

@@ -10,13 +10,13 @@ use super::characters::{
 use super::class::Class;
 use super::node::{Node, Place};
 
-/// The maximum number of instructions.
+/// The maximum number of instructions of an expression.
 const MAX_SIZE: u64 = (128 << 20) / 40;
 
 /// The maximum height of a tree.
 const MAX_HEIGHT: usize = 1000;
 
-/// The maximum number in a counted repetition, and of all copies by nested ones.
+/// The maximum count of a repetition, and the maximum product of the counts of nested repetitions.
 const MAX_REPEAT: u64 = 1000;
 
 const INVALID_NAME: &str = "invalid named capture";
@@ -53,7 +53,7 @@ struct Flags {
 /// An open group, or the whole expression.
 #[derive(Debug, Default)]
 struct Group {
-    /// Whether the group captures, and the flags that apply after it.
+    /// Whether the group captures.
     captures: bool,
     before: Flags,
     alternatives: Vec<Node>,
@@ -65,8 +65,9 @@ struct Parser<'e> {
     whole: &'e str,
     flags: Flags,
     groups: Vec<Group>,
-    /// Estimates of the number of Go's nodes and of the product of all counted repetitions: Go checks the
-    /// size of an expression only if these are large.
+    /// An estimate of the number of Go's nodes.
+    ///
+    /// Go checks the size of an expression only if this number or the product of all counted repetitions is large.
     nodes: u64,
     repeats: u64,
 }
@@ -335,7 +336,7 @@ impl<'e> Parser<'e> {
     }
 }
 
-/// `{n}`, `{n,}` or `{n,m}`.
+/// The count of a repetition: `{n}`, `{n,}`, or `{n,m}`.
 #[derive(Clone, Copy, Debug)]
 enum Count {
     Fits { least: u32, most: Option<u32> },

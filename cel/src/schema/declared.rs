@@ -37,7 +37,7 @@ pub struct DeclaredType {
     shape: Shape,
     /// The maximum number of characters, elements, or entries; 0 for values without a size.
     max_elements: i64,
-    /// The minimum size in bytes of JSON.
+    /// The minimum size of a value's JSON in bytes.
     min_serialized_size: i64,
 }
 
@@ -51,8 +51,9 @@ enum Shape {
 }
 
 impl Schema {
-    /// Returns the type of the schema's values, or `None` if expressions cannot use them: values without a type, or
-    /// lists and maps of these.
+    /// Returns the type of the schema's values, or `None` if expressions cannot use them.
+    ///
+    /// Expressions cannot use values without a type, or lists and maps of such values.
     ///
     /// Source: apiserver pkg/cel/common/schemas.go, `SchemaDeclType`.
     pub fn declared_type(&self) -> Option<DeclaredType> {
@@ -151,8 +152,9 @@ impl DeclaredType {
         Self { shape: Shape::Scalar(of), max_elements, min_serialized_size }
     }
 
-    /// Returns the maximum number of occurrences in one object: kube-apiserver multiplies the estimated cost
-    /// of a rule by this number below unbounded lists and maps.
+    /// Returns the maximum number of times that a value of the type can occur in one object.
+    ///
+    /// For a rule below unbounded lists and maps, kube-apiserver multiplies the estimated cost by this number.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `maxCardinality`.
     pub fn max_cardinality(&self) -> u64 {

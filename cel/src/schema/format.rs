@@ -10,7 +10,7 @@ use crate::go::{mail, netip};
 use crate::regexp::Regexp;
 use crate::value::is_duration;
 
-/// The names of the formats, without hyphens.
+/// The names of the known formats, without hyphens.
 const KNOWN: [&str; 26] = [
     "bsonobjectid",
     "uri",

@@ -63,8 +63,9 @@ pub(crate) enum Kind {
 pub(crate) enum ListType {
     Atomic,
     Set,
-    /// With `x-kubernetes-list-map-keys`, escaped for expressions where possible: kube-apiserver looks for
-    /// the escaped names in documents, too.
+    /// `map`, with the `x-kubernetes-list-map-keys`, escaped for expressions where possible.
+    ///
+    /// kube-apiserver looks for the escaped names in documents, too.
     Map(Vec<String>),
     Other(String),
 }

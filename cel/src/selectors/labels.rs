@@ -240,7 +240,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Returns an error if the key, or the values for this operator, are invalid.
+/// Returns an error if the key is invalid, or if the values are invalid for the operator.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
 fn validate(key: &str, operator: LabelOperator, values: &[String]) -> Result<(), String> {

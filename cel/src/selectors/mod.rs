@@ -55,8 +55,8 @@ pub enum LabelOperator {
     NotIn,
     /// `key`: the label exists.
     Exists,
-    /// `key>value`: the label is a greater integer.
+    /// `key>value`: the label is an integer greater than the value.
     GreaterThan,
-    /// `key<value`: the label is a lesser integer.
+    /// `key<value`: the label is an integer less than the value.
     LessThan,
 }

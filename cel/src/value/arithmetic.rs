@@ -1,7 +1,7 @@
 //! The operators `+ - * / %` and unary `-` on values of any type.
 //!
-//! Source: cel-go common/types/{int,uint,double,duration,timestamp,overflow}.go. Each operation asks the type of its left
-//! operand first: a type that does not know the operator is reported with the operator's name.
+//! Source: cel-go common/types/{int,uint,double,duration,timestamp,overflow}.go. Each operation first checks the type of
+//! its left operand; for a type that does not support the operator, the error contains the operator's name.
 
 use crate::function::Error;
 
@@ -28,8 +28,9 @@ fn duration<'a>(value: Option<i64>) -> Result<Value<'a>, Error> {
     value.map(Value::Duration).ok_or_else(|| error(INTEGER_OVERFLOW))
 }
 
-/// Returns the error of an operator that the type of the left operand does not support. Strings, durations, and
-/// timestamps try a function with the operator's name, which does not exist.
+/// Returns the error for an operator that the type of the left operand does not support.
+///
+/// For strings, durations, and timestamps, cel-go looks for a method with the operator's name, which does not exist.
 fn unknown(operator: &str, left: &Value<'_>) -> Error {
     match left {
         Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => Error::no_such_overload(),
@@ -84,7 +85,7 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> 
     }
 }
 
-/// The maximum result of `+` in bytes or elements. kube-apiserver is limited only by its memory.
+/// The maximum size in bytes of a string or bytes value that `+` returns. kube-apiserver is limited only by its memory.
 const MAX_RESULT: usize = 1 << 26;
 const MAX_LIST: usize = 1 << 24;
 

@@ -59,7 +59,7 @@ pub fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     })
 }
 
-/// Returns the error of an invalid value, or `no such overload`.
+/// Returns the error that an invalid value contains, or `no such overload` for other values.
 ///
 /// Source: cel-go common/types/err.go, `MaybeNoSuchOverloadErr`.
 fn overload_error(value: &Value<'_>) -> Error {

@@ -169,7 +169,7 @@ impl<'a> List<'a> {
         Self(Repr::Concat(Arc::new(Concat { left: self, right: other, len })))
     }
 
-    /// Returns whether the list is the result of `+`, which compares slightly differently.
+    /// Returns whether the list is the result of `+`, which is compared slightly differently from other lists.
     pub(super) fn is_concat(&self) -> bool {
         matches!(self.0, Repr::Concat(_))
     }

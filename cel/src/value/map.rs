@@ -282,9 +282,9 @@ impl<'a> Map<'a> {
     ///
     /// # Errors
     ///
-    /// Typed maps have only string keys, partial maps have unknown members, and maps with a schema have
-    /// members that do not fit it. For maps created by the evaluation, kube-apiserver panics if Go cannot
-    /// hash the key.
+    /// Returns an error if a typed map is searched for a key other than a string, if the member of a partial map is
+    /// unknown, or if the member does not match its schema. For maps created by the evaluation, returns
+    /// kube-apiserver's panic if Go cannot hash the key.
     pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
         if let Repr::Partial(_, _, unknown) = self.0
             && let Some(unknown) = unknown.iter().find(|unknown| key.as_str() == Some(unknown))

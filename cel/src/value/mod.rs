@@ -86,7 +86,7 @@ pub enum Text<'a> {
     Shared(Arc<str>),
 }
 
-/// How kube-apiserver holds the object that contains a JSON value, which slightly affects lists and maps.
+/// How kube-apiserver represents the object that contains a JSON value, which slightly affects lists and maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Origin {
@@ -95,7 +95,7 @@ pub enum Origin {
     /// Source: cel-go common/types/map.go and list.go.
     #[default]
     Unstructured,
-    /// The object has a Go type: built-in objects and `namespaceObject`.
+    /// The object has a Go type; examples are built-in objects and `namespaceObject`.
     ///
     /// Source: apiserver pkg/cel/common/valuesschemalesstyped.go.
     Typed,
@@ -142,7 +142,7 @@ impl Origin {
         self != Self::Unstructured
     }
 
-    /// Returns how kube-apiserver holds a member of such an object.
+    /// Returns how kube-apiserver represents a member of an object with this origin.
     fn of_member(self, name: &str, value: &Json) -> Self {
         let is_map = || match name {
             // The selector of a Service is a map; others are structs whose fields are not strings.
@@ -313,16 +313,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the size that determines costs: that of the value, or of an optional's value; 1 for values without a
-    /// size.
+    /// Returns the size that determines costs: the size of the value, or of the value in an optional, or 1 for values
+    /// without a size.
     ///
     /// Source: cel-go interpreter/runtimecost.go, `actualSize`.
     pub fn cost_size(&self) -> u64 {
         if let Self::Optional(Some(value)) = self { value.cost_size() } else { self.size_or_one() }
     }
 
-    /// Returns the size that determines costs of extensions, which ignore the values of optionals; 1 for values without
-    /// a size.
+    /// Returns the size that determines the costs of extension functions, or 1 for values without a size.
+    ///
+    /// Unlike [`Value::cost_size`], this ignores the value in an optional.
     ///
     /// Source: apiserver pkg/cel/library/cost.go and cel-go ext/costs.go, `actualSize`.
     pub fn size_or_one(&self) -> u64 {

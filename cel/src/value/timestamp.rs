@@ -6,7 +6,7 @@ use crate::function::Error;
 
 use super::zone::{self, Civil};
 
-/// A point in time with the UTC offset of its text; the offset is ignored when points are compared.
+/// A point in time with the UTC offset of its text; comparisons ignore the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timestamp {
     seconds: i64,

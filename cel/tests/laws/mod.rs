@@ -66,7 +66,7 @@ static DOCUMENT: LazyLock<Json> = LazyLock::new(|| {
 ///
 /// # Panics
 ///
-/// A property does not hold.
+/// Panics if a property does not hold.
 pub(crate) fn check(text: &str) {
     let Ok(program) = ENVIRONMENT.compile(text) else { return };
     assert!(

@@ -68,8 +68,10 @@ pub(super) fn unescape(text: &[u8], mode: Mode) -> Result<Vec<u8>, String> {
 }
 
 impl Mode {
-    /// Returns whether a valid escape sequence is allowed. A host allows only non-ASCII bytes and the percent sign; a
-    /// zone also allows the characters of a host and the space.
+    /// Returns whether this part of a URL may contain a valid escape sequence.
+    ///
+    /// In a host, only non-ASCII bytes and the percent sign may be escaped; in a zone, only the percent sign, the
+    /// space, and the characters that a host may contain unescaped.
     fn may_be_escaped(self, byte: u8, digits: &[u8]) -> bool {
         match self {
             Self::Host => !byte.is_ascii() || digits.starts_with(b"25"),
@@ -103,7 +105,7 @@ pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
     text
 }
 
-/// Returns the hexadecimal digit of a number below 16.
+/// Returns the upper-case hexadecimal digit of a number below 16.
 fn hexadecimal_digit(number: u8) -> char {
     char::from(if number < 10 { b'0' + number } else { b'A' + (number - 10) })
 }

@@ -95,7 +95,7 @@ impl Url {
         if port.iter().all(u8::is_ascii_digit) { (host, port) } else { (&self.host, b"") }
     }
 
-    /// Returns the escaped path; a valid path is returned as written.
+    /// Returns the escaped path: the path as written if its encoding is valid.
     ///
     /// Source: Go net/url/url.go, `EscapedPath`.
     pub(crate) fn escaped_path(&self) -> String {

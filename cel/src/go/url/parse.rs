@@ -7,7 +7,7 @@ use super::{Url, User};
 use crate::go::netip::parse_address;
 use crate::go::quote::quote;
 
-/// Parses a URL without a fragment. With `with_request`, the URL must be absolute or an absolute path.
+/// Parses a URL without a fragment. If `with_request` is set, the text must be an absolute URL or an absolute path.
 ///
 /// # Errors
 /// Returns Go's message if the text is invalid, such as `first path segment in URL cannot contain colon`.

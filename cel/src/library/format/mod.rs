@@ -22,7 +22,7 @@ pub(crate) enum Clause {
     Decimal,
     /// `%f`, with its precision.
     Fixed(usize),
-    /// `%e`; the number before the `e` is used as a width.
+    /// `%e`; as in cel-go, the precision before the `e` is used as a width.
     Scientific(usize),
     /// `%b`: a binary number or a boolean.
     Binary,
@@ -40,7 +40,7 @@ pub(crate) enum Clause {
 pub(crate) enum Failure<E> {
     /// The format is invalid; the message is complete.
     Format(String),
-    /// An argument does not match its clause; the message lacks the prefix `error during formatting: `.
+    /// An argument does not match its clause; the error does not include the prefix `error during formatting: `.
     Argument(E),
 }
 

@@ -1,7 +1,7 @@
 //! Formats doubles for the clauses `%f` and `%e`, in American English.
 //!
-//! Source: golang.org/x/text message/print.go and internal/number, with which cel-go formats them. It holds precisions in
-//! small integers, which shows where they are large.
+//! Source: golang.org/x/text message/print.go and internal/number, with which cel-go formats them. x/text
+//! stores precisions in small integers, so that large precisions overflow.
 
 use crate::value::{positional, shortest};
 
@@ -95,7 +95,7 @@ fn sign(value: f64) -> String {
     if value < 0.0 { "-".to_owned() } else { String::new() }
 }
 
-/// Appends the digits after the point, and removes trailing zeros beyond `least` digits.
+/// Appends the decimal point and the digits after it, without trailing zeros but with at least `least` digits.
 fn push_fraction(text: &mut String, fraction: &str, least: usize) {
     let kept = fraction.trim_end_matches('0');
     if kept.is_empty() && least == 0 {

@@ -1,7 +1,7 @@
 //! The standard library: operators, sizes, conversions, strings, and times.
 //!
 //! Source: cel-go common/stdlib/standard.go, with cross-type comparisons of numbers and UTC as default time zone. Overloads
-//! stand in the order in which they are declared there.
+//! are in cel-go's order of declaration.
 
 mod conversions;
 mod operators;
@@ -19,7 +19,7 @@ pub(crate) fn functions() -> Vec<Function> {
     functions
 }
 
-/// Returns the error of a function that the type of its first argument does not have.
+/// Returns the error for a call whose function does not support the type of its first argument.
 ///
 /// Source: cel-go interpreter/interpretable.go: texts, durations and timestamps are asked for a method of that name, and
 /// have none.

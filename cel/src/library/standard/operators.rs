@@ -20,7 +20,7 @@ fn map_of_a() -> Type {
     Type::map(a(), Type::Parameter("B"))
 }
 
-/// Creates a function with one implementation for all overloads, which checks the types itself.
+/// Creates a function whose overloads share one implementation, which checks the argument types itself.
 fn unguarded(
     name: &'static str,
     implementation: Implementation,
@@ -31,7 +31,7 @@ fn unguarded(
     Function::new(name, overloads.into_iter().map(overload).collect())
 }
 
-/// Creates overloads with two arguments and a result of the same type.
+/// Creates overloads whose two parameters and result have the same type.
 fn closed(overloads: &[(&'static str, Type)]) -> Vec<(&'static str, Vec<Type>, Type)> {
     overloads.iter().map(|(id, of)| (*id, vec![of.clone(), of.clone()], of.clone())).collect()
 }
@@ -93,8 +93,9 @@ pub(super) fn functions() -> Vec<Function> {
     functions
 }
 
-/// Returns the declarations of operators that the planner implements: their operands are evaluated only as needed and
-/// may be errors.
+/// Returns the declarations of the conditional and logical operators, `==`, and `!=`.
+///
+/// The planner implements all of them except `!_`: their operands are evaluated only as needed and may be errors.
 fn logic() -> Vec<Function> {
     use Type::Bool;
     vec![
@@ -240,7 +241,7 @@ fn containers() -> Vec<Function> {
     ]
 }
 
-/// Returns an error: a placeholder for operators that the planner implements.
+/// Returns an error, as a placeholder for the operators that the planner implements.
 fn planned<'a>(_: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Err(Error::no_such_overload())
 }

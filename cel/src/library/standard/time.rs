@@ -102,7 +102,7 @@ fn civil<'a>(call: &Call<'_, 'a>, part: fn(Civil) -> i64) -> Result<Value<'a>, E
 }
 
 /// Returns the number of whole units, truncated from a double, because Go's `Duration.Hours` and similar functions
-/// round.
+/// return rounded doubles.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "Go's way")]
 fn whole(nanoseconds: i64, unit: i64) -> i64 {
     ((nanoseconds / unit) as f64 + (nanoseconds % unit) as f64 / unit as f64) as i64

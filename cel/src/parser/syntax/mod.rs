@@ -15,11 +15,12 @@ use crate::source::{Issues, Source};
 use crate::stack;
 use tokens::Tokens;
 
-/// The maximum call depth: rules are nested at most 250 deep, and selections and operators at most as deep as
-/// the text is long.
+/// The assumed depth of recursion, for the stack size.
+///
+/// Rules are nested at most 250 deep, and selections and operators at most as deep as the text is long.
 const DEPTH: u32 = 8_000;
 
-/// Adds the errors of a text that does not match the grammar.
+/// Adds the syntax errors of a text to `issues`.
 pub(super) fn explain(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues) {
     let explained = stack::with_room(DEPTH, || {
         let mut tokens = Tokens::new(source, issues);

@@ -14,7 +14,7 @@ pub(super) enum Part {
     Tokens { state: usize, kinds: Vec<Kind>, slot: Slot },
     /// A call of a rule, with the lowest precedence of the operators that the rule accepts.
     Rule { state: usize, rule: Rule, precedence: u8, slot: Slot },
-    /// Optional parts, which are present if one of these tokens follows.
+    /// Optional parts, which are present if one of the tokens in `first` follows.
     Optional { state: usize, first: Vec<Kind>, parts: Vec<Part> },
     /// Parts repeated any number of times, or at least once.
     Loop { entry: usize, back: usize, at_least_once: bool, decide: Decide, parts: Vec<Part> },
@@ -43,13 +43,13 @@ pub(super) enum Decide {
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Free(usize),
-    /// The end of a rule that was called at this state, and whether this leaves the outermost call of a left-recursive
-    /// rule.
+    /// The end of a rule that was called at this state, and whether the return leaves the outermost call of a
+    /// left-recursive rule.
     Return {
         to: usize,
         outermost: Option<Rule>,
     },
-    /// One token of these kinds.
+    /// One token of these kinds, and the next state.
     Tokens(Vec<Kind>, usize),
     /// A call of a rule.
     Call {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::network::{NETWORK, Role, State, Step};
 use crate::parser::lexer::Kind;
 
-/// The number of a stack of states to return to; 0 is the empty stack.
+/// A stack of states to return to, identified by a number; 0 is the empty stack.
 type Stack = u32;
 
 const EMPTY: Stack = 0;
@@ -90,7 +90,7 @@ impl Predictor {
         self.stacks.get((stack as usize).checked_sub(1)?).copied()
     }
 
-    /// Chooses an alternative; `token` returns the tokens ahead, starting with 0.
+    /// Chooses an alternative; `token(0)` returns the next token, `token(1)` the one after it.
     pub(super) fn predict(
         &mut self,
         decision: &Decision<'_>,
@@ -278,9 +278,9 @@ struct Closure<'p> {
     /// Whether the enclosing rules are known; otherwise, each rule may be followed by any token that can follow it.
     whole: bool,
     at_end: bool,
-    /// The rule whose operator loop is the decision.
+    /// The rule of the decision, if the decision is the operator loop of a left-recursive rule.
     recursive: Option<super::rules::Rule>,
-    /// The precedence of the enclosing rule, if it decides immediately.
+    /// The precedence with which the rule of the decision was called.
     precedence: u8,
     found: Vec<Config>,
     seen: HashSet<(Config, Option<u32>)>,
@@ -464,7 +464,7 @@ fn has_lone_state(set: &[Config]) -> bool {
     alternatives.values().any(|alternatives| alternatives.len() == 1)
 }
 
-/// Returns the lowest alternative of all subsets, or `None` if the subsets have different ones.
+/// Returns the lowest alternative of the subsets, or `None` if their lowest alternatives differ.
 fn viable(set: &[Config]) -> Option<usize> {
     let lowest: HashSet<_> =
         subsets(set).iter().filter_map(|alternatives| alternatives.iter().min().copied()).collect();

@@ -45,7 +45,7 @@ pub(super) enum Slot {
     Leading,
     Sign,
     Value,
-    /// The first, second, or third operand.
+    /// The first operand.
     First,
     Second,
     Third,
@@ -242,7 +242,7 @@ fn entry(key: Rule) -> Vec<Draft> {
     ]
 }
 
-/// Returns operators of a precedence; their right operand has a higher precedence.
+/// Returns the binary operators of a precedence; their right operand must have a higher precedence.
 fn calculation(kinds: &'static [Kind], precedence: u8) -> (Label, u8, Vec<Draft>) {
     let right = Draft::Rule(Rule::Calc, precedence + 1, Slot::Second);
     (Label::None, precedence, vec![Draft::Tokens(kinds, Slot::Operator), right])

@@ -14,9 +14,9 @@ pub(super) struct Tokens<'s, 't> {
     issues: &'s mut Issues,
     /// The tokens that are neither white space nor comments.
     read: Vec<Token>,
-    /// The bounds of each token, including white space and comments.
+    /// The start and end of each token, including white space and comments.
     pieces: Vec<(usize, usize)>,
-    /// The byte up to which the text has been read.
+    /// The byte offset up to which the text has been read.
     at: usize,
     reported: usize,
 }
@@ -75,8 +75,8 @@ impl<'s, 't> Tokens<'s, 't> {
         Token { kind: Kind::End, start: end, end, offset: self.source.code_point(text.len()) }
     }
 
-    /// Returns the line and the column of a code point, both starting with 1; column 0 in an empty text and
-    /// for an unknown position.
+    /// Returns the line and the column of a code point, both starting with 1; the column is 0 in an empty text and for
+    /// an unknown position.
     fn place(&self, offset: u32) -> (u32, u32) {
         if self.source.text.is_empty() || offset == NOWHERE {
             return (1, 0);

@@ -28,7 +28,7 @@ enum Stop {
 
 enum Wrong {
     Mismatch(Expected),
-    /// No alternative matches; the value is the number of tokens examined, starting with the current one.
+    /// No alternative matches; `ahead` is the number of tokens examined, including the current one.
     NoAlternative {
         ahead: usize,
     },
@@ -256,7 +256,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         Ok(())
     }
 
-    /// Skips an unexpected token if the next one is expected.
+    /// Skips an unexpected token if the next one is expected, and returns whether the token was skipped.
     fn delete(&mut self) -> bool {
         let next = if self.kind(0) == Kind::End { Kind::End } else { self.kind(1) };
         let wanted = expected(self.state, &self.callers());

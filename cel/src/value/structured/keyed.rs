@@ -167,8 +167,7 @@ fn key_of_value(element: &Value<'_>, keys: &[String]) -> ElementKey {
     keys.iter().map(of_field).collect()
 }
 
-/// Returns the key of a document's element from its JSON, in which kube-apiserver looks for the escaped names
-/// of fields.
+/// Returns the key of a document's element from its JSON; kube-apiserver looks for the escaped field names in the JSON.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMapList.toMapKey`.
 fn key_of_json(element: &Value<'_>, keys: &[String]) -> Result<ElementKey, Error> {

@@ -44,7 +44,9 @@ fn date_time(text: &str) -> Result<Timestamp, String> {
 
 const SECOND: i64 = 1_000_000_000;
 
-/// The names of units. The last one is a prefix: `d` is a day, and so are `days` and `daylight`.
+/// The units: their names, a prefix that also identifies the unit, and their nanoseconds.
+///
+/// For example, `days` and `daylight` are days, because they begin with `day`.
 const UNITS: [(&[&str], &str, i64); 8] = [
     (&["ns"], "nano", 1),
     (&["us", "µs"], "micro", 1_000),
@@ -56,7 +58,7 @@ const UNITS: [(&[&str], &str, i64); 8] = [
     (&["w", "wk"], "week", 7 * 24 * 3_600 * SECOND),
 ];
 
-/// Parses a Go duration, or numbers with units such as `2 days`, into nanoseconds; other texts are skipped.
+/// Parses a Go duration, or numbers with units such as `2 days`, into nanoseconds; other text is skipped.
 ///
 /// Source: kube-openapi pkg/validation/strfmt/duration.go, `ParseDuration`.
 fn parse_duration(text: &str) -> Result<i64, String> {
