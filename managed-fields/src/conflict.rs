@@ -9,11 +9,11 @@ use crate::managed::{Manager, Operation};
 use crate::path;
 use crate::set::Set;
 
-/// Fields that other managers own and a write would change; there is at least one field.
+/// The fields that a write would change although other managers own them; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts(BTreeMap<Manager, Set>);
 
-/// A cause in the Status of a conflict, of type `FieldManagerConflict`.
+/// A cause in the details of a conflict's Status, of type `FieldManagerConflict`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cause {
@@ -23,11 +23,13 @@ pub struct Cause {
     pub field: String,
 }
 
-/// The maximum length of listed conflicts, in bytes: 100,000 fields below a name of one megabyte would fill the memory.
+/// The maximum total length of the listed conflicts in bytes.
+///
+/// Without this limit, 100,000 fields below a name of one megabyte would fill the memory.
 const MAX_LISTED_BYTES: usize = 1 << 20;
 
 impl Conflicts {
-    /// Creates a conflict for each field in the set of a manager.
+    /// Creates a conflict for each field in each manager's set.
     pub(crate) const fn new(sets: BTreeMap<Manager, Set>) -> Self {
         Self(sets)
     }

@@ -1,10 +1,10 @@
-//! The configuration of client-side `kubectl apply`.
+//! The configuration that client-side `kubectl apply` stores in an annotation.
 
 use serde_json::{Map, Value};
 
 use crate::go::{self, Exponents};
 
-/// The manager that takes over the fields in the annotation.
+/// The manager that takes over the fields in the annotation without conflicts.
 pub(crate) const KUBECTL: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";

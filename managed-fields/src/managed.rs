@@ -52,7 +52,7 @@ impl Manager {
         }
     }
 
-    /// Returns the `fieldManager` of the manager's requests.
+    /// Returns the manager's name, which its requests specify as `fieldManager`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -148,15 +148,15 @@ pub(crate) struct Time {
     pub(crate) is_now: bool,
 }
 
-/// The fields that each manager owns, and their timestamps.
+/// The fields that each manager owns, with the time of each manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Managed {
     pub(crate) fields: Fields,
-    /// The time of each manager; a manager without fields can have a time, and a manager without a time is missing.
+    /// The time of each manager. A manager without fields can have a time; a manager without a time is not in the map.
     pub(crate) times: BTreeMap<Manager, Time>,
 }
 
-/// A time that is earlier than all others.
+/// The time of managers without a time, which is earlier than all other times.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 impl Managed {

@@ -16,7 +16,7 @@ use crate::typed::{Duplicates, validate};
 use crate::updater::{Failure, Force, Updater};
 use crate::versions::{Versioned, Versions};
 
-/// The maximum number of managers that own fields by updates.
+/// The maximum number of managers that own fields through updates.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `DefaultMaxUpdateManagers`.
 const DEFAULT_MAX_UPDATE_MANAGERS: usize = 10;
@@ -144,7 +144,7 @@ fn without_entries(object: &Value) -> Value {
     object
 }
 
-/// The object and the owners that a write produces; the object is `None` if an apply changed nothing.
+/// The object and the owners of fields after a write; the object is `None` if an apply did not change it.
 struct Change {
     object: Option<Value>,
     managed: Managed,
@@ -156,7 +156,8 @@ impl<V: Versions> FieldManager<'_, V> {
     /// `new` is the object to store; `live` is the stored object, or `None` for a create.
     ///
     /// The request may set managedFields itself, except through a subresource: invalid entries are ignored, and `[]` or
-    /// `[{}]` removes all. If no manager owns any field of the object, only an apply makes its manager own fields.
+    /// `[{}]` removes all entries. If no manager owns any field of the object, only an apply makes its manager own
+    /// fields.
     ///
     /// # Errors
     /// Returns [`Error::Internal`] if an object does not match its type or cannot be converted.
@@ -362,7 +363,7 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(Change { object, managed: Managed { fields: owners, times } })
     }
 
-    /// Returns the live object's fields from client-side `kubectl apply`, or `None` if that was not used.
+    /// Returns the live object's fields from client-side `kubectl apply`, or `None` if client-side apply was not used.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/lastappliedmanager.go, `allowedConflictsFromLastApplied`.
     fn last_applied(&self, live: &Rc<Value>) -> Option<Set> {

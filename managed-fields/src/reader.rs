@@ -21,7 +21,7 @@ pub(crate) struct Reader<'a> {
     is_at_end: bool,
 }
 
-/// Where json-iterator reads bytes from.
+/// The source from which json-iterator reads, which determines the text that errors show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// Reads from memory: all bytes are available.
@@ -33,7 +33,7 @@ enum Source {
 /// The size of json-iterator's chunks, in bytes.
 const CHUNK_SIZE: usize = 4096;
 
-/// The name of the json-iterator function that reads an object, as errors show it.
+/// The names of json-iterator's functions for objects in errors, and how errors quote text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names {
     of_reader: &'static str,
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         ));
     }
 
-    /// Returns the first error; text after the document is also an error.
+    /// Returns the first error, if any; text after the document is also an error.
     pub(crate) fn finish(mut self) -> Result<(), String> {
         if !self.has_failed() && self.token() != 0 {
             self.at -= 1;

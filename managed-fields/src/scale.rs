@@ -1,4 +1,4 @@
-//! The managedFields of a Scale, which are derived from those of its object.
+//! The managedFields of a Scale, which are derived from the managedFields of the scaled object.
 //!
 //! Source: apimachinery pkg/util/managedfields/scalehandler.go.
 
@@ -18,11 +18,12 @@ fn replicas_of_scale() -> Path {
     vec![PathElement::field("spec"), PathElement::field("replicas")]
 }
 
-/// Returns `metadata.managedFields` of the Scale of an object with the entries `parent`.
+/// Returns the `metadata.managedFields` of the Scale of an object whose entries are `parent`.
 ///
-/// The entries contain the owners of the replicas.
+/// The returned entries contain only the owners of the replicas.
 ///
-/// `replicas` maps versions of the object to the path of the replicas, or to `None`.
+/// `replicas` maps each version of the object to the path of the replicas, or to `None` if the version does not have
+/// such a field.
 ///
 /// # Errors
 /// Returns kube-apiserver's error if entries cannot be decoded.
@@ -41,9 +42,10 @@ pub fn entries_of_scale(parent: &Value, replicas: &BTreeMap<String, Option<Path>
     Ok(scale.encode().unwrap_or_default())
 }
 
-/// Returns the `metadata.managedFields` of an object after a write of its Scale. `scale` contains the new entries.
+/// Returns the `metadata.managedFields` of an object after a write to its Scale.
 ///
-/// `parent` contains the object's previous entries; `api_version` is the version of the object.
+/// `scale` contains the new entries of the Scale, and `parent` the previous entries of the object; `api_version` is the
+/// version of the object.
 ///
 /// # Errors
 /// Returns kube-apiserver's error if entries cannot be decoded.

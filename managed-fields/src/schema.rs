@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A reference to a type that the caller declares; cheap to copy.
+/// A cheap-to-copy reference to a type that the caller declares.
 pub trait Schema: Copy {
     /// Returns the values that the type allows.
     ///

@@ -11,7 +11,7 @@ use crate::typed::{Duplicates, field_set, remove_items, validate};
 
 /// Provides the types of a kind in each version, and converts between versions. The caller implements this trait.
 pub trait Versions {
-    /// The reference to a type.
+    /// A reference to a type of the kind.
     type Schema: Schema;
 
     /// Returns the type of the kind in `api_version`, such as `apps/v1`, or `None` if the version does not exist.
@@ -27,7 +27,7 @@ pub trait Versions {
 
     /// Returns the zero value of the kind as Go encodes it, with `apiVersion` and `kind`.
     ///
-    /// Managers of a new object do not own these fields.
+    /// Managers of a new object do not own the fields of the zero value.
     fn empty(&self, api_version: &str) -> Value;
 }
 

@@ -30,7 +30,7 @@ impl Builder {
         self.attach_set(element, node.is_member, node.below.finish());
     }
 
-    /// Adds a membership for the field `element` and the fields below it.
+    /// Adds the fields below `element` and, if `is_member` is set, `element` itself.
     pub(super) fn attach_set(&mut self, element: &PathElement, is_member: bool, below: Set) {
         if is_member {
             self.members.push(element.clone());

@@ -37,7 +37,7 @@ type Child = (PathElement, Arc<Set>);
 /// The factor by which one list must be longer for binary search to be faster than a linear merge.
 const MUCH_LONGER: usize = 16;
 
-/// Pairs each item of the first sorted list with the item of the other list with the same key.
+/// Pairs each item of the first sorted list with the item of the other list that has the same key, if any.
 fn pair<'a, A, B>(
     left: &'a [A],
     right: &'a [B],

@@ -13,7 +13,7 @@ use crate::schema::{Atom, ListType, MapType, Relation, Schema, Type};
 use crate::set::{Node, Set};
 use crate::value;
 
-/// The differences between two values. No field is in two of the sets.
+/// The differences between two values; each field is in at most one of the sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Comparison {
@@ -65,7 +65,7 @@ impl Marks {
         self.added.below.attach(element, below.added);
     }
 
-    /// Marks a leaf as added, removed, or modified if the values differ.
+    /// If the values of a leaf differ, marks the leaf as added, removed, or modified.
     ///
     /// Source: structured-merge-diff typed/compare.go, `doLeaf`.
     fn leaf(&mut self, old: Side<'_>, new: Side<'_>) {

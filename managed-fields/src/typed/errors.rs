@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::path::PathElement;
 
-/// An error in a value.
+/// A validation error, with the path of the invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValidationError {
@@ -14,7 +14,7 @@ pub struct ValidationError {
     pub message: String,
 }
 
-/// Validation errors: at least one; the list is truncated if there are very many.
+/// One or more validation errors; a very long list is truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationErrors(Vec<ValidationError>);
 
@@ -49,7 +49,9 @@ impl fmt::Display for ValidationError {
     }
 }
 
-/// The maximum length of listed errors, in bytes: 100,000 errors below a name of one megabyte would fill the memory.
+/// The maximum total length of the listed errors in bytes.
+///
+/// Without this limit, 100,000 errors below a name of one megabyte would fill the memory.
 const MAX_LISTED_BYTES: usize = 1 << 20;
 
 /// The current position of a walk, and the errors found so far.

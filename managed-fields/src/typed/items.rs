@@ -6,14 +6,14 @@ use crate::go;
 use crate::path::PathElement;
 use crate::schema::{ListType, Relation, Schema, Type};
 
-/// The items of one list.
+/// Determines the path elements of a list's items.
 pub(super) struct Items<'a, T> {
     list: ListType<T>,
     keys: Vec<&'a str>,
 }
 
 impl<'a, T: Schema> Items<'a, T> {
-    /// Creates the path elements of a list of type `of`, whose list type is `list`.
+    /// Prepares to determine path elements for a list of type `of`, whose list type is `list`.
     pub(super) fn new(of: &'a Type<T>, list: ListType<T>) -> Self {
         let keys = if list.relation == Relation::Keyed { of.keys() } else { Vec::new() };
         Self { list, keys }

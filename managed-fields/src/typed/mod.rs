@@ -56,7 +56,7 @@ fn members(value: Option<&Value>) -> Option<&Map<String, Value>> {
     value.and_then(Value::as_object)
 }
 
-/// One of two values that are visited together; `None` if only the other value exists.
+/// One of two values that are visited together, or `None` if only the other value exists.
 type Side<'a> = Option<&'a Value>;
 
 /// Pairs the members of two maps by name: those of `left` in their order, then those only in `right`.

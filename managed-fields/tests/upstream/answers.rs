@@ -1,4 +1,4 @@
-//! Answers the oracle's questions, which the oracle answers with Kubernetes' own packages.
+//! Answers the questions that the oracle answers with Kubernetes' own packages.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::schemas::{Ref, Schemas};
 use crate::writes;
 
-/// Returns our answer to `question`.
+/// Returns this crate's answer to `question`.
 pub(crate) fn answer(question: &Value, schemas: &Schemas) -> Value {
     if question.get("writes").is_some() {
         return writes::written(question, schemas);
@@ -122,9 +122,9 @@ fn typed(question: &Value, of: Type<Ref<'_>>) -> Value {
     answer.into()
 }
 
-/// Removes insignificant differences.
+/// Removes insignificant differences: floats that are whole numbers, and the order of errors.
 ///
-/// These are whether a whole number is a float, and the order of errors, which in Go is that of a map.
+/// In Go, the order of errors is that of a map.
 pub(crate) fn comparable(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {

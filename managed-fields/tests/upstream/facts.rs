@@ -1,4 +1,4 @@
-//! Compares our sets, values, and writes with the recorded results of Kubernetes' own packages.
+//! Compares the crate's sets, values, and writes with the recorded results of Kubernetes' own packages.
 //!
 //! Only `regenerate.sh` writes the recorded answers.
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::answers::{answer, comparable};
 use crate::schemas::Schemas;
 
-/// Compares our answers with those in `file`.
+/// Compares the crate's answers with the recorded answers in `file`.
 #[track_caller]
 fn check(file: &str) {
     let schemas = Schemas::read(&fs::read_to_string("tests/schemas.json").unwrap());

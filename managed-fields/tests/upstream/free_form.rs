@@ -1,4 +1,4 @@
-//! Objects without a schema: field ownership, and the results of an apply.
+//! Tests objects without a schema: their field ownership, and the results of an apply.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Large or deep input does not exhaust the stack, memory, or time.
+//! Tests that large or deep input does not exhaust the stack, memory, or time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Properties that hold for every object and every field set.
+//! Tests properties that hold for every object and every field set.
 
 use std::collections::BTreeMap;
 

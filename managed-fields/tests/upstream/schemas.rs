@@ -33,7 +33,7 @@ impl Schemas {
     }
 }
 
-/// A reference to a type.
+/// A reference to a type of a schema, with the other types of the schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ref<'s> {
     types: &'s BTreeMap<String, Value>,
