@@ -7,7 +7,7 @@ set -euo pipefail
 cd -P "$(dirname "$0")/.."
 root=$PWD
 
-channels=(go python)
+channels=(go python npm)
 [ $# != 0 ] || set -- "${channels[@]}"
 
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
@@ -78,10 +78,34 @@ python_wheel() {
   echo 'python: pass'
 }
 
+# The npm packages in an empty project: the command, the module, and the example in TypeScript.
+npm_packages() {
+  needs npm node npm || return 0
+  local packages=$scratch/npm project=$scratch/project archives own
+  node packages/npm/build.mjs --out "$packages" "$(platform)=$ADMIT"
+  own=$(cd "$packages" && echo "$(node -p 'process.platform')-$(node -p 'process.arch')")
+  (cd "$packages" && npm pack --silent ./admit "./$own" >/dev/null)
+  archives=("$packages"/*.tgz)
+  cp -r examples/typescript "$project"
+  # The packages of the other platforms, and those of the example, are not in the registry before a release.
+  (
+    cd "$project"
+    npm pkg delete 'devDependencies.@admit-dev/admit'
+    npm install --silent --no-audit --no-fund "${archives[@]}"
+    npx admit --version
+    unset ADMIT
+    npm test --silent
+    cp "$root/packages/npm/tests/admit.test.mjs" .
+    node --test admit.test.mjs
+  )
+  echo 'npm: pass'
+}
+
 for channel in "$@"; do
   case $channel in
   go) go_module ;;
   python) python_wheel ;;
+  npm) npm_packages ;;
   *) echo "error: unknown channel $channel: must be one of ${channels[*]}" >&2 && exit 2 ;;
   esac
 done
