@@ -7,7 +7,7 @@ set -euo pipefail
 cd -P "$(dirname "$0")/.."
 root=$PWD
 
-channels=(go python npm)
+channels=(go python npm envtest manifests)
 [ $# != 0 ] || set -- "${channels[@]}"
 
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
@@ -17,7 +17,9 @@ if [ -z "${ADMIT:-}" ]; then
 fi
 export ADMIT
 scratch=$(mktemp -d)
+server=
 clean() {
+  [ -z "$server" ] || kill "$server"
   # setup-envtest and the Go module cache create read-only directories.
   chmod -R u+w "$scratch"
   rm -rf "$scratch"
@@ -101,11 +103,108 @@ npm_packages() {
   echo 'npm: pass'
 }
 
+# archives DIR: writes archives like those of a release; each contains the binary of this machine
+archives() {
+  local archive
+  mkdir -p "$1"
+  cp "$ADMIT" "$scratch/admit"
+  for archive in x86_64-linux aarch64-linux x86_64-darwin arm64-darwin; do
+    [ -e "$1/all" ] || tar -czf "$1/all" -C "$scratch" admit -C "$root" LICENSE
+    cp "$1/all" "$1/admit-$archive.tar.gz"
+  done
+  rm "$1/all"
+  (cd "$1" && sha256sum admit-*.tar.gz >SHA256SUMS)
+}
+
+# serve DIR: serves a directory on loopback and sets `url`
+serve() {
+  python3 -u -m http.server 0 --bind 127.0.0.1 --directory "$1" >"$scratch/serve.log" 2>&1 &
+  server=$!
+  url=
+  while [ -z "$url" ]; do
+    kill -0 "$server" || { cat "$scratch/serve.log" >&2 && exit 1; }
+    url=$(sed -n 's|.*(\(http://[0-9.:]*\)/).*|\1|p' "$scratch/serve.log")
+  done
+}
+
+# setup-envtest installs admit from an index on loopback, and an envtest suite runs on it.
+setup_envtest() {
+  needs envtest go python3 || return 0
+  local url assets bin=$scratch/bin
+  archives "$scratch/archives"
+  mkdir -p "$scratch/envtest"
+  serve "$scratch/envtest"
+  packages/release.py envtest --archives "$scratch/archives" --out "$scratch/envtest" --base-url "$url"
+  GOBIN=$bin go install sigs.k8s.io/controller-runtime/tools/setup-envtest@v0.25.1
+  assets=$("$bin/setup-envtest" use 1.37.x --index "$url/envtest-releases.yaml" --bin-dir "$scratch/binaries" -p path)
+  kill "$server"
+  server=
+  ls "$assets"
+  (cd examples/go && KUBEBUILDER_ASSETS=$assets go test -count=1 -run Envtest -v . | grep -- '--- PASS')
+
+  # The script kubectl runs the one on PATH, and not itself.
+  mkdir "$scratch/kubectl"
+  printf '#!/bin/sh\necho "kubectl of PATH: $*"\n' >"$scratch/kubectl/kubectl"
+  chmod +x "$scratch/kubectl/kubectl"
+  PATH="$assets:$scratch/kubectl:$PATH" kubectl get pods | grep -x 'kubectl of PATH: get pods'
+  local status=0 program
+  mkdir "$scratch/without"
+  for program in dirname grep head; do ln -s "$(command -v $program)" "$scratch/without"; done
+  PATH="$assets:$scratch/without" kubectl 2>"$scratch/error" || status=$?
+  if [ "$status" != 127 ] || ! grep '^error: no kubectl on PATH' "$scratch/error"; then
+    echo "error: without a kubectl, the script exits with $status" >&2 && exit 1
+  fi
+  echo 'envtest: pass'
+}
+
+# The Homebrew formula, the krew manifest, the Nix expression, and the checksums of the Go module.
+manifests() {
+  needs manifests python3 || return 0
+  local out=$scratch/manifests archive
+  archive=admit-$(uname -m)-$(uname -s | tr '[:upper:]' '[:lower:]').tar.gz
+  archives "$scratch/archives"
+  packages/release.py manifests --sums "$scratch/archives/SHA256SUMS" --out "$out"
+  if grep -n '@' "$out"/*; then
+    echo 'error: a placeholder remains' >&2 && exit 1
+  fi
+
+  # The checksums belong to no release: they are written to a copy.
+  mkdir -p "$scratch/copy/packages"
+  cp packages/release.py "$scratch/copy/packages"
+  cp Cargo.toml "$scratch/copy"
+  cp -r --parents go/admittest "$scratch/copy"
+  "$scratch/copy/packages/release.py" checksums --sums "$scratch/archives/SHA256SUMS"
+  grep -c '^[[:space:]]*"admit-.*": *"[0-9a-f]\{64\}",$' "$scratch/copy/go/admittest/checksums.go" | grep -qx 4
+  if needs manifests-go gofmt; then
+    [ -z "$(gofmt -l "$scratch/copy/go/admittest")" ]
+  fi
+
+  if needs krew go git; then
+    export KREW_ROOT=$scratch/krew KREW_NO_UPGRADE_CHECK=1
+    GOBIN=$scratch/bin go install sigs.k8s.io/krew/cmd/krew@v0.5.0
+    "$scratch/bin/krew" install --manifest "$out/krew.yaml" --archive "$scratch/archives/$archive" 2>"$scratch/krew.log" ||
+      { cat "$scratch/krew.log" >&2 && exit 1; }
+    "$KREW_ROOT/bin/kubectl-admit" --version
+    echo 'krew: pass'
+  fi
+  if needs homebrew ruby; then
+    ruby -c "$out/admit.rb"
+    echo 'homebrew: pass (syntax)'
+  fi
+  if needs nix nix-instantiate; then
+    nix-instantiate --parse "$out/default.nix" >/dev/null
+    echo 'nix: pass (syntax)'
+  fi
+  echo 'manifests: pass'
+}
+
 for channel in "$@"; do
   case $channel in
   go) go_module ;;
   python) python_wheel ;;
   npm) npm_packages ;;
+  envtest) setup_envtest ;;
+  manifests) manifests ;;
   *) echo "error: unknown channel $channel: must be one of ${channels[*]}" >&2 && exit 2 ;;
   esac
 done

@@ -19,7 +19,7 @@ func TestSidecarIsPulledFromTheMirror(t *testing.T) {
 	server.Fakes("fakes.yaml")
 	kube, err := client.New(rest.Config(server), client.Options{})
 	check(t, err)
-	check(t, kube.Create(t.Context(), pod))
+	check(t, kube.Create(t.Context(), pod.DeepCopy()))
 
 	calls := server.Calls()
 	if len(calls) != 3 || calls[2].Webhook != "mirror.example.com" || calls[2].Round != 2 {

@@ -1,0 +1,46 @@
+package mirror
+
+import (
+	"os"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// The same webhook in a suite that starts envtest, which runs on admit or on the real binaries.
+func TestImageIsPulledFromTheMirrorOnEnvtest(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("KUBEBUILDER_ASSETS is not set")
+	}
+	environment := &envtest.Environment{
+		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{"webhook.yaml"}},
+	}
+	config, err := environment.Start()
+	check(t, err)
+	t.Cleanup(func() { check(t, environment.Stop()) })
+
+	options := environment.WebhookInstallOptions
+	server := webhook.NewServer(webhook.Options{
+		Host:    options.LocalServingHost,
+		Port:    options.LocalServingPort,
+		CertDir: options.LocalServingCertDir,
+	})
+	server.Register("/mutate", &admission.Webhook{Handler: admission.HandlerFunc(handle)})
+	go server.Start(t.Context())
+	for server.StartedChecker()(nil) != nil {
+		if t.Context().Err() != nil {
+			t.Fatal("the webhook server did not start")
+		}
+	}
+
+	kube, err := client.New(config, client.Options{})
+	check(t, err)
+	created := pod.DeepCopy()
+	check(t, kube.Create(t.Context(), created))
+	if image := created.Spec.Containers[0].Image; image != "mirror.example.com/nginx" {
+		t.Errorf("the image is %s", image)
+	}
+}
