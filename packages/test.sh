@@ -7,7 +7,7 @@ set -euo pipefail
 cd -P "$(dirname "$0")/.."
 root=$PWD
 
-channels=(go python npm envtest manifests)
+channels=(go python npm java envtest manifests)
 [ $# != 0 ] || set -- "${channels[@]}"
 
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
@@ -101,6 +101,15 @@ npm_packages() {
     node --test admit.test.mjs
   )
   echo 'npm: pass'
+}
+
+# The JUnit extension, installed in a local repository, and the example.
+junit() {
+  needs java mvn javac || return 0
+  local maven=(mvn -DfailIfNoTests=true --batch-mode --no-transfer-progress --quiet "-Dmaven.repo.local=$target/packages/maven")
+  "${maven[@]}" --file packages/junit/pom.xml -Dfolder="$scratch/junit" install
+  "${maven[@]}" --file examples/java/pom.xml -Dfolder="$scratch/java" test
+  echo 'java: pass'
 }
 
 # archives DIR: writes archives like those of a release; each contains the binary of this machine
@@ -203,6 +212,7 @@ for channel in "$@"; do
   go) go_module ;;
   python) python_wheel ;;
   npm) npm_packages ;;
+  java) junit ;;
   envtest) setup_envtest ;;
   manifests) manifests ;;
   *) echo "error: unknown channel $channel: must be one of ${channels[*]}" >&2 && exit 2 ;;
