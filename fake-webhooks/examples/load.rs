@@ -1,5 +1,6 @@
-//! What fakes bear: `just load` prints it. The server runs on one thread of its own, in a process of its own; the client
-//! takes what other cores there are.
+//! Measures the load that fakes can serve; `just load` prints the results.
+//!
+//! The server runs in a separate process with one thread, and the client uses the remaining cores.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -34,7 +35,7 @@ fn main() {
     }
 }
 
-/// The server: says where it is and whom to trust, and ends with its standard input.
+/// Runs the server: prints its address and CA bundle, and stops when standard input closes.
 fn serve(behavior: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -88,14 +89,14 @@ impl Server {
         sender
     }
 
-    /// A field of /proc/PID/status in KiB, such as `VmRSS`.
+    /// Returns a field of `/proc/PID/status` in KiB, such as `VmRSS`.
     fn kib(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with(field)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
-    /// User and system time that it has taken.
+    /// Returns the user and system time that the server has used.
     fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
         let ticks: u64 =

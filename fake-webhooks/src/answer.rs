@@ -17,7 +17,7 @@ use crate::misanswer::misanswer;
 use crate::raw::raw;
 use crate::{Behavior, Circumstances, Hang, Leak, MixUp, Queue, Timeout, Write, changed, mutation};
 
-/// The outcome of a call.
+/// The outcome of a call for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Nothing is sent, and the connection stays open.
@@ -29,7 +29,7 @@ pub enum Answer {
     },
     /// A complete HTTP response is sent.
     Reply(Reply),
-    /// Raw bytes instead of an HTTP response.
+    /// Raw bytes are sent instead of an HTTP response.
     Bytes {
         /// The delay before the first byte.
         after: Duration,
@@ -68,16 +68,16 @@ pub struct Act {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Counts a side effect and sends the request if there is one.
+    /// Counts a side effect, and sends the request, if any.
     SideEffect(Option<Write>),
-    /// Leaks memory for each call, up to a maximum.
+    /// Leaks memory on each call, up to a maximum.
     Leak {
         /// The bytes to leak for this call.
         bytes: u32,
         /// The maximum number of bytes for all calls.
         most: u32,
     },
-    /// Waits for earlier calls, then takes this long even if the caller disconnects.
+    /// Waits until earlier calls end, and then for this duration, even if the caller disconnects.
     Queue(Duration),
 }
 
@@ -313,7 +313,7 @@ fn mutate(response: &mut Value, operations: &[Value]) -> String {
     }
 }
 
-/// Encodes JSON Patch operations in base64, as in a review.
+/// Encodes JSON Patch operations in base64, as a review requires.
 pub(crate) fn encoded(operations: &[Value]) -> String {
     STANDARD.encode(Value::from(operations).to_string())
 }

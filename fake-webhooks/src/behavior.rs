@@ -60,7 +60,7 @@ pub enum Behavior {
     Rate(Box<Rate>),
     /// `delay`: delays another behavior by a fixed or random duration.
     Delay(Box<Delay>),
-    /// `side-effect`: adds a persistent side effect to another behavior, also on dry runs.
+    /// `side-effect`: adds a persistent side effect to another behavior, even on dry runs.
     SideEffect(SideEffect),
     /// `leak`: adds a memory leak to another behavior.
     Leak(Leak),
@@ -87,7 +87,7 @@ impl Behavior {
         if let Self::Demand(demand) = self { Some(&demand.credentials) } else { None }
     }
 
-    /// Reports whether the behavior can write raw bytes, which HTTP/2 does not support.
+    /// Returns whether the behavior can write raw bytes, which HTTP/2 does not support.
     pub(crate) fn writes_bytes(&self) -> bool {
         match self {
             Self::Bytes(_) => true,

@@ -15,7 +15,7 @@ use crate::raw::filled;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RawBytes {
-    /// Text that is written first, immediately, with the same placeholders as `text`.
+    /// The text to write first, without delays, with the same placeholders as `text`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub head: String,
     /// The text to write. `{review}` is a review that allows the request, `{length}` its size, and `{uid}` its uid.
@@ -44,7 +44,7 @@ pub enum End {
 /// The bytes to write to a connection, and how the connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The bytes to write first, immediately.
+    /// The bytes to write first, without delays.
     pub head: Bytes,
     /// The bytes to write next.
     pub bytes: Bytes,

@@ -34,8 +34,8 @@ pub enum Change {
     ReplaceContainers(ReplaceContainers),
     /// `reorder-lists: {fields: [NAME], order}`: changes the order of lists.
     ReorderLists(ReorderLists),
-    /// `drop-unknown-fields: {known}`: removes fields that an old schema does not have, as a webhook does that decodes
-    /// and encodes the object with old types.
+    /// `drop-unknown-fields: {known}`: removes fields that an old schema does not have, like a webhook that decodes and
+    /// encodes the object with old types.
     DropUnknownFields(DropUnknownFields),
     /// `in-any-order: {seed, changes}`: makes changes in a random order on each call.
     InAnyOrder(InAnyOrder),
@@ -49,7 +49,7 @@ pub struct ListAppend {
     pub path: Pointer,
     /// The entry to append.
     pub value: Value,
-    /// Whether an entry is appended if an equal entry, or one with the same name, exists.
+    /// Whether the entry is appended even if an equal entry, or an entry with the same name, exists.
     #[serde(default)]
     pub repeat: Repeat,
 }
@@ -60,7 +60,7 @@ pub struct ListAppend {
 pub struct EachContainer {
     /// The field of the container, such as `env` or `volumeMounts`.
     pub list: String,
-    /// The new entry; it is skipped if an equal entry, or one with the same name, exists.
+    /// The new entry, which is skipped if an equal entry, or an entry with the same name, exists.
     pub value: Value,
 }
 
@@ -113,7 +113,7 @@ pub enum Order {
     /// `reversed`: reverses the list on each call.
     #[default]
     Reversed,
-    /// `sorted`: sorts the list by name or else by JSON.
+    /// `sorted`: sorts the entries by name, or by their JSON if they do not have a name.
     Sorted,
 }
 

@@ -108,7 +108,7 @@ fn list_append(append: &ListAppend, value: &Value, object: &Value) -> Vec<Value>
     }
 }
 
-/// Reports whether an entry is equal to `value` or has the same name.
+/// Returns whether an entry is equal to `value` or has the same name.
 fn has_like(entries: &[Value], value: &Value) -> bool {
     entries.contains(value) || value["name"].as_str().is_some_and(|name| has_name(entries, name))
 }
@@ -213,7 +213,7 @@ fn reordered(entries: &[Value], order: Order) -> Vec<Value> {
     entries
 }
 
-/// The fields of some kinds in Kubernetes 1.15.
+/// The fields in Kubernetes 1.15, by kind.
 static OLD_SCHEMA: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let text = include_str!("old_schema.yaml");
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("old_schema.yaml: {error}"))

@@ -145,15 +145,17 @@ impl CommandError {
     }
 }
 
-/// Parses the text of a file, the first argument, into fakes files; the second argument is the file's name in messages.
+/// A function that parses a file into fakes files.
+///
+/// The first argument is the text of the file, and the second its name in messages.
 pub type Understand<'a> =
     dyn Fn(&str, &str) -> Result<Vec<FakesFile>, Box<dyn std::error::Error + Send + Sync>> + Sync + 'a;
 
 impl Arguments {
     /// Serves the files until SIGINT or SIGTERM; a second signal terminates the process immediately.
     ///
-    /// Prints the configurations to standard output and closes it, so that a `kubectl apply -f -` that reads it continues.
-    /// `log` receives a line for each call.
+    /// Prints the configurations to standard output and then closes it, so that a `kubectl apply -f -` in the same
+    /// pipeline continues. `log` receives a line for each call.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or is invalid, if a fake cannot start, or if the configurations cannot

@@ -81,7 +81,7 @@ pub enum Round {
     Second,
 }
 
-/// Reports whether the condition is true.
+/// Returns whether the condition is true.
 pub(crate) fn holds(condition: &Condition, at: &Circumstances, review: &Value) -> bool {
     let request = &review["request"];
     let object = &request["object"];

@@ -30,7 +30,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
 const HEAD_BYTES: u32 = 64 << 10;
 const STREAMS_PER_CONNECTION: u32 = 100;
 
-/// The raw bytes of a call, and the call's slot, which is held until the bytes are written.
+/// The raw bytes to write for a call, and the call's slot, which is held until the bytes are written.
 type Taken = (Script, Option<CallPlace>);
 
 /// The parameters of HTTP connections: the router, and the signal that stops them.

@@ -40,7 +40,7 @@ pub struct Convert {
     /// The maximum number of objects in one review; a review with more objects is rejected with 413.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// Required fields; an object without them gets HTTP 500, as from a panic.
+    /// Required fields; if an object does not have one of them, the fake returns HTTP 500, as after a panic.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Pointer>,
     /// The message of a failure, which is returned instead of converted objects.

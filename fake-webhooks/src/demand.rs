@@ -15,7 +15,7 @@ use crate::{Behavior, Reply};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Demand {
-    /// The required credentials; other callers get 401, or 403 with another client certificate.
+    /// The required credentials; callers without them get 401, or 403 if they send another client certificate.
     pub credentials: Credentials,
     /// The behavior for callers with these credentials.
     #[serde(default)]

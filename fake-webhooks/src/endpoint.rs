@@ -27,7 +27,7 @@ pub(crate) struct Endpoint {
     name: Arc<str>,
     doing: Mutex<Arc<Doing>>,
     most_body_bytes: usize,
-    /// The semaphore for calls in progress.
+    /// The semaphore that limits the calls in progress.
     places: Arc<Semaphore>,
     observer: Observer,
     meter: Meter,
@@ -39,7 +39,7 @@ pub(crate) struct Endpoint {
 pub(crate) struct Shared {
     pub(crate) journal: Arc<Journal>,
     pub(crate) metrics: Arc<Metrics>,
-    /// The semaphore for bodies in progress, in KiB.
+    /// The semaphore that limits the total size of bodies in progress; one permit is 1 KiB.
     intake: Arc<Semaphore>,
 }
 
@@ -208,7 +208,7 @@ impl Endpoint {
         }
     }
 
-    /// Reads the body into a new buffer, because the received chunks can belong to a much larger one.
+    /// Reads the body into a new buffer, because the received chunks can keep a much larger buffer in memory.
     async fn read(&self, mut body: Body) -> Result<Bytes, Unread> {
         let mut read = BytesMut::new();
         let mut places: Option<OwnedSemaphorePermit> = None;
@@ -288,7 +288,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Adds the call to the journal, and then waits.
+    /// Adds the call to the journal as pending, and waits; does nothing if `time` is zero.
     async fn waits(&mut self, time: Duration) {
         if time > Duration::ZERO {
             self.is_pending();

@@ -375,7 +375,9 @@ pub(crate) fn full_name(name: &str) -> String {
     if name.contains('.') { name.to_owned() } else { format!("{name}.{DOMAIN}") }
 }
 
-/// Validates the name of a webhook. Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedName`.
+/// Returns the reason why a webhook name is invalid, or `None` if the name is valid.
+///
+/// Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedName`.
 fn webhook_name_fault(name: &str) -> Option<&'static str> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let label = |label: &str| {

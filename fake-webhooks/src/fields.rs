@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fields {
-    /// `rules`
+    /// The `rules` that select the requests for the webhook.
     pub rules: Vec<Rule>,
-    /// `namespaceSelector`
+    /// The `namespaceSelector` for the namespaces of objects.
     pub namespace_selector: Selector,
-    /// `objectSelector`
+    /// The `objectSelector` for the labels of objects.
     pub object_selector: Selector,
-    /// `matchConditions`
+    /// The `matchConditions`, which are CEL expressions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_conditions: Vec<MatchCondition>,
-    /// `failurePolicy`
+    /// The `failurePolicy` for calls that fail.
     pub failure_policy: FailurePolicy,
-    /// `matchPolicy`
+    /// The `matchPolicy`: whether rules also match requests in other versions of a resource.
     pub match_policy: MatchPolicy,
-    /// `sideEffects`
+    /// The `sideEffects` that the webhook declares.
     pub side_effects: SideEffects,
-    /// `timeoutSeconds`
+    /// The `timeoutSeconds` for a call.
     pub timeout_seconds: u8,
-    /// `admissionReviewVersions`
+    /// The `admissionReviewVersions` that the webhook supports.
     pub admission_review_versions: Vec<String>,
-    /// `reinvocationPolicy`, which only mutating webhooks have
+    /// The `reinvocationPolicy`, which only mutating webhooks have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reinvocation_policy: Option<ReinvocationPolicy>,
 }
@@ -36,18 +36,18 @@ pub struct Fields {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rule {
-    /// `apiGroups`, by default the core group
+    /// The `apiGroups`; the default is the core group.
     #[serde(default = "core_group")]
     pub api_groups: Vec<String>,
-    /// `apiVersions`, by default all
+    /// The `apiVersions`; the default is all versions.
     #[serde(default = "star")]
     pub api_versions: Vec<String>,
-    /// `operations`, by default `CREATE` and `UPDATE`
+    /// The `operations`; the default is `CREATE` and `UPDATE`.
     #[serde(default = "create_and_update")]
     pub operations: Vec<Operation>,
-    /// `resources`
+    /// The `resources`, including subresources such as `pods/status`.
     pub resources: Vec<String>,
-    /// `scope`
+    /// The `scope` of the resources.
     #[serde(default)]
     pub scope: Scope,
 }
@@ -68,7 +68,7 @@ pub enum Operation {
     All,
 }
 
-/// `scope`
+/// The `scope` of a rule: all, cluster-scoped, or namespaced resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names are those of the API")]
 pub enum Scope {
@@ -83,10 +83,10 @@ pub enum Scope {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Selector {
-    /// `matchLabels`
+    /// The `matchLabels`: the required values of labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
-    /// `matchExpressions`
+    /// The `matchExpressions`: further requirements.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<Requirement>,
 }
@@ -95,16 +95,16 @@ pub struct Selector {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
-    /// `key`
+    /// The `key` of the label.
     pub key: String,
-    /// `operator`
+    /// The `operator` that compares the label with the values.
     pub operator: Operator,
-    /// `values`
+    /// The `values` for `In` and `NotIn`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
-/// `operator`
+/// The `operator` of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names are those of the API")]
 pub enum Operator {
@@ -118,13 +118,13 @@ pub enum Operator {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatchCondition {
-    /// `name`
+    /// The `name` of the condition.
     pub name: String,
-    /// `expression`
+    /// The CEL `expression`.
     pub expression: String,
 }
 
-/// `failurePolicy`
+/// The `failurePolicy` of a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names are those of the API")]
 pub enum FailurePolicy {
@@ -133,7 +133,7 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// `matchPolicy`
+/// The `matchPolicy` of a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names are those of the API")]
 pub enum MatchPolicy {
@@ -142,7 +142,7 @@ pub enum MatchPolicy {
     Equivalent,
 }
 
-/// `sideEffects`; v1 accepts only `None` and `NoneOnDryRun`.
+/// The `sideEffects` of a webhook; v1 accepts only `None` and `NoneOnDryRun`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names are those of the API")]
 pub enum SideEffects {
@@ -153,7 +153,7 @@ pub enum SideEffects {
     Unknown,
 }
 
-/// `reinvocationPolicy`
+/// The `reinvocationPolicy` of a mutating webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names are those of the API")]
 pub enum ReinvocationPolicy {

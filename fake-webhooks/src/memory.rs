@@ -29,7 +29,7 @@ struct Remembered {
     under_way: Vec<(u64, String)>,
     side_effects: u64,
     leaked: Vec<u8>,
-    /// The time at which the queue is empty.
+    /// The time at which the queue will be empty, or `None` before the first queued call.
     busy_until: Option<Instant>,
 }
 

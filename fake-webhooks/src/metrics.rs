@@ -35,7 +35,7 @@ pub(crate) struct Meter {
 #[derive(Debug)]
 pub(crate) struct OpenConnection(IntGauge);
 
-/// Buckets for response times, which range from microseconds to configured delays.
+/// The histogram buckets for response times in seconds, from microseconds to configured delays.
 const SECONDS: [f64; 12] = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0];
 
 impl Metrics {

@@ -1,4 +1,4 @@
-//! Invalid reviews.
+//! Creates invalid reviews.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use crate::{AlwaysMutate, Append, ContainerEnv, Repeat, Sidecar};
 pub(crate) const POD_SPECS: [&str; 3] =
     ["/spec/jobTemplate/spec/template/spec", "/spec/template/spec", "/spec"];
 
-/// Returns operations that set labels and annotations, even if these are already set.
+/// Returns operations that set labels and annotations, even if they already have the same values.
 ///
 /// An object without `metadata`, such as the options of a connection, is not changed.
 pub(crate) fn always_mutate(parameters: &AlwaysMutate, object: &Value) -> Vec<Value> {

@@ -46,7 +46,7 @@ pub struct Deny {
 pub struct Patch {
     /// The JSON Patch operations, which are sent without validation.
     pub operations: Vec<Value>,
-    /// The number of spaces after the operations.
+    /// The number of spaces after the operations, which make the patch larger.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub padding: usize,
     /// `response.warnings`.
@@ -226,7 +226,7 @@ pub struct Raw {
     /// The body of the response as text; `{review}` is replaced by a review that allows the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The number of spaces before the body.
+    /// The number of spaces before the body, which make the response larger.
     #[serde(skip_serializing_if = "is_nothing")]
     pub padding: usize,
     /// The encoding of the body.

@@ -29,7 +29,7 @@ pub struct PlannedListener {
     pub host: Name,
     /// The transport of all fakes that share the listener.
     pub transport: Transport,
-    /// The required credentials; a kubeconfig has one user per host and port.
+    /// The credentials that all fakes of the listener require; a kubeconfig has one user per host and port.
     pub credentials: Option<Credentials>,
 }
 

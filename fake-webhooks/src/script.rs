@@ -211,7 +211,7 @@ pub struct Uniform {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exponential {
-    /// The mean before delays are limited to the maximum.
+    /// The mean of the delays before they are limited to the maximum.
     pub mean: Time,
     /// The maximum delay; the default is 30 s.
     #[serde(default = "thirty_seconds")]
@@ -305,7 +305,8 @@ pub struct Write {
     /// The body of the POST; the default is a ConfigMap that is named after the call.
     #[serde(default = "config_map")]
     pub body: Value,
-    /// The delay after the call, even if the caller no longer waits. By default the request is sent before the response.
+    /// The delay between the call and the request, which is sent even if the caller no longer waits. By default, the
+    /// request is sent before the response.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub after: Time,
 }

@@ -176,7 +176,7 @@ pub struct TooFewCalls {
     pub expected: usize,
     /// The number of calls that arrived.
     pub came: usize,
-    /// The time within which the calls were expected.
+    /// The duration within which the calls were expected.
     pub within: Duration,
 }
 
@@ -301,7 +301,8 @@ pub(crate) struct Socket {
 impl Socket {
     /// Listens on the address and serves `router`.
     ///
-    /// The certificate includes `localhost` and the loopback addresses, or else the address to listen on.
+    /// The certificate includes the address to listen on, unless that is all addresses. For a loopback address and for
+    /// all addresses, it also includes `localhost` and the loopback addresses.
     pub(crate) async fn serve(
         mut self,
         authority: &Arc<CertificateAuthority>,

@@ -42,7 +42,7 @@ impl StopSignal {
 }
 
 impl StopSignals {
-    /// Starts to handle signals; [`StopSignals::next`] returns the first `graceful` ones.
+    /// Starts to handle signals; [`StopSignals::next`] returns the first `graceful` signals.
     ///
     /// The next signal terminates the process with [`StopSignal::exit_status`].
     ///

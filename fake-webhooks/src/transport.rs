@@ -37,7 +37,7 @@ pub enum Connection {
     Silent,
     /// `plain-http`: the fake uses HTTP without TLS.
     PlainHttp,
-    /// `tls-or-plain-http`: the fake supports TLS and plain HTTP, as the target of redirects to `http://`.
+    /// `tls-or-plain-http`: the fake supports TLS and plain HTTP, so that redirects to `http://` reach the fake.
     TlsOrPlainHttp,
     /// `tls-1.1`: the TLS handshake fails as with a server that supports only TLS 1.1.
     #[serde(rename = "tls-1.1")]

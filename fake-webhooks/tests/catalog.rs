@@ -28,7 +28,7 @@ fn ids_and_names_are_unambiguous_and_well_formed() {
     }
 }
 
-/// Every fault of a webhook starts as a fakes file entry.
+/// Starts every fault of a webhook as a fakes file entry.
 #[tokio::test]
 async fn every_fault_starts_as_a_fake() {
     let log: Log = Arc::new(|_| {});
@@ -84,7 +84,7 @@ fn printed_classes_are_parsed_back() {
     }
 }
 
-/// The IDs of all faults that the catalog must contain.
+/// Checks that the catalog contains the IDs of all planned faults.
 #[test]
 fn catalog_contains_all_planned_faults() {
     let numbers = |letter: &str, numbers: std::ops::RangeInclusive<u8>| {
@@ -107,7 +107,7 @@ fn catalog_contains_all_planned_faults() {
     assert_eq!(missing, Vec::<&String>::new());
 }
 
-/// The output of a container with only the `fake-webhooks` binary.
+/// Checks the output of the binary, as in a container with only `fake-webhooks`.
 #[test]
 fn fake_webhooks_binary_lists_the_catalog() {
     let binary = env!("CARGO_BIN_EXE_fake-webhooks");

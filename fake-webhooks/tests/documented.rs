@@ -10,7 +10,7 @@ const PAGE: &str = include_str!("../../docs/reference/fake-behaviors.md");
 /// A section of the page.
 #[derive(Default)]
 struct Section {
-    /// The first cells of its table.
+    /// The first cell of each row in the section's table.
     rows: BTreeSet<String>,
     examples: Vec<String>,
 }

@@ -76,7 +76,7 @@ fn difference(before: &Value, after: &Value) -> Value {
     }
 }
 
-/// Each fault with the Pod after the first call and the changes of the second call.
+/// Compares, for each fault, the Pod after the first call and the changes of the second call.
 #[test]
 fn mutations_of_the_first_and_second_call_are_as_expected() {
     let (web, other) =
@@ -155,7 +155,7 @@ fn mutations_of_the_first_and_second_call_are_as_expected() {
     }
 }
 
-/// Each object-dependent fault with an object that triggers it.
+/// Calls each object-dependent fault with an object that triggers the fault.
 #[test]
 fn object_dependent_faults_use_the_object() {
     let labeled = json!({"metadata": {"name": "web", "labels": {"always-mutate": "yes", "inject": "true"}}});

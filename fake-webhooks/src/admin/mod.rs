@@ -31,7 +31,7 @@ pub(crate) struct Admin {
     bound_port: BoundPort,
 }
 
-/// The maximum number of connections; a new connection replaces idle ones first, such as unauthenticated ones.
+/// The maximum number of connections; a new connection replaces idle connections first, including unauthenticated ones.
 const CONNECTIONS: usize = 64;
 
 impl AdminOptions {
@@ -42,7 +42,7 @@ impl AdminOptions {
 }
 
 impl Admin {
-    /// Starts the endpoint with a certificate of the fakes' authority, which is not rotated.
+    /// Starts the endpoint with a certificate from the authority of the fakes; the certificate is not rotated.
     pub(crate) async fn start(options: AdminOptions, running: &Arc<Running>) -> Result<Self, StartError> {
         let socket = Socket {
             listen: options.listen,

@@ -48,7 +48,9 @@ pub(super) fn router(running: Arc<Running>, token: Token) -> Router {
     Router::new().route("/healthz", get("ok")).merge(behind_token)
 }
 
-/// Rejects requests without the token, as a bearer token or in `x-admit-token`, because kube-apiserver's proxy strips
+/// Rejects requests without the token.
+///
+/// Requests send the token as a bearer token or in `X-Admit-Token`, because kube-apiserver's proxy strips
 /// `Authorization`.
 async fn only_with_token(State(token): State<Arc<Token>>, request: Request, next: Next) -> Response {
     if shown(request.headers()).is_some_and(|shown| token.is(shown)) {
@@ -113,7 +115,7 @@ struct JournalQuery {
     namespace: Option<String>,
     #[serde(default)]
     wait: usize,
-    /// Whether the response contains headers with credentials.
+    /// Whether the response contains the values of headers with credentials.
     #[serde(default, rename = "showSecrets")]
     show_secrets: bool,
     timeout: Option<f64>,

@@ -110,7 +110,7 @@ pub enum Family {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reference {
-    /// By URL or by Service.
+    /// The configuration can refer to the webhook by URL or by Service.
     #[default]
     Either,
     /// `service`: the fault requires a Service.

@@ -52,7 +52,7 @@ impl Group {
         self.bound_port.address()
     }
 
-    /// Reports whether the group has the transport and credentials that a fake requires.
+    /// Returns whether the group has the transport and credentials that a fake requires.
     pub(super) fn fits(&self, entry: &FakeEntry) -> bool {
         self.planned.transport == entry.transport
             && self.planned.credentials.as_ref() == entry.behavior.demanded()

@@ -18,7 +18,7 @@ use crate::plan::{Plan, PlanError};
 use crate::tls::TlsError;
 use crate::{Authority, Certificate, Limits, StartError};
 
-/// Receives log lines; must not block.
+/// A callback that receives log lines; it must not block.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The running fakes of one or more files, which are stopped when dropped.

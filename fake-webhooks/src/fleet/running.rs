@@ -44,7 +44,7 @@ struct Placed {
     address: SocketAddr,
 }
 
-/// The fake does not exist.
+/// The error for a fake that does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown fake `{0}`")]
 pub(crate) struct Missing(pub(crate) String);

@@ -17,7 +17,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reports whether the filter matches a call.
+    /// Returns whether the filter matches a call.
     pub fn matches(&self, entry: &Entry) -> bool {
         let subject = entry.subject.as_ref();
         let is = |wanted: &Option<String>, there: Option<&str>| {

@@ -21,7 +21,7 @@ pub(crate) struct Journal {
     kept: Mutex<Kept>,
     most_entries: usize,
     most_bytes: usize,
-    /// The number of the newest call.
+    /// The number of the newest call, which waiting callers watch.
     newest: watch::Sender<u64>,
     tell: Box<dyn Fn(&str) + Send + Sync>,
 }
