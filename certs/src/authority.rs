@@ -144,7 +144,9 @@ impl CertificateAuthority {
         self.issue_for_member(common_name, None)
     }
 
-    /// Issues a client certificate for the user `common_name` in the group `organization`, valid for one year.
+    /// Issues a client certificate for the user `common_name`, valid for one year.
+    ///
+    /// If `organization` is set, the user is in the group with that name.
     ///
     /// # Errors
     /// Returns an error if `common_name` is longer than 64 bytes, or if the key cannot be created.

@@ -75,12 +75,16 @@ impl SigningKey for RsaKey {
     }
 }
 
-/// sha256WithRSAEncryption and sha1WithRSAEncryption. Source: RFC 8017, appendix C.
+/// The DER-encoded object identifier of `sha256WithRSAEncryption`.
+///
+/// Source: RFC 8017, appendix C.
 const SHA256_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 11];
 const SHA1_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5];
 
 impl Digest {
-    /// Replaces the algorithm in a certificate from rcgen, which supports only SHA-256; both IDs have the same length.
+    /// Returns a certificate from rcgen, which supports only SHA-256, with this signature algorithm.
+    ///
+    /// The object identifiers of both algorithms have the same length.
     fn named_in(self, der: &[u8]) -> Vec<u8> {
         if self != Self::Sha1 {
             return der.to_vec();

@@ -1,4 +1,4 @@
-//! The acceptance of leaf certificates by a TLS client, and their contents.
+//! Tests whether a TLS client accepts leaf certificates, and what the certificates contain.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
@@ -21,7 +21,7 @@ fn names(texts: &[&str]) -> Vec<Name> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-/// Returns the error of a client that trusts the bundle of `leaf`.
+/// Verifies `leaf` as a client that trusts its bundle and connects to `name`.
 fn verify_with_bundle(leaf: &Leaf, name: &str) -> Result<(), rustls::Error> {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(leaf.ca_bundle_pem.as_bytes()) {
@@ -44,7 +44,7 @@ fn der(pem: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
 }
 
-/// Returns the error of a client that trusts `authority` and connects to `name`.
+/// Verifies `leaf` as a client that trusts `authority` and connects to `name`.
 fn verify(authority: &CertificateAuthority, leaf: &Leaf, name: &str) -> Result<(), rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add(der(authority.certificate_pem())).unwrap();
