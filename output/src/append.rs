@@ -7,8 +7,9 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens `path` for appending and creates it if needed. From then on, only its owner can read a regular file, even if
-/// others could read it before.
+/// Opens `path` for appending, and creates the file if it does not exist.
+///
+/// Afterward, only the owner can read a regular file, even if other users could read it before.
 ///
 /// # Errors
 /// Returns an error if the file cannot be opened or belongs to another user, or if a FIFO does not have a reader.

@@ -9,13 +9,13 @@ use tempfile::NamedTempFile;
 
 use crate::append;
 
-/// Who may read a file.
+/// The users who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "its owner, or whom the umask allows")]
 pub enum Readers {
-    /// Only its owner (mode 0600).
+    /// Only the owner of the file may read it (mode 0600).
     Owner,
-    /// Everyone whom the umask allows.
+    /// All users to whom the umask grants access may read the file.
     Umask,
 }
 
@@ -30,7 +30,7 @@ pub struct OutputFile(Place);
 
 #[derive(Debug)]
 enum Place {
-    /// The temporary file that is renamed to the path.
+    /// The temporary file, and the path to which it is renamed.
     Beside(NamedTempFile, PathBuf),
     /// The file at the path itself.
     There(File),
