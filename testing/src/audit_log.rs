@@ -1,4 +1,4 @@
-//! Audit events by the Audit-ID of the request.
+//! Finds audit events by the Audit-ID of the request.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
@@ -41,7 +41,7 @@ enum Source {
     File { index: AuditIndex, tail: Mutex<Tail> },
 }
 
-/// The newest [`MAX_EVENTS`] events.
+/// An index of the newest [`MAX_EVENTS`] audit events by Audit-ID.
 #[derive(Clone, Debug, Default)]
 pub struct AuditIndex(Arc<Shared>);
 
@@ -130,12 +130,12 @@ impl AuditLog {
         }
     }
 
-    /// Reports whether the target provides its audit log.
+    /// Returns whether the target provides its audit log.
     pub fn is_available(&self) -> bool {
         !matches!(self.source, Source::NotShown)
     }
 
-    /// Returns the number of requests for annotations that were not available.
+    /// Returns how many times annotations were requested but not available.
     pub fn unchecked(&self) -> usize {
         self.unchecked.load(Ordering::Relaxed)
     }
@@ -215,7 +215,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The maximum number of events, a few megabytes; an event is read soon after its request.
+/// The maximum number of events in an index, which take a few megabytes.
+///
+/// Older events are not needed, because an event is read soon after its request.
 const MAX_EVENTS: usize = 16_384;
 
 #[cfg(test)]

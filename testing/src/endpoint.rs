@@ -102,7 +102,7 @@ struct Recording {
     recorder: Arc<Recorder>,
 }
 
-/// Records a call on arrival and its response later, because the API server can disconnect in between.
+/// Records a call on arrival and its response later, because the API server can disconnect before the response.
 async fn record(
     State(Recording { service, recorder }): State<Recording>,
     request: Request,
@@ -136,7 +136,7 @@ async fn record(
     }
 }
 
-/// Reports whether a string is a DNS label, like the names of Services and namespaces.
+/// Returns whether a string is a DNS label, like the names of Services and namespaces.
 pub(crate) fn is_label(text: &str) -> bool {
     !text.contains('.') && matches!(text.parse(), Ok(Name::Dns(_)))
 }

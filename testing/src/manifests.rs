@@ -1,4 +1,4 @@
-//! Reading manifests and creating their objects.
+//! Reads manifests and creates their objects.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -76,7 +76,7 @@ pub(crate) fn read(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Creates an object and its namespace; a Namespace that exists is not changed.
+/// Creates an object and, if necessary, its namespace; an existing Namespace is not changed.
 ///
 /// # Errors
 /// Returns an error if the server does not serve the kind or rejects the object.

@@ -1,8 +1,8 @@
 //! Waits until kube-apiserver uses webhook configurations.
 //!
-//! The API does not report when a stored configuration is in use. Therefore a marker configuration is created last, whose
-//! webhook matches only a marked object. Once it is called, all earlier configurations are in use, because the server loads
-//! the configurations of a kind in order.
+//! The API does not report when a stored configuration is in use. Therefore, a marker configuration is created last;
+//! its webhook matches only a marked object. Once kube-apiserver calls that webhook, all earlier configurations are in
+//! use, because the server loads the configurations of a kind in order.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -68,7 +68,9 @@ pub(crate) async fn wait_until_used(
     configurations.delete(NAME, &DeleteParams::default()).await.map(drop).map_err(failed)
 }
 
-/// The name of the marker configuration, which sorts first: mutating webhooks are called in the order of these names.
+/// The name of the marker configuration, which sorts first.
+///
+/// kube-apiserver calls mutating webhooks in the order of their configurations' names.
 const NAME: &str = "0-admit-testing";
 
 fn configuration(kind: &str, mark: &str, port: u16, authority: &CertificateAuthority) -> Value {

@@ -34,7 +34,7 @@ impl RequestTrace {
 
     /// Returns the result of each call of a mutating webhook, including fakes, by round and position.
     ///
-    /// From the audit annotations `mutation.webhook.admission.k8s.io/round_N_index_M` and
+    /// The results are from the audit annotations `mutation.webhook.admission.k8s.io/round_N_index_M` and
     /// `patch.webhook.admission.k8s.io/round_N_index_M`.
     pub fn mutations(&self) -> Vec<Mutation> {
         let annotations = self.annotations.iter();

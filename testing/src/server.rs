@@ -340,7 +340,7 @@ impl Setup<'_> {
     }
 }
 
-/// Returns the creation order: namespaces and `CustomResourceDefinitions` first.
+/// Returns the position of an object in the creation order: namespaces and `CustomResourceDefinitions` come first.
 fn rank(manifest: &Manifest) -> u8 {
     if manifest.is("", "Namespace") {
         0

@@ -12,7 +12,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
 
-/// The webhook under test.
+/// Handles a review: denies updates that make a database smaller.
 async fn validate(Json(review): Json<Value>) -> Json<Value> {
     let size = |object: &str| review["request"][object]["spec"]["gigabytes"].as_i64().unwrap_or_default();
     let shrinks = size("object") < size("oldObject");

@@ -15,7 +15,7 @@ use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use serde_json::json;
 
-/// The webhook under test, which adds the variable `SIDECAR` to each container of a Pod that does not have it.
+/// Handles a review: adds the variable `SIDECAR` to each container of a Pod that does not have it.
 async fn inject(
     Json(review): Json<AdmissionReview<Pod>>,
 ) -> Result<Json<AdmissionReview<DynamicObject>>, Infallible> {
@@ -46,7 +46,9 @@ fn pod() -> Result<Pod, serde_json::Error> {
     }))
 }
 
-/// Reports which part of a test is skipped; the output of the macros is captured in passing tests.
+/// Returns the available backends, and prints which part of a test is skipped.
+///
+/// The message does not use a macro such as `eprintln!`, because the output of macros is captured in passing tests.
 fn backends(test: &str) -> Vec<Backend> {
     let available = Backend::available();
     if !available.contains(&Backend::Envtest) {

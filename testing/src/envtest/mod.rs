@@ -39,8 +39,9 @@ pub struct Envtest {
 pub struct Settings {
     /// Additional flags, such as `--enable-admission-plugins=AlwaysPullImages`.
     pub flags: Vec<String>,
-    /// `--audit-policy-file` and `--audit-log-path`. By default each request is logged once, at level `Request`, in
-    /// [`Envtest::audit_log`].
+    /// The values of `--audit-policy-file` and `--audit-log-path`.
+    ///
+    /// By default, each request is logged once, at level `Request`, in [`Envtest::audit_log`].
     pub audit: Option<(PathBuf, PathBuf)>,
 }
 

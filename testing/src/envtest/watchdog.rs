@@ -17,7 +17,9 @@ pub(super) struct Watchdog {
     shell: Child,
 }
 
-/// An absolute path, as in system(3), because PATH may not contain it.
+/// The path of the shell.
+///
+/// The path is absolute, as in system(3), because PATH may not contain the shell's folder.
 const SHELL: &str = "/bin/sh";
 
 const SCRIPT: &str = r#"PATH=/bin:/usr/bin:$PATH
