@@ -84,7 +84,7 @@ fn configuration(webhook: &Webhook) -> String {
     .to_string()
 }
 
-/// Wall and CPU time of a command, and whether it succeeded.
+/// Runs a command, and returns its wall time, its CPU time, and whether it succeeded.
 fn start(admit: &Path, arguments: &[&str], file: &Path) -> (Duration, Duration, bool) {
     let (started, before) = (Instant::now(), time_of_children());
     let status = Command::new(admit)
@@ -98,7 +98,7 @@ fn start(admit: &Path, arguments: &[&str], file: &Path) -> (Duration, Duration, 
     (started.elapsed(), time_of_children().saturating_sub(before), status.success())
 }
 
-/// The CPU time of all finished child processes, in hundredths of a second.
+/// Returns the CPU time of all finished child processes, with a precision of 10 ms.
 ///
 /// Source: proc(5), `/proc/self/stat`, `cutime` and `cstime`.
 fn time_of_children() -> Duration {

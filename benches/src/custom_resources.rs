@@ -15,7 +15,7 @@ const DEFINITION: usize = 500_000;
 /// The size of the object, in bytes of JSON.
 const OBJECT: usize = 10_000;
 
-/// The schema of one list item: defaults, a pattern, limits, a map, and a list without duplicates.
+/// Returns the schema of one list item: defaults, a pattern, limits, a map, and a list without duplicates.
 fn item() -> Value {
     json!({"type": "object", "required": ["name", "image"], "properties": {
         "name": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63},

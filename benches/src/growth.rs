@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::results::Results;
 
-/// Benchmarks that differ in one size: what grows, and the name and size of each benchmark.
+/// Series of benchmarks that differ in one size: a description of the size, and each benchmark's name and size.
 const SERIES: [(&str, &[(&str, f64)]); 6] = [
     (
         "webhooks of which none matches",

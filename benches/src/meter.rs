@@ -57,7 +57,7 @@ impl Meter {
         self.measure_several(name, 1, prepare, operation);
     }
 
-    /// Measures an operation that does `count` things, and reports the cost of one of them.
+    /// Measures an operation that consists of `count` equal parts, and reports the cost of one part.
     pub(crate) fn measure_several<T>(
         &mut self,
         name: &str,
@@ -135,7 +135,7 @@ fn thread_time() -> Duration {
     seconds + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
-/// Returns the time in nanoseconds.
+/// Returns the nanoseconds of one part of an operation that has `count` parts and was performed `times` times.
 fn each(taken: Duration, times: usize, count: u32) -> f64 {
     taken.as_nanos() as f64 / times as f64 / f64::from(count)
 }
