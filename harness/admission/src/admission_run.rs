@@ -1,4 +1,4 @@
-//! One attempt at a request: its attributes, the values looked up for it, and the record of what happened.
+//! One attempt to admit a request: its attributes, the values looked up for it, and the record of what happened.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use crate::custom_scale;
 use crate::event::Record;
 use crate::ownership::TimePrecision;
 
-/// One attempt at a request: its attributes, the values looked up for it, and the record of what happened.
+/// One attempt to admit a request: its attributes, the values looked up for it, and the record of what happened.
 ///
 /// A write that is retried after a conflict gets a new run for each attempt, so that no state of an earlier attempt
 /// affects a later one. The mutating phase comes first and changes the object; the validating phase sees the result.
@@ -22,12 +22,12 @@ use crate::ownership::TimePrecision;
 /// attributes of its own, and with them the state of reinvocation.
 /// Rule: RIV-13.
 pub struct AdmissionRun<'a> {
-    /// The request. `object` is in the version of `kind`, which may differ from `attributes.kind`.
+    /// The request. Its `object` is in the version of the field `kind`, which may differ from `attributes.kind`.
     attributes: Attributes,
     kind: GroupVersionKind,
     /// Whether a webhook has patched the object since it was last in the request's version.
     patched: bool,
-    /// The `apiVersion` of a custom resource before it was patched.
+    /// The object's `apiVersion` before the patch. Used only for custom resources.
     given_version: String,
     /// The object before it was patched if [`ClusterState::preserves_unpatched`]; otherwise null.
     unpatched: Value,
@@ -36,13 +36,13 @@ pub struct AdmissionRun<'a> {
     times: TimePrecision,
     state: &'a dyn ClusterState,
     authorizer: Arc<dyn Authorizer>,
-    /// The new and the old object in versions other than those of `attributes`.
-    ///
-    /// The new objects are dropped when the object of the request changes.
+    /// The new object in other versions; cleared when the object of the request changes.
     versions: Vec<Version>,
+    /// The old object in other versions.
     old_versions: Vec<Version>,
-    /// The objects of `attributes` as JSON, encoded when a review first needs them.
+    /// The new object of `attributes` as JSON, encoded when a review first needs it.
     text: Text,
+    /// The old object of `attributes` as JSON, encoded when a review first needs it.
     old_text: Text,
     /// The results of conversion webhooks, each kept until the conversion that needs it takes it.
     answers: Answers,
@@ -138,13 +138,13 @@ impl<'a> AdmissionRun<'a> {
         (&mut self.attributes, &mut self.record)
     }
 
-    /// Drops all values derived from the new object, because it is about to change.
+    /// Drops all values derived from the new object. Must be called before the object changes.
     fn forget_object(&mut self) {
         self.versions.clear();
         self.text = Text::new();
     }
 
-    /// Frees the encoded objects, because no review follows soon.
+    /// Frees the encoded objects. If a later review needs them, they are encoded again.
     pub(crate) fn forget_texts(&mut self) {
         (self.text, self.old_text) = Default::default();
         for version in self.versions.iter_mut().chain(&mut self.old_versions) {
@@ -157,7 +157,7 @@ impl<'a> AdmissionRun<'a> {
         self.attributes_mut().object.take()
     }
 
-    /// Returns the server's state: namespaces, equivalent resources, versions of kinds.
+    /// Returns the server's state: namespaces, equivalent resources, and versions of kinds.
     pub fn state(&self) -> &'a dyn ClusterState {
         self.state
     }
@@ -176,8 +176,8 @@ impl<'a> AdmissionRun<'a> {
 
     /// Records the result of a conversion webhook.
     ///
-    /// [`Self::convert`], [`Self::convert_to_request_version`], or a decision that needed the conversion finds the result here when it
-    /// runs again.
+    /// The caller then repeats [`Self::convert`], [`Self::convert_to_request_version`], or the decision that needed the
+    /// conversion, which uses the result.
     pub(crate) fn answer(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
         self.answers.add(asked, answer);
     }
@@ -188,7 +188,7 @@ impl<'a> AdmissionRun<'a> {
     /// converted back to the version of the request.
     ///
     /// # Errors
-    /// [`ConversionError`] if an object cannot be converted to that version, or a webhook has to convert it first.
+    /// [`ConversionError`] if an object cannot be converted to that version, or if a webhook must convert it first.
     ///
     /// Source: apiserver pkg/admission/conversion.go, `NewVersionedAttributes` and `ConvertVersionedAttributes`.
     /// Rule: CNV-14, REQ-10, REQ-20, REQ-21.
@@ -216,7 +216,7 @@ impl<'a> AdmissionRun<'a> {
         Ok(())
     }
 
-    /// Returns both objects in the version of `kind`, to which [`Self::convert`] converted them.
+    /// Returns both objects in the version of `kind`. [`Self::convert`] must have been called for `kind`.
     pub(crate) fn objects(&self, kind: &GroupVersionKind) -> Objects<'_> {
         let Attributes { kind: own, object, old_object, .. } = &self.attributes;
         let (new, old) = (find(&self.versions, kind), find(&self.old_versions, kind));
@@ -229,7 +229,7 @@ impl<'a> AdmissionRun<'a> {
     /// Returns both objects as JSON. Each is encoded once; the new one is encoded again after it changes.
     ///
     /// # Errors
-    /// An object that cannot be encoded as JSON.
+    /// [`serde_json::Error`] if an object cannot be encoded as JSON.
     pub(crate) fn encoded(&self, kind: &GroupVersionKind) -> Result<EncodedObjects<'_>, serde_json::Error> {
         let Objects { object, old_object } = self.objects(kind);
         let text = find(&self.versions, kind).map_or(&self.text, |(_, text)| text);
@@ -241,7 +241,7 @@ impl<'a> AdmissionRun<'a> {
         })
     }
 
-    /// Corrects a `kind` or `apiVersion` of a custom resource that differs from the request, if it can be converted.
+    /// Corrects the `apiVersion` and `kind` that reviews show for a custom resource if they differ from the request's.
     ///
     /// Source: apiserver pkg/admission/conversion.go, `ConvertToGVK`; apiextensions-apiserver
     /// pkg/apiserver/conversion/converter.go, `Convert`.
@@ -274,24 +274,24 @@ impl<'a> AdmissionRun<'a> {
         std::mem::replace(&mut self.times, TimePrecision::Seconds) == TimePrecision::Nanos
     }
 
-    /// Returns whether the object had labels before its defaults were set at the last patch; `None` without a patch.
+    /// Returns whether the object had labels before defaulting at the last patch; `None` if no webhook patched it.
     pub fn had_labels(&self) -> Option<bool> {
         self.had_labels
     }
 
-    /// Returns whether any webhook patched the object. Such an object went through JSON, which omits empty lists.
+    /// Returns whether any webhook patched the object. A patched object went through JSON, which omits empty lists.
     pub fn was_patched(&self) -> bool {
         self.had_labels.is_some()
     }
 
-    /// Returns whether the object is still in the form in which the last webhook left it.
+    /// Returns whether a webhook patched the object and it was not converted back to the request's version since.
     pub(crate) fn is_patched(&self) -> bool {
         self.patched
     }
 
-    /// Replaces the object with `patched`, in the version of `kind`.
+    /// Replaces the object with `patched`, which is in the version of `kind`.
     ///
-    /// `had_labels` says whether it had labels before defaulting.
+    /// `had_labels` is whether `patched` had labels before its defaults were set.
     pub(crate) fn patch(&mut self, kind: &GroupVersionKind, patched: Value, had_labels: bool) {
         self.forget_object();
         self.had_labels = Some(had_labels);
@@ -309,7 +309,7 @@ impl<'a> AdmissionRun<'a> {
     /// Converts a patched object back to the version of the request.
     ///
     /// # Errors
-    /// [`ConversionError`] if the kind of the object changed, or it cannot be converted.
+    /// [`ConversionError`] if the kind of the object changed, or if the object cannot be converted.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`; pkg/admission/conversion.go.
     /// Rule: MUT-12, MUT-15, MUT-22, MUT-23, SCH-19.
@@ -372,7 +372,7 @@ impl fmt::Debug for AdmissionRun<'_> {
     }
 }
 
-/// Rejects a custom resource whose group is not that of `kind`.
+/// Rejects a custom resource that does not have a version, or whose group is not the group of `kind`.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.
 fn check_group(found: &GroupVersionKind, kind: &GroupVersionKind) -> Result<(), ConversionError> {
@@ -387,7 +387,7 @@ fn find<'v>(versions: &'v [Version], kind: &GroupVersionKind) -> Option<(&'v Val
     Some((&version.object, &version.text))
 }
 
-/// Returns `object` as JSON, which is cached in `text`.
+/// Returns `object` as JSON, and caches the JSON in `text`.
 fn encoded<'t>(object: &Value, text: &'t Text) -> Result<&'t [u8], serde_json::Error> {
     if let Some(text) = text.get() {
         return Ok(text);

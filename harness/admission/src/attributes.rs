@@ -61,10 +61,10 @@ pub struct UserInfo {
 
 /// An API request as admission sees it.
 ///
-/// `object` is in the version of `kind`. It is the only part that mutating admission changes.
+/// `object` is in the version of `kind`. It is the only field that mutating admission changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attributes {
-    /// The operation.
+    /// The operation that the user requests.
     pub operation: Operation,
     /// The resource in the request path.
     pub resource: GroupVersionResource,

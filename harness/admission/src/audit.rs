@@ -55,7 +55,7 @@ pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns the annotations of one call, by their full keys.
+/// Returns the annotations of one call, as pairs of the full key and the value.
 ///
 /// Rule: AUD-01, AUD-04, AUD-05, AUD-06, AUD-08.
 fn call_annotations(called: &Called) -> Vec<(String, String)> {
@@ -121,7 +121,7 @@ impl CertificateFlaw {
     }
 }
 
-/// Returns the annotation that the server writes for such a certificate.
+/// Returns the annotation for the certificate flaw that the `reason` of a failed call names.
 ///
 /// Source: as [`CertificateFlaw::from_reason`].
 fn certificate_annotation(reason: &str) -> Option<(String, String)> {
@@ -140,7 +140,7 @@ fn json_string(text: &str) -> String {
     encode(&Value::from(text))
 }
 
-/// Returns whether `key` is a DNS subdomain, a slash, and a name, which the audit log requires of a key.
+/// Returns whether `key` is a DNS subdomain, a slash, and a name, as audit annotations require.
 ///
 /// Source: apiserver pkg/admission/attributes.go, `checkKeyFormat`.
 /// Rule: AUD-02.

@@ -57,7 +57,7 @@ pub struct Reply {
     pub body: Bytes,
 }
 
-/// The reason why a call has no reply, in the words of kube-apiserver's client, without the dispatcher's prefix.
+/// The reason why a call has no reply. Messages are kube-apiserver's, without the dispatcher's prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum CallError {
@@ -70,7 +70,7 @@ pub enum CallError {
     /// Other requests use the memory that the review or the reply needs.
     #[error("too many requests, please try again later")]
     TooManyRequests,
-    /// kube-apiserver would read the reply; admit does not support it.
+    /// The reply uses a feature that kube-apiserver supports and admit does not.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }

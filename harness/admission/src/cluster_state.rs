@@ -10,14 +10,14 @@ use serde_json::Value;
 pub use crate::attributes::{GroupVersionKind, GroupVersionResource};
 use crate::config::ConversionWebhook;
 
-/// The server's state apart from the request. It is in memory: these methods do no I/O.
+/// The server's state apart from the request. All methods read from memory and do no I/O.
 pub trait ClusterState: Send + Sync {
     /// Returns a stored Namespace; `None` if it does not exist.
     fn namespace(&self, name: &str) -> Option<Arc<Value>>;
 
     /// Returns the resources that share the stored objects of `resource`, including itself.
     ///
-    /// They are in the order in which their versions were installed, each with its kind for `subresource`.
+    /// The resources are in the order in which their versions were installed, each with its kind for `subresource`.
     ///
     /// Source: apimachinery pkg/runtime/mapper.go, `EquivalentResourceRegistry`.
     fn equivalent_resources(
@@ -37,9 +37,10 @@ pub trait ClusterState: Send + Sync {
     /// The scheme or the definition of the custom resource specifies the defaults.
     fn set_defaults(&self, object: &mut Value);
 
-    /// Returns whether the internal object keeps parts of its previous state when a patched `kind` is converted to it.
+    /// Returns whether converting a patched object of this kind to its internal type needs the object before the patch.
     ///
-    /// If so, [`Self::pass_through_internal`] needs the object before the patch.
+    /// Some internal types keep parts of their previous state. [`Self::pass_through_internal`] then receives that
+    /// object.
     fn preserves_unpatched(&self, _kind: &GroupVersionKind) -> bool {
         false
     }
@@ -47,7 +48,7 @@ pub trait ClusterState: Send + Sync {
     /// Converts a patched built-in object to the internal type and back, and returns whether it may have changed.
     ///
     /// For example, this moves the `stringData` of a Secret to its `data`. `before` is the object before the patch, or
-    /// null unless [`Self::preserves_unpatched`].
+    /// null if [`Self::preserves_unpatched`] returns false for its kind.
     fn pass_through_internal(&self, _object: &mut Value, _before: &Value) -> bool {
         false
     }
@@ -77,7 +78,7 @@ pub enum ConversionError {
     /// kube-apiserver supports the conversion; admit does not.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// The conversion webhook of the definition has to be called first.
+    /// The conversion webhook of the definition must be called first.
     #[error("unsupported: {0}")]
     ByWebhook(Box<ByWebhook>),
     /// Other requests use the memory that the conversion needs.
@@ -120,7 +121,7 @@ impl From<&ByWebhook> for Unsupported {
     }
 }
 
-/// The results of conversion webhooks. An operation that needed a conversion runs again once its result is here.
+/// The results of conversion webhooks. After a result is added, the operation that needed it runs again.
 #[derive(Debug, Default)]
 pub struct Answers(Vec<(ByWebhook, Result<Value, ConversionError>)>);
 
@@ -141,7 +142,7 @@ impl Answers {
         found.map_or(Err(error), |(_, answer)| answer.clone())
     }
 
-    /// Returns and removes the result that [`Self::get`] returns: the next conversion calls the webhook again.
+    /// Removes and returns the result that [`Self::get`] would return. The next conversion calls the webhook again.
     pub(crate) fn take(&mut self, error: ConversionError) -> Result<Value, ConversionError> {
         match self.position(&error) {
             Some(index) => self.0.swap_remove(index).1,

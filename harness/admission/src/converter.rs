@@ -217,7 +217,7 @@ mod tests {
     use crate::config::{ClientConfig, ConversionWebhook, WebhookTarget};
     use crate::metrics::Metrics;
 
-    /// A caller that answers each review with its objects in this version.
+    /// A caller that answers each review with the object of the review, in the version `api_version`.
     struct Converting {
         api_version: &'static str,
         timeouts: Mutex<Vec<Duration>>,

@@ -22,11 +22,11 @@ pub struct Record {
     pub events: Vec<Event>,
     /// How long plugins and phases took, oldest first; used for metrics in addition to the calls.
     pub timings: Vec<Timing>,
-    /// Up to 1,000 calls to conversion webhooks for the request, also those outside of admission.
+    /// Up to 1,000 calls to conversion webhooks for the request, including calls outside of admission.
     ///
-    /// They are in the order in which they ended.
+    /// The calls are in the order in which they ended.
     pub conversions: Vec<ConversionCall>,
-    /// When the client got a timeout response, from the start of the request; `None` if it did not time out.
+    /// The time from the start of the request until the client got a timeout response; `None` without a timeout.
     pub cut_off: Option<Duration>,
 }
 
@@ -57,9 +57,9 @@ impl Record {
 /// The duration of an admission plugin or of a whole phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// The plugin or phase.
+    /// The plugin or phase that was measured.
     pub part: Part,
-    /// The phase.
+    /// The admission phase in which the plugin ran, or the measured phase itself.
     pub phase: Phase,
     /// The duration of the plugin or phase.
     pub took: Duration,
@@ -83,13 +83,13 @@ pub enum Part {
 pub enum Event {
     /// A webhook was skipped. A dispatcher with a webhook index records only webhooks that their conditions exclude.
     Skipped {
-        /// The webhook.
+        /// The skipped webhook.
         webhook: Arc<WebhookId>,
-        /// The phase.
+        /// The phase in which the webhook was skipped.
         phase: Phase,
-        /// The round.
+        /// The round in which the webhook was skipped.
         round: Round,
-        /// The reason.
+        /// The criterion that excluded the webhook.
         mismatch: Mismatch,
     },
     /// The conditions of a webhook were evaluated, because all other criteria match.
@@ -100,14 +100,14 @@ pub enum Event {
     PluginChanged {
         /// The plugin's name.
         plugin: &'static str,
-        /// The round.
+        /// The round in which the plugin ran.
         round: Round,
     },
     /// An in-tree plugin rejected the request.
     PluginRefused {
         /// The plugin's name.
         plugin: &'static str,
-        /// The phase.
+        /// The phase in which the plugin ran.
         phase: Phase,
         /// The response for the client.
         status: Box<Status>,
@@ -125,11 +125,11 @@ pub enum Event {
     ///
     /// A selector cannot be evaluated, a namespace was deleted, an object cannot be converted, or a condition failed.
     MatchFailed {
-        /// The webhook.
+        /// The webhook for which the decision failed.
         webhook: Arc<WebhookId>,
-        /// The phase.
+        /// The phase in which the decision failed.
         phase: Phase,
-        /// The round.
+        /// The round in which the decision failed.
         round: Round,
         /// The response for the client.
         status: Box<Status>,
@@ -194,14 +194,14 @@ pub enum Mismatch {
     NotReinvoked,
 }
 
-/// The evaluated conditions of a webhook.
+/// An evaluation of the conditions of a webhook.
 #[derive(Clone, Debug)]
 pub struct Conditions {
-    /// The webhook.
+    /// The webhook that has the conditions.
     pub webhook: Arc<WebhookId>,
-    /// The phase.
+    /// The phase in which the conditions were evaluated.
     pub phase: Phase,
-    /// The round.
+    /// The round in which the conditions were evaluated.
     pub round: Round,
     /// The webhook's failure policy.
     pub failure_policy: FailurePolicy,
@@ -209,14 +209,14 @@ pub struct Conditions {
     pub evaluation: Evaluation,
 }
 
-/// A call to a webhook.
+/// A call to an admission webhook, or a call that failed before it started.
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// The webhook.
+    /// The called webhook.
     pub webhook: Arc<WebhookId>,
-    /// The phase.
+    /// The phase of the call.
     pub phase: Phase,
-    /// The round.
+    /// The round of the call.
     pub round: Round,
     /// The index in audit annotations.
     ///
@@ -230,15 +230,15 @@ pub struct Called {
     pub review: Bytes,
     /// The reply; `None` if no complete reply arrived.
     pub reply: Option<Reply>,
-    /// When the call started, from the start of the request.
+    /// The time from the start of the request until the call started.
     pub started: Duration,
     /// The duration of the call.
     pub took: Duration,
-    /// `warnings` of a well-formed response.
+    /// The `warnings` of a well-formed response; otherwise empty.
     pub warnings: Vec<String>,
-    /// `auditAnnotations` of a well-formed response.
+    /// The `auditAnnotations` of a well-formed response; otherwise empty.
     pub audit_annotations: BTreeMap<String, String>,
-    /// The result.
+    /// The outcome of the call for the request.
     pub result: CallResult,
 }
 
@@ -246,20 +246,20 @@ pub struct Called {
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum CallResult {
-    /// `allowed: true`.
+    /// The webhook allowed the request.
     Allowed {
         /// The applied `JSONPatch` operations, never empty; `None` without a patch.
         patch: Option<Operations>,
         /// Whether the call changed the object.
         changed: bool,
     },
-    /// `allowed: false`, with the response for the client.
+    /// The webhook denied the request. Contains the response for the client.
     Denied(Box<Status>),
     /// The call failed: there is no valid response. The failure policy applies only to this result.
     Failed {
-        /// The failure.
+        /// The reason why the call failed.
         failure: CallFailure,
-        /// Whether the request continued (`Ignore`) or failed (`Fail`).
+        /// Whether the failure policy is `Ignore`, so that the request continues.
         failed_open: bool,
     },
     /// The server rejects the request regardless of the failure policy.
@@ -280,10 +280,10 @@ pub enum CallResult {
 pub struct CallFailure {
     /// The reason, with its prefix: `failed to call webhook: Post "https://…": …`.
     pub reason: String,
-    /// The code in metrics.
+    /// The HTTP status code that metrics report.
     ///
-    /// This is the HTTP status of the webhook, 503 for transport errors and invalid reviews, or 400 or 500 for errors
-    /// before the call.
+    /// It is the webhook's HTTP status, 503 for transport errors and invalid reviews, 429 if there is no memory for the
+    /// call, or 400 or 500 for errors before the call.
     pub code: u16,
 }
 

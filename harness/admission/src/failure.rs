@@ -19,7 +19,7 @@ pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
     CallResult::Failed { failure, failed_open }
 }
 
-/// Returns the response for the client because of this call; `None` if the request continues.
+/// Returns the response with which this call rejects the request; `None` if the request continues.
 ///
 /// Source: apiserver pkg/util/webhook/error.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: MUT-18.
@@ -36,7 +36,7 @@ pub fn refusal(called: &Called) -> Option<Box<Status>> {
 /// Returns the failure of a call without a reply, with its code for metrics.
 ///
 /// # Errors
-/// [`Unsupported`] if kube-apiserver would have a reply.
+/// [`Unsupported`] if kube-apiserver would have received a reply.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
 /// Rule: HTTP-21.
@@ -63,7 +63,7 @@ pub fn failed_closed(webhook: &str, failure: &CallFailure) -> Box<Status> {
     Box::new(Status::internal_error(&message))
 }
 
-/// Returns the webhook's own Status of a denial, corrected so that it is a failure.
+/// Returns the Status that the webhook sent with a denial, corrected so that it is a failure.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, `ToStatusErr`; pkg/endpoints/handlers/
 /// responsewriters/status.go.

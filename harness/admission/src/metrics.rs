@@ -20,9 +20,11 @@ use crate::conditions::Outcome;
 use crate::config::{FailurePolicy, Webhook};
 use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Part, Phase, Record, Timing};
 
-/// Upper bounds of histogram buckets, in seconds.
+/// The upper bounds of the histogram buckets for plugins and phases, in seconds.
 const STEP_BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
+/// The upper bounds of the histogram buckets for webhook calls, in seconds.
 const WEBHOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
+/// The upper bounds of the histogram buckets for match conditions, in seconds.
 const CONDITION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 
 /// The admission metrics of one server, with kube-apiserver's names and labels.
@@ -132,7 +134,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts the record of one request.
+    /// Counts the events and timings in the record of one request.
     ///
     /// Rule: MET-09, MET-11.
     pub fn observe(&self, operation: Operation, record: &Record) {
@@ -172,7 +174,7 @@ impl Metrics {
         self.conversions.clone()
     }
 
-    /// Formats the metrics in Prometheus' text format.
+    /// Formats the metrics in the Prometheus text format.
     pub fn render(&self) -> String {
         let mut text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default();
         self.summary.render(&mut text, Instant::now());
@@ -224,9 +226,9 @@ impl Metrics {
         self.webhook.with_label_values(&[name, kind, operation, rejected]).observe(took.as_secs_f64());
     }
 
-    /// Counts evaluated conditions.
+    /// Observes the duration of evaluated conditions and counts their errors, unless all conditions are true.
     ///
-    /// The duration is observed unless all are true. The `type` label differs from that of exclusions.
+    /// The `type` label of a validating webhook differs from its `type` label in the exclusion metric.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/accessors.go, `GetCompiledMatcher`;
     /// pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
@@ -244,7 +246,7 @@ impl Metrics {
         }
     }
 
-    /// Counts one observation for each plugin and round, and one for each phase.
+    /// Observes the duration of one plugin in one round, or of one phase.
     ///
     /// Rule: MET-12, MET-13.
     fn observe_timing(&self, operation: Operation, pass: &Timing) {
@@ -360,7 +362,7 @@ mod tests {
         );
     }
 
-    /// Returns events for conditions with these values that lead to `outcome`, for a webhook that is then not called.
+    /// Returns the events for a webhook that is not called, whose conditions have `values` and lead to `outcome`.
     fn conditions(values: &[Result<bool, &str>], outcome: Outcome) -> Vec<Event> {
         let evaluated = |value: &Result<bool, &str>| Evaluated {
             name: "n".into(),

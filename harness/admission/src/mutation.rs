@@ -16,7 +16,7 @@ use crate::patch::{self, ApplyError, Operations, Patch};
 use crate::review::decode;
 use crate::review::response::Response;
 
-/// The result of a patch.
+/// The result of applying a patch.
 #[derive(Debug)]
 pub(crate) struct Patched {
     /// The applied operations, never empty.
@@ -32,7 +32,7 @@ pub(crate) enum PatchError {
     Failure(CallFailure),
     /// The request is rejected regardless of the failure policy.
     Server(Box<Status>),
-    /// kube-apiserver would apply the patch or hang; admit does not support it.
+    /// admit does not support the patch; kube-apiserver would apply it or hang.
     Unsupported(Unsupported),
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn apply(
     Ok(Some(Patched { operations: patch.operations_of(&response.patch), changed }))
 }
 
-/// Returns whether an object has labels before its defaults are set.
+/// Returns whether an object has labels. Must be called before the defaults are set.
 fn has_labels(object: &Value) -> bool {
     object.pointer("/metadata/labels").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty())
 }
@@ -155,7 +155,7 @@ mod tests {
     use crate::ownership::TimePrecision;
     use crate::testing::{NoCluster, create_config_map};
 
-    /// Returns a request to create a custom resource with the same fields as the `ConfigMap`.
+    /// Returns a request to create a custom resource with the fields of the `ConfigMap` from [`create_config_map`].
     fn create_thing() -> Attributes {
         let mut attributes = create_config_map();
         attributes.kind = GroupVersionKind::new("example.com", "v1", "Thing");

@@ -44,7 +44,7 @@ impl TimePrecision {
 /// A schema for a kind with a single known version.
 #[derive(Clone, Copy, Debug)]
 pub struct OneVersion<'a> {
-    /// The kind.
+    /// The only kind that the schema describes.
     pub kind: &'a GroupVersionKind,
     /// Whether the kind is a built-in type; a custom resource is unstructured.
     pub built_in: bool,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::testing::create_config_map;
 
-    /// Returns a `ConfigMap` with these fields.
+    /// Returns a `ConfigMap` with the fields in `members`.
     fn config_map(mut members: Value) -> Value {
         members["apiVersion"] = "v1".into();
         members["kind"] = "ConfigMap".into();

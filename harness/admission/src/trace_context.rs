@@ -13,8 +13,9 @@ const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
 /// The flags that are propagated: sampled, and random trace ID.
 const FLAGS: u8 = 0b11;
-/// The maximum number of members of a `tracestate` and of a `baggage`.
+/// The maximum number of members of a `tracestate`.
 const STATES: usize = 32;
+/// The maximum number of members of a `baggage`.
 const MEMBERS: usize = 64;
 /// The maximum length of a `baggage`, in bytes.
 const BAGGAGE_BYTES: usize = 8192;
@@ -31,7 +32,7 @@ pub trait SpanContexts: Send + Sync {
     fn headers(&self, span: &Span) -> HeaderMap;
 }
 
-/// `traceparent`, `tracestate`, and `baggage` as webhooks receive them; empty if the request has no valid headers.
+/// The trace headers for calls to webhooks; empty if the request has no valid headers.
 ///
 /// Source: component-base `tracing/utils.go`, `WrapperFor` and `Propagators`.
 #[derive(Clone, Default)]
@@ -49,7 +50,7 @@ impl fmt::Debug for TraceContext {
 impl TraceContext {
     /// Reads the headers of the request to the API server.
     ///
-    /// `traceparent` names the client's span unless the server's own spans are exported, see [`Self::with_spans`].
+    /// Unless [`Self::with_spans`] sets an exporter, `traceparent` names the client's span.
     ///
     /// Source: go.opentelemetry.io/otel `propagation/{trace_context,baggage}.go`, `Extract` and `Inject`.
     /// Rule: HTTP-24.
@@ -134,6 +135,8 @@ fn state(text: &str) -> Option<String> {
     Some(members.join(","))
 }
 
+/// Returns whether `key` is a valid key of a `tracestate` member.
+///
 /// Source: go.opentelemetry.io/otel/trace `tracestate.go`, `checkKey`.
 fn is_state_key(key: &str) -> bool {
     let is_of = |part: &str, longest: usize, first: fn(&u8) -> bool| {
@@ -149,6 +152,8 @@ fn is_state_key(key: &str) -> bool {
     }
 }
 
+/// Returns whether `value` is a valid value of a `tracestate` member.
+///
 /// Source: go.opentelemetry.io/otel/trace `tracestate.go`, `checkValue`.
 fn is_state_value(value: &str) -> bool {
     let is_value = |byte: u8| (0x20..=0x7e).contains(&byte) && byte != b',' && byte != b'=';
@@ -157,7 +162,7 @@ fn is_state_value(value: &str) -> bool {
 
 /// Returns the valid members of all `baggage` headers, in the order of the request.
 ///
-/// kube-apiserver sends them in random order.
+/// Returns an empty string if the headers are too long. kube-apiserver sends the members in random order.
 ///
 /// Source: go.opentelemetry.io/otel `propagation/baggage.go`, `extractMultiBaggage`; `baggage/baggage.go`, `Parse`.
 fn handed_on(headers: &[&str]) -> String {
@@ -178,7 +183,7 @@ fn handed_on(headers: &[&str]) -> String {
     members.into_iter().map(|(_, member)| member).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the key and the text of a `baggage` member; `None` if it is invalid.
+/// Returns the key of a `baggage` member and the whole member, re-escaped; `None` if the member is invalid.
 ///
 /// Source: go.opentelemetry.io/otel `baggage/baggage.go`, `parseMember`.
 fn member(text: &str) -> Option<(String, String)> {
@@ -230,6 +235,8 @@ fn percent_decoded(text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Percent-encodes a `baggage` value.
+///
 /// Source: go.opentelemetry.io/otel `baggage/baggage.go`, `valueEscape`.
 fn escaped(value: &str) -> String {
     let escape = |byte: u8| match byte {

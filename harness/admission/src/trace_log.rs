@@ -1,4 +1,4 @@
-//! Logs slow requests: their spans, and the steps that took the time.
+//! Logs slow requests with their slow spans and steps.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::audit::go_duration;
 
-/// Returns how long a span with this name may take before it is logged; `None` for tracing-only spans.
+/// Returns how long a span with this name may take before it is logged; `None` for spans that are never logged.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and
 /// `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `span.End`; apiextensions-apiserver
@@ -39,7 +39,7 @@ pub enum Detail {
 /// The fields of a log entry: names and values, in log order.
 pub type Fields = Vec<(String, Value)>;
 
-/// A span with its nested spans and steps. Times are relative to its start.
+/// A span with its nested spans and steps. Times are relative to the start of the outermost span.
 ///
 /// Source: k8s.io/utils trace/trace.go, `Trace`.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ struct Span {
     fields: Fields,
     threshold: SignedDuration,
     started: SignedDuration,
-    /// When the span ended; `None` while it is running.
+    /// The time from the start of the log until the span ended; `None` while the span is running.
     ended: Option<SignedDuration>,
     /// Nested spans and steps, in the order in which they started.
     items: Vec<Item>,
@@ -72,6 +72,8 @@ enum Item {
 }
 
 impl Span {
+    /// Returns whether the span has ended and reached its threshold.
+    ///
     /// Source: k8s.io/utils trace/trace.go, `durationIsWithinThreshold`.
     fn is_slow(&self) -> bool {
         self.ended.is_some_and(|ended| ended - self.started >= self.threshold)
@@ -91,7 +93,7 @@ impl TraceLog {
         SpanIndex(0)
     }
 
-    /// Adds a nested span; returns `None` if there are too many spans and steps.
+    /// Adds a nested span; returns `None` if the log already has the maximum number of spans and steps.
     pub fn nest(
         &mut self,
         parent: SpanIndex,
@@ -106,7 +108,7 @@ impl TraceLog {
         Some(index)
     }
 
-    /// Adds a step of a span, which ended at `at`.
+    /// Adds to a span a step that ended at `at`.
     pub fn step(&mut self, span: SpanIndex, at: SignedDuration, name: String, fields: Fields) {
         self.push(span, Item::Step { name, fields, at });
     }
@@ -120,16 +122,16 @@ impl TraceLog {
         Some(())
     }
 
-    /// Ends a span.
+    /// Records that a span ended at `at`.
     pub fn end(&mut self, span: SpanIndex, at: SignedDuration) {
         if let Some(span) = self.spans.get_mut(span.0) {
             span.ended = Some(at);
         }
     }
 
-    /// Returns the log entries after the outermost span has ended.
+    /// Returns the log entries. The outermost span must have ended.
     ///
-    /// These are that span if it was slow, otherwise the slow spans in it.
+    /// If the outermost span was slow, it is the only entry. Otherwise, each outermost slow span in it is an entry.
     ///
     /// Source: k8s.io/utils trace/trace.go, `logTrace`.
     /// Rule: HTTP-33.
@@ -142,7 +144,7 @@ impl TraceLog {
     }
 }
 
-/// Formats a [`TraceLog`] at a point in time.
+/// A [`TraceLog`] that is being formatted, with the level of detail and the current time.
 #[derive(Clone, Copy)]
 struct Writing<'a> {
     log: &'a TraceLog,
@@ -175,6 +177,8 @@ impl Writing<'_> {
         self.log.began.checked_add(at).unwrap_or_else(|_beyond_all_times| self.log.began.clone())
     }
 
+    /// Returns the steps and nested spans of `span` to log; `share` is the time limit for a step.
+    ///
     /// Source: k8s.io/utils trace/trace.go, `writeTraceSteps`.
     fn items(self, span: &Span, share: SignedDuration) -> Vec<Logged> {
         let mut last = span.started;
@@ -199,7 +203,7 @@ impl Writing<'_> {
         items
     }
 
-    /// Formats a nested span. Its duration is measured until it is written, as upstream does.
+    /// Adds a nested span. As upstream does, it measures the span's duration until the log is written.
     ///
     /// Source: k8s.io/utils trace/trace.go, `Trace.writeItem` and `TotalTime`.
     fn write_span(self, span: &Span, items: &mut Vec<Logged>) {
@@ -251,7 +255,7 @@ pub struct Logged {
 }
 
 impl Logged {
-    /// Formats the lines that kube-apiserver logs. All lines contain `number`, which is chosen at random.
+    /// Formats the lines that kube-apiserver logs. Each line contains `number`, which kube-apiserver chooses at random.
     ///
     /// Source: k8s.io/utils trace/trace.go, `logTrace`.
     pub fn text(&self, number: u32) -> String {
@@ -281,7 +285,7 @@ impl Logged {
         }
     }
 
-    /// Returns a document with `name`, `time`, `milliseconds`, `fields`, and for a span its `steps`.
+    /// Returns the entry as JSON with `name`, `time`, `milliseconds`, `fields`, and, for a span, `steps`.
     pub fn document(&self) -> Value {
         let fields: Map<String, Value> = self.fields.iter().cloned().collect();
         let mut document = json!({

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, Record};
 
-/// The maximum total length of the warnings of a response, in characters, before they are truncated.
+/// The maximum total length of a response's warnings, in characters. Longer warnings are truncated.
 pub const TOTAL: usize = 4096;
-/// The maximum length of each truncated warning.
+/// The maximum length of each truncated warning, in characters.
 const EACH: usize = 256;
 
 /// Returns the values of the `Warning` headers: `299 - "…"`.
@@ -14,7 +14,7 @@ pub fn headers(record: &Record) -> Vec<String> {
     encode(texts(record))
 }
 
-/// Returns the warnings of webhooks, as returned by them, and of in-tree plugins.
+/// Returns the warnings of webhooks and in-tree plugins, without escaping.
 pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
     record.events.iter().flat_map(|event| match event {
         Event::Called(called) => called.warnings.as_slice(),
@@ -29,7 +29,7 @@ pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
 
 /// Encodes `texts` as values of `Warning` headers, omitting duplicates and texts with control characters.
 ///
-/// If they exceed 4096 characters in total, each text is truncated to 256.
+/// If the texts exceed 4096 characters in total, each is truncated to 256 characters.
 ///
 /// Source: apiserver pkg/endpoints/filters/warning.go; apimachinery pkg/util/net/http.go, `NewWarningHeader`.
 /// Rule: WRN-01, WRN-02, WRN-03.

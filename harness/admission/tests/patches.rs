@@ -1,4 +1,4 @@
-//! The tests of patches against recorded answers, in one binary.
+//! Compares patches with recorded results; one binary contains all these tests.
 
 mod json_patch;
 mod strategic_merge;

@@ -1,4 +1,4 @@
-//! Tests how often objects are converted, and which fields survive a patch.
+//! Tests how often objects are converted, and how often equivalent resources are looked up.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

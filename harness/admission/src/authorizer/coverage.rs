@@ -18,7 +18,8 @@ impl Escalation {
     /// Returns the permissions in `granted` that are missing from `held`; `None` if `held` covers them all.
     ///
     /// # Errors
-    /// There are too many permissions to compare. kube-apiserver has no limit and runs out of memory.
+    /// [`Unsupported`] if there are too many permissions to compare. kube-apiserver has no limit and runs out of
+    /// memory.
     ///
     /// Source: component-helpers `auth/rbac/validation/policy_comparator.go`, `Covers`.
     pub fn find(held: &[PolicyRule], granted: &[PolicyRule]) -> Result<Option<Self>, Unsupported> {
@@ -36,7 +37,7 @@ impl Escalation {
         Ok((!texts.is_empty()).then_some(Self { missing: texts }))
     }
 
-    /// Returns the message for the user. `errors` say why some of the user's permissions may not have been found.
+    /// Returns the message for the user. `errors` are the reasons why some permissions may not have been found.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `ConfirmNoEscalation`.
     pub fn message(&self, user: &UserInfo, errors: Vec<String>) -> String {
@@ -95,7 +96,7 @@ fn broken_down(rule: &PolicyRule) -> Vec<PolicyRule> {
     rules
 }
 
-/// Returns whether `owned` covers `part`, which is a result of [`broken_down`].
+/// Returns whether `owned` covers `part`, which must be a result of [`broken_down`].
 ///
 /// Source: component-helpers `auth/rbac/validation/policy_comparator.go`, `ruleCovers`.
 fn covers(owned: &PolicyRule, part: &PolicyRule) -> bool {

@@ -29,7 +29,7 @@ pub struct AccessRequest<'a> {
     pub user: &'a UserInfo,
     /// The API verb, such as `list` or `deletecollection`; for a non-resource path, the HTTP method in lower case.
     pub verb: &'a str,
-    /// The resource or path.
+    /// The resource or path that the user wants to access.
     pub target: AccessTarget<'a>,
 }
 
@@ -51,7 +51,7 @@ pub struct ResourceTarget<'a> {
     pub group: &'a str,
     /// The API version; `*` for any.
     pub version: &'a str,
-    /// The plural name.
+    /// The plural name of the resource, such as `pods`.
     pub resource: &'a str,
     /// The subresource; empty for the main resource.
     pub subresource: &'a str,
@@ -83,7 +83,7 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "an authorizer says all of it")]
 pub struct AccessDecision {
-    /// The verdict.
+    /// The verdict on the request.
     pub decision: Decision,
     /// The reason, such as `RBAC: allowed by …`; may be empty.
     pub reason: String,

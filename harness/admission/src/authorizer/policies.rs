@@ -15,17 +15,17 @@ use crate::attributes::UserInfo;
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "the API has these four")]
 pub struct RbacObjects {
-    /// The `ClusterRoles`.
+    /// The `ClusterRoles` of the cluster.
     pub cluster_roles: Vec<Arc<Value>>,
-    /// The Roles.
+    /// The Roles of all namespaces.
     pub roles: Vec<Arc<Value>>,
-    /// The `ClusterRoleBindings`.
+    /// The `ClusterRoleBindings` of the cluster.
     pub cluster_role_bindings: Vec<Arc<Value>>,
-    /// The `RoleBindings`.
+    /// The `RoleBindings` of all namespaces.
     pub role_bindings: Vec<Arc<Value>>,
 }
 
-/// Values by namespace and name. Cluster-scoped values have an empty namespace.
+/// Parsed objects by namespace and name. Cluster-scoped objects have an empty namespace.
 type Index<T> = BTreeMap<String, BTreeMap<String, Parsed<T>>>;
 
 /// An object and the value parsed from it.
@@ -64,11 +64,11 @@ struct Subject {
 pub struct RoleNotFound {
     /// The kind in the binding: `Role`, `ClusterRole`, or an invalid kind.
     pub kind: String,
-    /// The name of the role.
+    /// The name of the missing role.
     pub name: String,
 }
 
-/// Formats the error as the authorizer does, which reads from a cache.
+/// Formats the error as kube-apiserver's authorizer does, which reads roles from a cache.
 ///
 /// Source: client-go listers/rbac/v1; kubernetes pkg/registry/rbac/validation/rule.go, `GetRoleReferenceRules`.
 impl fmt::Display for RoleNotFound {
@@ -135,7 +135,7 @@ impl Policies {
         AccessRules { rules, error: aggregate(missing.iter().map(ToString::to_string)) }
     }
 
-    /// Returns the rules of the role in a binding.
+    /// Returns the rules of the role that a binding references.
     ///
     /// # Errors
     /// [`RoleNotFound`] if the role does not exist.
@@ -212,7 +212,7 @@ impl Binding {
         }
     }
 
-    /// Describes the binding, such as `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`.
+    /// Describes a binding and its subject, such as `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `roleBindingDescriber` and `describeSubject`.
     /// Rule: RBAC-11.
@@ -235,6 +235,8 @@ impl Binding {
 }
 
 impl Subject {
+    /// Returns whether `user` is this subject, or is a member of it.
+    ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `appliesToUser`.
     /// Rule: RBAC-08.
     fn is(&self, user: &UserInfo, binding_namespace: &str) -> bool {

@@ -65,7 +65,7 @@ impl PolicyRule {
         }
     }
 
-    /// Formats the rule as messages show it: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
+    /// Formats the rule for messages: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
     ///
     /// Source: kubernetes `pkg/apis/rbac/v1/evaluation_helpers.go`, `CompactString`.
     pub(super) fn compact(&self) -> String {
@@ -104,7 +104,7 @@ fn matches_resource(rule: &str, resource: &str, subresource: &str) -> bool {
         .is_some_and(|rest| rest == "*" || rest == resource)
 }
 
-/// Returns whether a rule's path matches. Several stars at its end count as one.
+/// Returns whether a rule's path matches `path`. Several stars at the end of a rule's path count as one.
 ///
 /// Source: kubernetes `pkg/apis/rbac/v1/evaluation_helpers.go`, `NonResourceURLMatches`.
 /// Rule: RBAC-07.

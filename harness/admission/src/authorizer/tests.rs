@@ -1,4 +1,4 @@
-//! RBAC authorization from roles and bindings to the decision.
+//! Tests RBAC authorization, from roles and bindings to the decision.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use kubernetes_types::status::aggregate;
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "an evaluation has these parts")]
 pub struct Evaluation {
-    /// The evaluated conditions, in order: all of them unless the budget ran out.
+    /// The evaluated conditions, in order. If the budget ran out, later conditions are missing.
     pub conditions: Vec<Evaluated>,
     /// The overall result.
     pub outcome: Outcome,
@@ -37,10 +37,10 @@ pub struct Evaluated {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "either the server has an error, or admit has no answer")]
 pub enum EvaluationError {
-    /// An error in kube-apiserver's words.
+    /// An error that kube-apiserver also reports; contains its error message.
     #[error("{0}")]
     Server(String),
-    /// An operation that kube-apiserver supports and admit does not, such as one on a string of more than 64 MiB.
+    /// An operation that only kube-apiserver supports, such as an operation on a string of more than 64 MiB.
     #[error("not supported: {0}")]
     Unsupported(String),
 }
@@ -51,16 +51,16 @@ pub enum EvaluationError {
 pub enum Outcome {
     /// All conditions are true: the webhook is called.
     True,
-    /// This condition is false, regardless of the others: the webhook is not called.
+    /// At least one condition is false: the webhook is not called.
     False {
-        /// The index of the condition.
+        /// The index of the first false condition.
         index: usize,
     },
-    /// No condition is false and some failed: the failure policy decides.
+    /// No condition is false, and at least one failed: the failure policy applies.
     ///
-    /// Contains the errors in kube-apiserver's words.
+    /// Contains kube-apiserver's error message.
     Errors(String),
-    /// The conditions exceeded their cost budget: the failure policy decides.
+    /// The conditions exceeded their cost budget: the failure policy applies.
     OutOfBudget,
 }
 
@@ -72,7 +72,7 @@ pub const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 impl Evaluation {
-    /// Returns the error in kube-apiserver's words if the failure policy decides.
+    /// Returns kube-apiserver's error message if the failure policy applies, otherwise `None`.
     pub fn error(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::True | Outcome::False { .. } => None,
@@ -81,7 +81,7 @@ impl Evaluation {
         }
     }
 
-    /// Returns the error of a condition that kube-apiserver would evaluate but admit does not support.
+    /// Returns the feature that a condition uses and admit does not support; `None` if there is none.
     pub fn unsupported(&self) -> Option<&str> {
         self.conditions.iter().find_map(|condition| match &condition.value {
             Err(EvaluationError::Unsupported(what)) => Some(what.as_str()),
@@ -111,7 +111,7 @@ impl Evaluation {
     }
 }
 
-/// Combines the values of conditions that stayed within the budget.
+/// Returns the overall result of conditions that stayed within the budget.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`; apimachinery
 /// pkg/util/errors/errors.go, `aggregate.Error`.
@@ -129,7 +129,7 @@ pub(super) fn outcome(conditions: &[Evaluated]) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Builds an evaluation from values: `t`, `f`, or the text of an error.
+    /// Builds an evaluation from values: `t`, `f`, or an error message.
     fn evaluation(values: &[&str]) -> Evaluation {
         let conditions: Vec<Evaluated> = values
             .iter()

@@ -26,7 +26,7 @@ pub enum Environment {
     Stored,
 }
 
-/// A compiled expression.
+/// The compiled CEL expression of a match condition.
 #[derive(Clone, Debug)]
 pub struct Expression(Program);
 
@@ -37,10 +37,10 @@ pub struct Expression(Program);
     reason = "upstream has two types of errors, and what admit does not support"
 )]
 pub enum CompileError {
-    /// The expression is invalid; the error is in kube-apiserver's words.
+    /// The expression is invalid. Contains kube-apiserver's error message.
     #[error("{0}")]
     Invalid(String),
-    /// The expression is valid, but no program can be created from it; the error is in kube-apiserver's words.
+    /// The expression is valid, but no program can be created from it. Contains kube-apiserver's error message.
     #[error("{0}")]
     Internal(String),
     /// The expression uses a feature that admit does not support.
@@ -54,6 +54,8 @@ const RELEASE: Version = Version::new(1, 37);
 static NEW: LazyLock<environment::Environment> = LazyLock::new(|| declared(Expressions::New));
 static STORED: LazyLock<environment::Environment> = LazyLock::new(|| declared(Expressions::Stored));
 
+/// Returns the CEL environment for match conditions.
+///
 /// Source: apiserver pkg/admission/plugin/webhook/accessors.go, `GetCompiledMatcher`.
 /// Rule: MC-02.
 fn declared(expressions: Expressions) -> environment::Environment {
@@ -72,7 +74,8 @@ pub fn declarations(environment: Environment) -> &'static environment::Environme
 /// Compiles the expression of a match condition.
 ///
 /// # Errors
-/// [`CompileError`] in kube-apiserver's words.
+/// [`CompileError`] if the expression is invalid, does not return a bool, or uses a feature that admit does not
+/// support.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `CompileCELExpression`; kubernetes
 /// pkg/apis/admissionregistration/validation/validation.go, `convertCELErrorToValidationError`.
@@ -110,7 +113,7 @@ impl Expression {
         &self.0
     }
 
-    /// Evaluates the expression and returns its value or error, and the cost.
+    /// Evaluates the expression. Returns its value or error, and the cost.
     ///
     /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
     /// Rule: MC-13.

@@ -25,15 +25,15 @@ pub const RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS: u64 = 2_500_000;
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a condition has these parts")]
 pub struct Condition {
-    /// `name`.
+    /// The `name` of the condition.
     pub name: Arc<str>,
-    /// `expression`, as written.
+    /// The `expression` of the condition, as written.
     pub text: Arc<str>,
     /// The compiled expression. If a stored expression does not compile, each evaluation fails with the error.
     pub expression: Result<Expression, CompileError>,
 }
 
-/// Compares the source texts, which determine the compiled expressions.
+/// Compares names and source texts; the source text determines the compiled expression.
 impl PartialEq for Condition {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.text) == (&other.name, &other.text)
@@ -48,7 +48,7 @@ impl Condition {
         Self { expression: compile(text, Environment::Stored), name: name.into(), text: text.into() }
     }
 
-    /// Returns whether the expression uses this variable.
+    /// Returns whether the expression uses `variable`.
     pub fn mentions(&self, variable: &str) -> bool {
         self.expression.as_ref().is_ok_and(|expression| expression.program().mentions(variable))
     }

@@ -21,8 +21,8 @@ const NEVER_KNOWN: [&str; 5] = ["name", "namespace", "userInfo", "dryRun", "opti
 impl KnownFields {
     /// Creates the known fields of a set of requests.
     ///
-    /// These are the operation, the resource, the subresource (empty for the object itself), the kind in the review,
-    /// and the kind of the request.
+    /// Known are the operation, the resource, the subresource (empty for the main resource), the kind in the review,
+    /// and the kind of the request. `None` means unknown.
     pub fn new(
         operation: Operation,
         resource: Option<&GroupVersionResource>,
@@ -57,8 +57,8 @@ impl KnownFields {
 
 /// Resolves known variables only.
 ///
-/// An unbound variable is an error, which `&&`, `||`, and `?:` ignore where it cannot affect the result. So an
-/// expression with a value has that value regardless of the unknown fields.
+/// An unknown variable is an error, which `&&`, `||`, and `?:` ignore if it cannot affect the result. Therefore, an
+/// expression that has a value has the same value for all unknown fields.
 impl<'a> Variables<'a> for &'a KnownFields {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         match (name, self.operation) {
@@ -71,7 +71,7 @@ impl<'a> Variables<'a> for &'a KnownFields {
     }
 }
 
-/// Returns the value of `condition` for all requests that match `known`; `None` if it is not the same for all or fails.
+/// Returns the value of `condition` for all requests that match `known`; `None` if it may vary or fails.
 pub fn constant_value(condition: &Condition, known: &KnownFields) -> Option<bool> {
     let program = condition.expression.as_ref().ok()?.program();
     // As `dyn`, the request could be counted and iterated, and would contain only the known fields.

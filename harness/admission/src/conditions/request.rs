@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use crate::attributes::{Attributes, GroupVersionKind};
 
-/// Returns the value of `request`: the fields of an `AdmissionReview` in this version, as JSON, without the objects.
+/// Returns the value of `request`: the `request` of a review for `kind`, as JSON, without the objects.
 ///
-/// The resource is always the request's own.
+/// `resource` is always the request's own resource, even if `kind` belongs to an equivalent resource.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/condition.go, `CreateAdmissionRequest`; api admission/v1/types.go.
 /// Rule: MC-05, MC-06.

@@ -14,7 +14,7 @@ use super::request;
 pub(crate) use crate::attributes::{Attributes, GroupVersionKind, UserInfo};
 use crate::authorizer::{AccessDecision, AccessRequest, AccessTarget, Authorizer, Decision, ResourceTarget};
 
-/// The request that conditions evaluate, as one webhook would see it.
+/// The request for which conditions are evaluated, as one webhook would see it.
 #[derive(Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "the environment has these variables")]
 pub struct Subject<'a> {
@@ -22,9 +22,9 @@ pub struct Subject<'a> {
     pub attributes: &'a Attributes,
     /// The version that the webhook would see.
     pub kind: &'a GroupVersionKind,
-    /// `object` in that version.
+    /// The new object in the version of `kind`.
     pub object: Option<&'a Json>,
-    /// `oldObject` in that version.
+    /// The old object in the version of `kind`.
     pub old_object: Option<&'a Json>,
     /// Whether the objects are of a built-in type.
     pub built_in: bool,
@@ -38,7 +38,7 @@ impl fmt::Debug for Subject<'_> {
     }
 }
 
-/// The values of the variables, created when an expression uses them.
+/// The values of the variables. Each value is created when an expression uses it.
 #[derive(Debug)]
 pub struct Bindings<'a> {
     subject: Subject<'a>,
@@ -51,7 +51,7 @@ impl<'a> Bindings<'a> {
         Self { subject: *subject, request }
     }
 
-    /// Returns the new or the old object with exactly the fields of its JSON.
+    /// Returns the new or the old object as a CEL value with exactly the fields of its JSON.
     ///
     /// Rule: MC-07.
     fn object(&self, object: Option<&'a Json>) -> Value<'a> {
@@ -103,7 +103,7 @@ impl<'a> Variables<'a> for Bindings<'a> {
     }
 }
 
-/// The CEL view of the server's authorizer. A check does not name a version, and RBAC ignores its selectors.
+/// The server's authorizer for CEL. A check does not specify a version, and RBAC ignores its selectors.
 ///
 /// Source: apiserver pkg/cel/library/authz.go, `receiverOnlyObjectVal` and `resourceCheckVal.Authorize`.
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use std::sync::OnceLock;
 
 /// A value that a caller derives from a [`ClientConfig`](super::ClientConfig) and reuses, such as the parsed URL.
 ///
-/// It is created at the first call and dropped with the configuration; a copy of the configuration starts empty.
+/// The value is created at the first call and dropped with the configuration. A copy of the configuration starts empty.
 #[derive(Default)]
 pub struct CallerCache(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl CallerCache {
-    /// Returns the cached value, created by `make` if there is none; returns `None` if the cache holds another type.
+    /// Returns the cached value, which `make` creates at first use; `None` if the cache holds another type.
     pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref()
     }

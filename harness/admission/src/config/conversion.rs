@@ -14,7 +14,7 @@ use super::{ClientConfig, list, text};
 pub struct ConversionWebhook {
     /// The name of the definition.
     pub definition: String,
-    /// `webhook.clientConfig`.
+    /// The webhook's address and CA bundle, from `webhook.clientConfig`.
     pub client_config: ClientConfig,
     /// `webhook.conversionReviewVersions`, in the author's order.
     pub review_versions: Vec<String>,
@@ -24,7 +24,7 @@ impl ConversionWebhook {
     /// Reads the webhook of a valid `definition`; returns `None` if its strategy is not `Webhook`.
     ///
     /// # Errors
-    /// A field that admit does not support.
+    /// [`Unsupported`] if a field has a value that admit does not support.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `webhookClientConfigForCRD`.
     pub fn from_definition(definition: &Value) -> Result<Option<Self>, Unsupported> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 pub(crate) use crate::attributes::GroupVersionKind;
 
-/// Checks that every field of a configuration has the API's type. This is the first check of a create or an update.
+/// Checks that every field of a configuration has the API's type. This is the first check of a create or update.
 ///
 /// # Errors
 /// The 400 response for the client.

@@ -43,27 +43,27 @@ pub const STATIC_SUFFIX: &str = ".static.k8s.io";
 pub struct Webhook {
     /// The webhook's identity.
     pub id: Arc<WebhookId>,
-    /// The origin of its configuration.
+    /// The origin of the webhook's configuration.
     pub source: Source,
-    /// The admission phase that calls it, given by the kind of its configuration.
+    /// The admission phase that calls the webhook, determined by the kind of its configuration.
     pub phase: Phase,
     /// `reinvocationPolicy`; `Never` for a validating webhook.
     pub reinvocation_policy: ReinvocationPolicy,
-    /// `clientConfig`.
+    /// `clientConfig`: the webhook's address and CA bundle.
     pub client_config: ClientConfig,
     /// `rules`; a webhook without rules is never called.
     pub rules: Vec<Rule>,
-    /// `failurePolicy`.
+    /// `failurePolicy`: the effect of a failed call.
     pub failure_policy: FailurePolicy,
-    /// `matchPolicy`.
+    /// `matchPolicy`: whether rules also match equivalent resources.
     pub match_policy: MatchPolicy,
-    /// `namespaceSelector`.
+    /// `namespaceSelector`, which matches the labels of the namespace.
     pub namespace_selector: Selector,
-    /// `objectSelector`.
+    /// `objectSelector`, which matches the labels of the new or the old object.
     pub object_selector: Selector,
-    /// `sideEffects`.
+    /// `sideEffects`: whether the webhook can be called on a dry run.
     pub side_effects: SideEffects,
-    /// `timeoutSeconds`: 1 to 30 s.
+    /// `timeoutSeconds`: 1 to 30 seconds.
     pub timeout: Duration,
     /// `admissionReviewVersions`, in the author's order of preference.
     pub admission_review_versions: Vec<String>,
@@ -176,11 +176,11 @@ impl SideEffects {
 /// The address of a webhook and the CA bundle that verifies it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClientConfig {
-    /// `url` or `service`.
+    /// The address of the webhook, from `url` or `service`.
     pub target: WebhookTarget,
     /// `caBundle`: PEM, decoded from base64. If empty, the system's root certificates are used.
     pub ca_bundle: Vec<u8>,
-    /// The caller's cache.
+    /// A cache for values that the caller derives from this configuration.
     pub cache: CallerCache,
 }
 
@@ -195,9 +195,9 @@ impl ClientConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these two")]
 pub enum WebhookTarget {
-    /// `clientConfig.url`.
+    /// The webhook's URL, from `clientConfig.url`.
     Url(String),
-    /// `clientConfig.service`.
+    /// The Service that serves the webhook, from `clientConfig.service`.
     Service(ServiceReference),
 }
 
@@ -216,7 +216,7 @@ impl WebhookTarget {
     }
 }
 
-/// `clientConfig.service`.
+/// The Service that serves the webhook, from `clientConfig.service`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceReference {
     /// The service's namespace.
@@ -251,11 +251,11 @@ pub struct Rule {
     pub operations: Vec<String>,
     /// `apiGroups`; the empty string is the core group.
     pub api_groups: Vec<String>,
-    /// `apiVersions`.
+    /// `apiVersions`, such as `v1`, or `*`.
     pub api_versions: Vec<String>,
     /// `resources`: `pods`, `pods/status`, `pods/*`, `*/status`, `*`, `*/*`.
     pub resources: Vec<String>,
-    /// `scope`.
+    /// `scope`: whether the rule matches cluster-scoped objects, namespaced objects, or both.
     pub scope: Scope,
 }
 

@@ -18,7 +18,7 @@ use super::{
 pub(crate) use crate::attributes::GroupVersionKind;
 use crate::conditions::{CompileError, Condition};
 
-/// The values of `sideEffects`, starting with the values that the v1 API accepts.
+/// The values of `sideEffects`. The first two are the values that the v1 API accepts.
 const SIDE_EFFECTS: [(&str, SideEffects); 4] = [
     ("None", SideEffects::None),
     ("NoneOnDryRun", SideEffects::NoneOnDryRun),
@@ -26,7 +26,7 @@ const SIDE_EFFECTS: [(&str, SideEffects); 4] = [
     ("Unknown", SideEffects::Unknown),
 ];
 
-/// The kind of a configuration.
+/// The kind of a configuration: mutating or validating.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Admission {
     Mutating,
@@ -36,7 +36,7 @@ enum Admission {
 /// Parses the webhooks of a configuration of `admissionregistration.k8s.io/v1`, in the author's order.
 ///
 /// Omitted fields get the API's defaults. A value that the API would not store is an error. A v1beta1 configuration
-/// gets the defaults of that version and is read as [`stored_webhooks`] reads it.
+/// gets the defaults of v1beta1 and is read as [`stored_webhooks`] does.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go; the ordinals of equal names: apiserver
 /// `pkg/admission/configuration/mutating_webhook_manager.go`.
@@ -52,7 +52,7 @@ pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
 
 /// Parses the webhooks of a stored configuration, as [`webhooks`] does.
 ///
-/// Values that the API accepted before v1 are valid here: other `sideEffects`, and selectors with invalid label values.
+/// Values that the API accepted before v1 are valid here: any `sideEffects`, and selectors with invalid label values.
 ///
 /// # Errors
 /// [`ConfigError`] names the first field that cannot be read.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{list, text};
 
-/// The group and resource of reviews that never call webhooks.
+/// The groups and resources of the reviews for which webhooks are never called.
 ///
 /// Source: kubernetes pkg/kubeapiserver/admission/exclusion/resources.go.
 pub const EXCLUDED: [(&str, &str); 6] = [
@@ -37,7 +37,7 @@ pub fn warnings(configuration: &Value) -> Vec<String> {
     warnings
 }
 
-/// Returns the distinct excluded resources in a rule; empty for a rule with a star.
+/// Returns the distinct resources in a rule that never call webhooks; empty for a rule with a star.
 fn excluded(rule: &Value) -> Vec<(&str, &str)> {
     let texts = |field| list(rule, field).iter().filter_map(Value::as_str).collect::<Vec<_>>();
     let (groups, resources) = (texts("apiGroups"), texts("resources"));

@@ -20,23 +20,23 @@ use crate::review::ReviewVersion;
 use crate::review::request;
 use crate::review::response::{self, Response};
 
-/// The `Retry-After` value, in seconds, if there is no memory for a call.
+/// The `Retry-After` value, in seconds, of the response if there is no memory for a call.
 ///
 /// Source: apiserver pkg/server/filters/maxinflight.go, `retryAfter`.
 pub(super) const RETRY_AFTER: i32 = 1;
 
-/// The result of a call.
+/// The outcome of one webhook call.
 pub(super) struct CallOutcome {
     pub(super) called: Called,
-    /// The response, if it allows the request.
+    /// The webhook's response; `None` if the request is not allowed.
     pub(super) allowed: Option<Response>,
-    /// The reason why the request is rejected regardless of the failure policy.
+    /// The reason why admit rejects the request regardless of the failure policy, if it does.
     refusal: Option<Refusal>,
     /// The span of the call; empty if there was no call.
     pub(super) span: Span,
 }
 
-/// The reason why there is no response.
+/// The reason why the webhook gave no valid response.
 enum CallBlocked {
     Failure(CallFailure),
     Unsupported(Unsupported),
@@ -61,14 +61,14 @@ impl From<CallError> for CallBlocked {
 }
 
 impl CallOutcome {
-    /// Marks the request as unsupported by admit; the record contains the message for the client.
+    /// Rejects the request because admit does not support it, and records the message for the client.
     pub(super) fn set_unsupported(&mut self, unsupported: Unsupported) {
         let status = Box::new(Status::unsupported(&unsupported));
         self.called.result = CallResult::ServerError { status, patch: None };
         self.refusal = Some(Refusal::Unsupported(unsupported));
     }
 
-    /// Rejects the request because there is no memory for the call: the client may retry.
+    /// Rejects the request because there is no memory for the call. The client may retry.
     fn set_too_many_requests(&mut self) {
         let status = Box::new(Status::too_many_requests(RETRY_AFTER));
         self.called.result = CallResult::ServerError { status: status.clone(), patch: None };
@@ -85,7 +85,7 @@ impl CallOutcome {
 }
 
 impl<C: Caller> Dispatcher<C> {
-    /// Calls one webhook with the objects of `run`, which [`AdmissionRun::convert`] has converted for `invocation`.
+    /// Calls one webhook with the objects of `run`, which [`AdmissionRun::convert`] must have converted.
     ///
     /// Rule: MUT-03, MUT-04, RSP-18, RSP-19, VAL-06.
     pub(super) async fn call(
@@ -181,12 +181,12 @@ impl<C: Caller> Dispatcher<C> {
     }
 }
 
-/// A call in progress. If it is dropped, the client has disconnected and the request has ended.
+/// A call in progress. If the client disconnects, this value is dropped, which counts the abandoned call in metrics.
 struct CallInProgress<'a> {
     webhook: &'a Webhook,
     operation: Operation,
     chain: &'a DispatchContext<'a>,
-    /// When the call started, from the beginning of the request.
+    /// The time from the start of the request until the call started.
     started: Duration,
 }
 

@@ -27,7 +27,7 @@ use crate::trace_context::TraceContext;
 /// Runs admission for requests and calls webhooks through a [`Caller`].
 pub struct Dispatcher<C> {
     caller: Arc<C>,
-    /// Calls conversion webhooks; if `None`, conversion webhooks are not supported.
+    /// The converter that calls conversion webhooks; if `None`, conversion webhooks are not supported.
     converter: Option<Arc<Converter<C>>>,
     new_uid: fn() -> String,
 }
@@ -45,11 +45,11 @@ pub struct DispatchContext<'a> {
     pub last: &'a [&'a dyn Plugin],
     /// When the request started.
     pub started: Instant,
-    /// The request's deadline.
+    /// The request's deadline; `None` if it has none.
     pub deadline: Option<Instant>,
     /// The trace context of the request, if it has one.
     pub trace: Option<&'a TraceContext>,
-    /// Counts the calls in progress when the client disconnects, because the record is then dropped.
+    /// The metrics for calls in progress when the client disconnects, because the record is then dropped.
     pub metrics: Option<&'a Metrics>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Webhooks<'a> {
     }
 }
 
-/// The skipped webhooks to record, in addition to those whose conditions exclude them.
+/// Whether to record skipped webhooks. Webhooks that their conditions exclude are always recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SkipRecording {
     Recorded,
@@ -109,10 +109,10 @@ impl DispatchContext<'_> {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the server answers, or admit cannot")]
 pub enum Refusal {
-    /// The response for the client.
+    /// The request is rejected with this response for the client.
     #[error("{}", .0.message)]
     Status(Box<Status>),
-    /// A feature that kube-apiserver supports and admit does not.
+    /// The request needs a feature that kube-apiserver supports and admit does not.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -142,7 +142,7 @@ impl<C: Caller> Dispatcher<C> {
 
     /// Creates a dispatcher that calls conversion webhooks through `converter`.
     ///
-    /// Other webhooks are called through the converter's caller.
+    /// Admission webhooks are called through the converter's caller.
     pub fn with_converter(converter: Arc<Converter<C>>) -> Self {
         let caller = Arc::clone(converter.caller());
         Self { caller, converter: Some(converter), new_uid: || uuid::Uuid::new_v4().to_string() }
@@ -362,7 +362,7 @@ impl<C> fmt::Debug for Dispatcher<C> {
     }
 }
 
-/// Converts an error of admit, rather than of kube-apiserver, to a [`Refusal`].
+/// Converts a conversion error outside of matching to a [`Refusal`].
 fn refusal_for_other_error(error: ConversionError) -> Refusal {
     match error {
         ConversionError::Refused(text) => Refusal::Status(failure::without_reason(text)),
@@ -399,7 +399,7 @@ fn record_decision(
     }
 }
 
-/// Records that a webhook is skipped, if `position.skips` or its conditions require a record.
+/// Records that a webhook is skipped if `position.skips` requires it or if its conditions exclude it.
 fn skip(webhook: &Webhook, position: CallPosition, mismatch: Mismatch, run: &mut AdmissionRun<'_>) {
     let CallPosition { phase, round, skips, .. } = position;
     // Exclusions by conditions are always recorded, because metrics count them.

@@ -1,4 +1,4 @@
-//! The dispatcher with in-memory webhooks: rounds, failures, rejections, and the record.
+//! Tests the dispatcher with in-memory webhooks: rounds, failures, rejections, and the record.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::config::{FailurePolicy, ReinvocationPolicy, SideEffects, WebhookTarge
 use crate::ownership::TimePrecision;
 use crate::testing::{NoCluster, create_config_map, webhook};
 
-/// The reply of a webhook to a review.
+/// How an in-memory webhook answers a review.
 enum Answer {
     Allow,
     Deny,
@@ -24,7 +24,7 @@ enum Answer {
     Patch(Value),
     /// A response with these bytes as its patch.
     RawPatch(&'static str),
-    /// The same answer, after a delay in milliseconds.
+    /// The given answer, after a delay in milliseconds.
     After(u64, Box<Answer>),
     Refused,
 }
@@ -80,7 +80,7 @@ impl<F: Fn(&str, usize) -> Answer + Send + Sync> Caller for &InMemory<F> {
     }
 }
 
-/// The request, webhooks, and plugins of a test.
+/// The request, plugins, and deadline of a test.
 struct Run {
     attributes: Attributes,
     plugins: Vec<&'static dyn Plugin>,
@@ -180,7 +180,7 @@ fn set(key: &str, value: impl Into<Value>) -> Answer {
     Answer::Patch(json!([{"op": "add", "path": format!("/data/{key}"), "value": value.into()}]))
 }
 
-/// A plugin that increments a counter in the object for each webhook that has patched it.
+/// A plugin that copies the field `data.a` to `data.copy`.
 struct Copies;
 
 impl Plugin for Copies {

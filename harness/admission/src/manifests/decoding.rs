@@ -18,7 +18,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The name of the scheme in the server's error messages.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
-/// The content of a document.
+/// The decoded content of a document.
 #[derive(Debug)]
 pub(super) enum Decoded {
     /// The configurations of a kind, with `apiVersion` and `kind` set and without unknown fields.
@@ -47,7 +47,7 @@ impl From<String> for DecodeError {
 struct Json {
     text: String,
     value: Value,
-    /// The error for duplicate keys of a YAML document. In JSON documents, duplicates are detected in the text.
+    /// The error for duplicate keys in a YAML document. In JSON, a later check of `text` finds duplicate keys.
     repeated: Option<String>,
 }
 
@@ -86,7 +86,7 @@ fn json(document: &[u8]) -> Result<Json, DecodeError> {
 
 /// Converts YAML to JSON with sorted keys.
 ///
-/// If the text contains several documents, which an end marker may separate, only the first is used.
+/// If the text contains several documents, only the first is used. An end marker may separate documents.
 ///
 /// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSON` and `YAMLToJSONStrict`.
 fn yaml(text: &str) -> Result<Json, String> {
@@ -101,7 +101,7 @@ fn yaml(text: &str) -> Result<Json, String> {
     Ok(Json { text: value.to_string(), value, repeated })
 }
 
-/// Returns the error for the first duplicate key.
+/// Returns kube-apiserver's message for a duplicate key; `None` for other errors.
 fn repeated(error: &serde_saphyr::Error) -> Option<String> {
     let serde_saphyr::Error::DuplicateMappingKey { key, location } = error.without_snippet() else {
         return None;
@@ -110,7 +110,7 @@ fn repeated(error: &serde_saphyr::Error) -> Option<String> {
     Some(format!("yaml: unmarshal errors:\n  line {line}: key {key} already set in map"))
 }
 
-/// Returns the `apiVersion` and `kind` of the document. The two field names are matched without regard to case.
+/// Returns the `apiVersion` and `kind` of the document. Both field names are matched case-insensitively.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go, `SimpleMetaFactory.Interpret`.
 fn interpret(value: &Value, document: &[u8]) -> Result<GroupVersionKind, String> {
@@ -267,7 +267,7 @@ fn list_items<'a>(list: &'a Value, kind: &str, go_type: &str) -> Result<&'a [Val
     }
 }
 
-/// Returns the error for an object of another kind. For kinds of the scheme, errors about unknown fields come first.
+/// Returns the error for an object of another kind. For known kinds, errors about unknown fields come first.
 ///
 /// Source: kubernetes pkg/admission/plugin/webhook/manifest/loader/loader.go, `init` and `acceptObject`; api
 /// admissionregistration/*/register.go.

@@ -1,6 +1,6 @@
 //! Splits a manifest into its YAML documents.
 
-/// Splits a file into YAML documents, trimmed of whitespace; documents of only whitespace are omitted.
+/// Splits a file into YAML documents and trims them. Documents that contain only whitespace are omitted.
 ///
 /// A separator at the start of a document is part of that document: `---\n---\n` has one document, `---`.
 ///

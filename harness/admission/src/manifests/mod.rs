@@ -22,7 +22,7 @@ use crate::config::{self, ConfigError, MUTATING, Phase, STATIC_SUFFIX, VALIDATIN
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a file has a path and bytes")]
 pub struct ManifestFile {
-    /// The path that messages name.
+    /// The path of the file, as shown in messages.
     pub path: String,
     /// The content of the file.
     pub bytes: Vec<u8>,
@@ -54,7 +54,7 @@ pub struct StaticManifests {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the server says so, or admit cannot tell")]
 pub enum ManifestError {
-    /// The error of kube-apiserver.
+    /// kube-apiserver rejects the files; contains its error message.
     #[error("{0}")]
     Invalid(String),
     /// admit does not support the file, although kube-apiserver might.
@@ -64,7 +64,7 @@ pub enum ManifestError {
 
 /// Returns whether a file is read: its extension is `yaml`, `yml`, or `json`, in any case.
 ///
-/// A file named `.yaml` is read, too.
+/// A file named `.yaml` is also read.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/loader.go, `LoadFiles`; Go path/filepath, `Ext`.
 /// Rule: LOAD-11.
@@ -74,10 +74,10 @@ pub fn is_manifest(file_name: &str) -> bool {
         .is_some_and(|found| ["yaml", "yml", "json"].iter().any(|known| found.eq_ignore_ascii_case(known)))
 }
 
-/// Reads the configurations for `phase` from `files`, which are sorted by name. Empty files are ignored.
+/// Reads the configurations for `phase` from `files`, which must be sorted by name. Empty files are ignored.
 ///
 /// # Errors
-/// The first error, in the words of kube-apiserver; the message names the file.
+/// [`ManifestError`] for the first error. The message is kube-apiserver's and names the file.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/manifest/loader/loader.go, `LoadManifests`; kubernetes
 /// pkg/admission/plugin/webhook/manifest/loader/loader.go.
@@ -116,6 +116,8 @@ fn kind_of(phase: Phase) -> &'static str {
     }
 }
 
+/// Returns the hash of the contents of all non-empty files; empty if there are none.
+///
 /// Source: apiserver pkg/admission/plugin/manifest/loader.go, `LoadFiles`.
 fn hash(files: &[ManifestFile]) -> String {
     let mut hash = Sha256::new();
@@ -128,7 +130,7 @@ fn hash(files: &[ManifestFile]) -> String {
     if is_empty { String::new() } else { format_hash(&hash.finalize()) }
 }
 
-/// Formats a hash as the labels of metrics show it: `sha256:` and hexadecimal digits.
+/// Formats a hash for metric labels: `sha256:` and hexadecimal digits.
 fn format_hash(hash: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in hash {
@@ -138,7 +140,7 @@ fn format_hash(hash: &[u8]) -> String {
     text
 }
 
-/// Returns the hash that replaces `text` in the labels of metrics.
+/// Returns the hash that metric labels contain instead of `text`; empty if `text` is empty.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/metrics/metrics.go, `getHash`.
 pub(crate) fn hash_of(text: &str) -> String {
@@ -147,13 +149,13 @@ pub(crate) fn hash_of(text: &str) -> String {
 
 struct Loader<'a> {
     kind: &'static str,
-    /// The names seen so far, each with its file.
+    /// The configuration names seen so far, each with the path of its file.
     seen: BTreeMap<String, &'a str>,
     found: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
 }
 
 impl<'a> Loader<'a> {
-    /// Decodes and validates one document. Decoder errors start with `decoding`.
+    /// Decodes and validates one document. `decoding` is the prefix of decoder errors.
     fn document(&mut self, document: &[u8], path: &'a str, decoding: &str) -> Result<(), ManifestError> {
         let decoded = decoding::decode(document, self.kind).map_err(|error| match error {
             DecodeError::Invalid(text) => ManifestError::Invalid(format!("{decoding}{text}")),
@@ -178,6 +180,8 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
+    /// Validates a configuration with its defaults set.
+    ///
     /// Source: kubernetes pkg/admission/plugin/webhook/manifest/loader/loader.go, `defaultAndValidateMWC`.
     /// Rule: LOAD-12.
     fn validate(&self, configuration: &Value) -> Result<(), ManifestError> {
@@ -199,6 +203,8 @@ impl<'a> Loader<'a> {
         Err(ManifestError::Invalid(format!("{} {name}: {errors}", self.kind)))
     }
 
+    /// Adds a configuration, after checking its name and the addresses of its webhooks.
+    ///
     /// Source: apiserver pkg/admission/plugin/manifest/validation.go, `ValidateManifestName`; pkg/admission/plugin/webhook
     /// /manifest/loader/loader.go, `ValidateWebhookClientConfig`.
     /// Rule: LOAD-12.

@@ -1,4 +1,4 @@
-//! Errors after `error loading FILE: ` were printed by kube-apiserver 1.37.1 before it exited.
+//! Tests manifests. kube-apiserver 1.37.1 printed the expected errors after `error loading FILE: ` before it exited.
 
 use serde_json::{Value, json};
 

@@ -21,16 +21,16 @@ pub(super) fn is_exempt(source: Source, attributes: &Attributes) -> bool {
 
 /// Returns whether the request is an authentication or authorization review.
 ///
-/// A webhook that blocked these could lock out every user.
+/// A webhook that blocks these reviews could lock out every user.
 ///
 /// Rule: EXM-03, NEW-05.
 fn is_virtual(attributes: &Attributes) -> bool {
     config::EXCLUDED.contains(&(attributes.resource.group.as_str(), attributes.resource.resource.as_str()))
 }
 
-/// Returns whether the request is for a configuration of admission.
+/// Returns whether the request is for an object that configures admission.
 ///
-/// A webhook that rejected these could never be removed.
+/// A webhook that rejects changes to these objects could never be removed.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/rules/rules.go,
 /// `IsExemptAdmissionConfigurationResource`.

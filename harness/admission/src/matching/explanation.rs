@@ -8,10 +8,10 @@ use crate::attributes::Attributes;
 use crate::config::{MatchPolicy, Rule, Scope, Webhook};
 use crate::event::Mismatch;
 
-/// Describes the comparison that failed: one line for a selector, or one line for each rule.
+/// Describes why a webhook does not match: one line for a selector, or one line for each rule.
 ///
-/// `attributes` has the object at the time of the decision; `namespace` is the request's namespace as stored, if it
-/// exists.
+/// `attributes` must contain the object at the time of the decision. `namespace` is the stored namespace of the
+/// request, if it exists.
 pub fn explain(
     webhook: &Webhook,
     attributes: &Attributes,

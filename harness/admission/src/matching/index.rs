@@ -25,7 +25,7 @@ pub struct WebhookIndex {
 /// The rules of one webhook under one key of the index.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The position of the webhook.
+    /// The position of the webhook in call order.
     position: usize,
     operations: Operations,
 }
@@ -60,7 +60,7 @@ impl Operations {
 }
 
 impl WebhookIndex {
-    /// Creates an index of `webhooks`, which are in call order.
+    /// Creates an index of `webhooks`, which must be in call order.
     pub fn new(webhooks: Vec<Arc<Webhook>>) -> Self {
         let mut index = Self::default();
         for (position, webhook) in webhooks.iter().enumerate() {
@@ -72,7 +72,7 @@ impl WebhookIndex {
         Self { webhooks, ..index }
     }
 
-    /// Adds a rule. The index takes no more memory than the rule: if it names resources, its groups are not indexed.
+    /// Adds a rule. If the rule names resources, its groups are not indexed, which limits the size of the index.
     fn add(&mut self, position: usize, rule: &Rule) {
         let entry = Entry { position, operations: Operations::from_rule(rule) };
         let resources = || {
@@ -98,7 +98,7 @@ impl WebhookIndex {
         &self.webhooks
     }
 
-    /// Returns whether a webhook has a rule for a cluster-scoped resource that can match regardless of the object.
+    /// Returns whether any rule matches this operation on this cluster-scoped resource.
     pub fn has_rule_for(
         &self,
         operation: Operation,
@@ -112,7 +112,7 @@ impl WebhookIndex {
 
     /// Returns the positions of webhooks whose rules may match the request of `run` or an equivalent resource.
     ///
-    /// All other webhooks would be [`Skip`](super::Decision::Skip)ped.
+    /// [`decide`](super::decide) would skip all other webhooks.
     pub(crate) fn candidates(&self, run: &mut AdmissionRun<'_>) -> Vec<usize> {
         if self.has_equivalent {
             run.look_up_equivalents();
@@ -138,7 +138,7 @@ impl WebhookIndex {
     }
 }
 
-/// Adds an entry. Webhooks are added in order, so a webhook that is present already is the last entry.
+/// Adds an entry, or merges it with the last entry if both are for the same webhook. Webhooks are added in order.
 fn insert(entries: &mut Vec<Entry>, entry: Entry) {
     match entries.last_mut() {
         Some(last) if last.position == entry.position => last.operations.0 |= entry.operations.0,

@@ -42,9 +42,9 @@ pub enum Decision {
 #[must_use]
 #[expect(clippy::exhaustive_structs, reason = "a decision has these parts")]
 pub struct Decided {
-    /// The decision.
+    /// Whether the webhook is called.
     pub decision: Decision,
-    /// The evaluated conditions.
+    /// The evaluation of the conditions; `None` if they were not evaluated.
     pub conditions: Option<Evaluation>,
 }
 
@@ -54,7 +54,7 @@ impl From<Decision> for Decided {
     }
 }
 
-/// The version in which a webhook is called. Only [`decide`] creates one: without a match there is no review.
+/// The version in which a webhook is called. Only [`decide`] creates it, if the webhook matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     resource: Arc<GroupVersionResource>,
@@ -109,7 +109,7 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     }
 }
 
-/// Evaluates the conditions of a webhook whose other criteria match, with the objects that it would receive.
+/// Evaluates the conditions of a webhook, with the objects that it would receive. All other criteria must match.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook`.
 /// Rule: MC-01, MC-07, MC-11, MC-12, NEW-01.

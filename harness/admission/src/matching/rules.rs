@@ -5,7 +5,7 @@ use crate::config::{Rule, Scope};
 
 /// The parts of a request that rules match.
 ///
-/// The resource may be an equivalent one; the other fields are the request's own.
+/// `resource` may be an equivalent resource; the other fields are the request's own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) operation: Operation,
@@ -70,7 +70,7 @@ fn version(rule: &Rule, request: Request<'_>) -> bool {
     exact_or_star(&rule.api_versions, &request.resource.version)
 }
 
-/// Returns whether an entry in `resources` of the rule matches.
+/// Returns whether any entry in the rule's `resources` matches.
 ///
 /// An entry without a slash matches only the main resource; `/*` matches the main resource and every subresource.
 ///

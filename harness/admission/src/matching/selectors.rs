@@ -7,7 +7,7 @@ use crate::attributes::{Attributes, Operation};
 use crate::cluster_state::ClusterState;
 use crate::config::Webhook;
 
-/// Returns whether the namespace selector matches; the Status is the response for the client if the rules match, too.
+/// Returns whether the namespace selector matches, or an error for the client that applies only if the rules match.
 ///
 /// Cluster-scoped objects always match, unless they are Namespaces.
 ///
@@ -45,7 +45,7 @@ pub(super) fn namespace(
 
 /// Returns whether the object selector matches the new or the old object.
 ///
-/// The Status is the response for the client if the rules match, too.
+/// Returns an error for the client that applies only if the rules match.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/object/matcher.go, `MatchObjectSelector`.
 /// Rule: SEL-21, SEL-30, SEL-31.

@@ -1,4 +1,4 @@
-//! The complete decision: selectors, exemptions, equivalent resources, and their order.
+//! Tests the complete decision: selectors, exemptions, equivalent resources, and their order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

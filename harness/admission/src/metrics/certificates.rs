@@ -5,6 +5,8 @@ use prometheus::{IntCounter, Registry};
 use super::registered;
 use crate::audit::CertificateFlaw;
 
+/// The counters for certificates that earlier Kubernetes versions accepted.
+///
 /// Source: apiserver `pkg/util/webhook/metrics.go`.
 /// Rule: MET-14.
 #[derive(Debug)]
@@ -33,7 +35,7 @@ impl Certificates {
         }
     }
 
-    /// Counts a failed call by its `reason`.
+    /// Counts the certificate flaw that the `reason` of a failed call names, if any.
     pub(super) fn observe(&self, reason: &str) {
         match CertificateFlaw::from_reason(reason) {
             Some(CertificateFlaw::MissingSan) => self.missing_san.inc(),

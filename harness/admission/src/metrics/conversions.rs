@@ -6,13 +6,13 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
 use super::registered;
 
-/// Upper bounds of histogram buckets, in seconds.
+/// The upper bounds of the buckets for the duration of all conversions, in seconds.
 const SECONDS: [f64; 15] =
     [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
 /// The number of duration buckets per definition; each is twice as wide as the previous one.
 const BUCKET_COUNT: usize = 15;
 
-/// A call to a conversion webhook.
+/// A call to a conversion webhook, as counted in metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Conversion<'a> {
     /// The name of the definition.
@@ -71,7 +71,7 @@ impl Conversions {
         conversions
     }
 
-    /// Counts one call.
+    /// Counts one call and observes its duration.
     pub(crate) fn observe(&self, conversion: Conversion<'_>) {
         let Conversion { definition, from, to, failure, took } = conversion;
         let result = if failure.is_some() { "failure" } else { "success" };

@@ -1,4 +1,4 @@
-//! Counts how often manifests of webhooks were read, and exposes their hashes.
+//! Counts how often the manifest directories of the webhook plugins were read, and exposes their hashes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -23,6 +23,8 @@ pub enum Reload<'a> {
     Failure,
 }
 
+/// The metrics for reading the manifest directories of the webhook plugins.
+///
 /// Source: apiserver pkg/admission/plugin/manifest/metrics/metrics.go.
 /// Rule: MET-15.
 #[derive(Debug)]
@@ -65,7 +67,7 @@ impl Reloads {
         reloads
     }
 
-    /// Counts an attempt; `now` is in seconds since 1970. Each plugin has one hash, the latest.
+    /// Counts an attempt at time `now`, in seconds since 1970. For each plugin, only the latest hash is exposed.
     pub(super) fn observe(&self, phase: Phase, reload: Reload<'_>, hostname: &str, now: f64) {
         let plugin = match phase {
             Phase::Mutating => "MutatingAdmissionWebhook",

@@ -12,10 +12,12 @@ const NAME: &str = "apiserver_admission_step_admission_duration_seconds_summary"
 const HELP: &str = "Admission sub-step latency summary in seconds, broken out for each operation and API resource and step \
                     type (validate or admit).";
 
+/// The quantiles that the summary exposes.
+///
 /// Source: component-base metrics/opts.go, `defObjectives`.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
-/// How long observations count for the quantiles. They expire an hour at a time.
+/// How long observations count for the quantiles. Observations expire one hour at a time.
 ///
 /// Source: apiserver pkg/admission/metrics/metrics.go, `latencySummaryMaxAge`; `client_golang` prometheus/summary.go,
 /// `DefAgeBuckets`.
@@ -37,7 +39,7 @@ impl Summary {
         all.entry(labels).or_insert_with(|| Series::new(now)).observe(seconds, now);
     }
 
-    /// Appends the metric in Prometheus' text format.
+    /// Appends the metric in the Prometheus text format.
     pub(super) fn render(&self, text: &mut String, now: Instant) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.is_empty() {
@@ -60,7 +62,7 @@ struct Series {
     count: u64,
     /// The sketches, oldest first; new observations go into the last sketch.
     buckets: Vec<DDSketch>,
-    /// When the next bucket starts.
+    /// The time at which the next bucket starts.
     full: Instant,
 }
 
@@ -85,7 +87,7 @@ impl Series {
         }
     }
 
-    /// Returns the values of [`QUANTILES`]; NaN without recent observations.
+    /// Returns the values of [`QUANTILES`], or NaN if there are no recent observations.
     fn quantiles(&mut self, now: Instant) -> [f64; QUANTILES.len()] {
         self.forget(now);
         let mut all = sketch();
@@ -123,7 +125,7 @@ mod tests {
     const LABELS: Labels = ["admit", "CREATE", "false"];
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Returns the exposed quantiles and the count.
+    /// Returns the quantiles and the count that the metric exposes.
     fn exposed(summary: &Summary, now: Instant) -> (Vec<f64>, String) {
         let mut text = String::new();
         summary.render(&mut text, now);

@@ -28,7 +28,7 @@ pub struct Patch {
     values: Vec<Value>,
 }
 
-/// The reason why a text is not a patch, in the words of Go's decoder.
+/// The reason why a document is not a patch: the error of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(String);
@@ -37,13 +37,13 @@ pub struct DecodeError(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum ApplyError {
-    /// An operation fails. The error is the library's: `testing value /a failed: test failed`.
+    /// An operation fails. Contains the library's error: `testing value /a failed: test failed`.
     #[error("{0}")]
     DoesNotApply(String),
     /// The library panics, and the API server closes the client's connection without a response.
     #[error("{0}")]
     Panic(&'static str),
-    /// The library would run for a very long time.
+    /// admit does not support the patch, for example because the library would run for a very long time.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -57,7 +57,7 @@ pub const MAX_OPERATIONS: usize = 10_000;
 /// The maximum number of JSON values in a webhook's patch.
 const MAX_VALUES: usize = 250_000;
 
-/// Checks that a webhook's patch is small enough to be decoded; each of its values takes some hundred bytes.
+/// Checks that a webhook's patch is small enough to be decoded. Each value takes some hundred bytes of memory.
 ///
 /// # Errors
 /// [`Unsupported`] if the patch is larger; kube-apiserver accepts patches of any size.
@@ -117,17 +117,17 @@ impl Patch {
         Ok(Self { operations: operations.collect::<Result<_, _>>()?, values })
     }
 
-    /// Returns the operations of this patch, with their text from `bytes`.
+    /// Converts the patch into its operations, with their source text from `bytes`.
     pub(crate) fn operations_of(self, bytes: &[u8]) -> Operations {
         Operations::new(self.values, bytes)
     }
 
-    /// Returns the operations as given.
+    /// Returns the operations as the patch specifies them.
     pub fn operations(&self) -> &[Value] {
         &self.values
     }
 
-    /// Returns whether there are no operations: the API server then ignores the patch.
+    /// Returns whether there are no operations. The API server ignores such a patch.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
@@ -142,10 +142,10 @@ impl Patch {
         self.apply_to(Node::untouched(document.clone()))
     }
 
-    /// Applies the patch to a JSON text, as [`Patch::apply`] does, comparing numbers and strings by their source text.
+    /// Applies the patch to a JSON document as [`Patch::apply`] does, but compares scalars by their source text.
     ///
     /// # Errors
-    /// [`ApplyError`], also if the text is not valid JSON.
+    /// [`ApplyError`] of the first operation that fails, or if `document` is not valid JSON.
     pub fn apply_to_text(&self, document: &[u8]) -> Result<Value, ApplyError> {
         let node = reader::read(document).map_err(|error| ApplyError::DoesNotApply(error.to_string()))?;
         self.apply_to(node)

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use kubernetes_types::quoting::{encode, escape_html};
 
-/// A JSON value.
+/// A JSON value in a patch or in the document to patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     /// A null in the document.
     Null,
-    /// The value of an operation that is null or missing. A `test` distinguishes it from [`Node::Null`].
+    /// The `value` of an operation if it is null. A `test` distinguishes it from [`Node::Null`].
     Given,
     /// A boolean, a number, or a string, as its source text.
     Scalar(String),
@@ -24,7 +24,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Converts `value`, with scalars as the API server's encoder writes them.
+    /// Converts `value` into a node with scalars as the API server's encoder writes them.
     ///
     /// Source: apimachinery pkg/runtime/serializer/json/json.go: Go's encoder escapes for HTML.
     pub(super) fn from_value(value: &Value) -> Self {
@@ -39,12 +39,12 @@ impl Node {
         }
     }
 
-    /// Wraps a document that no operation has accessed. Null is converted, because it has no members.
+    /// Wraps a value that no operation has accessed. Null becomes [`Node::Null`], because it has no members.
     pub(super) fn untouched(value: Value) -> Self {
         if value.is_null() { Self::Null } else { Self::Untouched(value) }
     }
 
-    /// Converts an untouched value to a node whose members are untouched.
+    /// Converts an untouched value into a node whose members are untouched.
     pub(super) fn open(&mut self) {
         let Self::Untouched(value) = self else { return };
         *self = match value.take() {
@@ -88,7 +88,7 @@ impl Node {
     /// Converts the node to a JSON value.
     ///
     /// # Errors
-    /// A number out of the range of `f64`, in the words of Go's decoder.
+    /// The error of Go's decoder for a number that is out of the range of `f64`.
     pub(super) fn to_value(&self) -> Result<Value, String> {
         Ok(match self {
             Self::Null | Self::Given => Value::Null,
@@ -116,9 +116,9 @@ impl Node {
         }
     }
 
-    /// Returns a copy as the library makes it, and its size in bytes.
+    /// Returns a copy of the node as the library makes it, and the size of the copy in bytes.
     ///
-    /// The copy is encoded and decoded, which escapes for HTML.
+    /// The library encodes and decodes the node, which escapes HTML characters in strings.
     pub(super) fn copied(&self) -> (Self, usize) {
         match self {
             Self::Null => (Self::Null, 0),
@@ -131,7 +131,7 @@ impl Node {
         }
     }
 
-    /// Escapes all strings and returns the length of the compact JSON.
+    /// Escapes HTML characters in all strings, and returns the length of the compact JSON.
     fn encode(&mut self) -> usize {
         match self {
             Self::Untouched(value) => {

@@ -1,4 +1,4 @@
-//! The six operations of a JSON patch.
+//! Applies the six operations of a JSON patch.
 
 use std::collections::BTreeMap;
 use std::num::IntErrorKind;
@@ -25,7 +25,7 @@ pub(super) struct Document {
     work: Work,
 }
 
-/// The maximum size of all copies of one patch together, in bytes.
+/// The maximum total size of the values that the `copy` operations of one patch copy, in bytes.
 ///
 /// Source: apiserver pkg/server/config.go, `JSONPatchMaxCopyBytes`.
 /// Rule: PAT-12.
@@ -61,7 +61,7 @@ impl Operation {
         }
     }
 
-    /// Returns the `value` of the operation; `None` if that member is missing.
+    /// Returns the `value` of the operation; `None` if it is missing.
     ///
     /// Rule: PAT-11.
     fn value(&self) -> Option<Node> {
@@ -78,7 +78,7 @@ impl Document {
     /// Creates a document to which operations can be applied.
     ///
     /// # Errors
-    /// A document that is not an object, a list, or null.
+    /// [`ApplyError`] if the document is not an object, a list, or null.
     pub(super) fn new(mut root: Node) -> Result<Self, ApplyError> {
         root.open();
         match root {
@@ -258,9 +258,9 @@ impl Document {
     }
 }
 
-/// Finds the object or list that contains the value at `path`, and the last key; returns `None` if it is missing.
+/// Finds the object or list that contains the value at `path`, and the last key; `None` if the container is missing.
 ///
-/// Text before the first slash is ignored.
+/// Characters before the first slash are ignored.
 ///
 /// Rule: PAT-03, PAT-09, PAT-10.
 fn find<'n>(root: &'n mut Node, path: &str) -> Option<(&'n mut Node, String)> {
@@ -314,7 +314,7 @@ fn open_at(container: &mut Node, key: &str) {
     }
 }
 
-/// Adds a value to a container: in a list, before the element with this index, or at the end for `-`.
+/// Adds a value to a container. In a list, `key` is the index to insert before, or `-` for the end.
 ///
 /// Rule: PAT-06.
 fn add(container: &mut Node, key: String, value: Node, work: &mut Work) -> Result<(), ApplyError> {
@@ -353,7 +353,7 @@ fn set(container: &mut Node, key: String, value: Node) -> Result<(), ApplyError>
     Ok(())
 }
 
-/// Removes the value at `key` of a container, which must exist.
+/// Removes and returns the value at `key` of a container. A missing value is an error.
 ///
 /// Rule: PAT-04.
 fn remove(container: &mut Node, key: &str, work: &mut Work) -> Result<Node, ApplyError> {
@@ -372,12 +372,12 @@ fn nonexistent(key: &str) -> ApplyError {
     does_not_apply(format!("Unable to remove nonexistent key: {key}: {MISSING}"))
 }
 
-/// Parses `key` as an index of a list of `length` elements.
+/// Parses `key` as an index into a list of `length` elements.
 fn index(key: &str, length: usize) -> Result<usize, String> {
     within(number(key)?, length)
 }
 
-/// Checks that an index is within the list, and resolves it. Negative numbers count from the end.
+/// Resolves a list index, where negative numbers count from the end, and rejects one that is out of range.
 ///
 /// Rule: PAT-06.
 fn within(number: i64, length: usize) -> Result<usize, String> {
@@ -388,6 +388,8 @@ fn within(number: i64, length: usize) -> Result<usize, String> {
         .ok_or_else(|| format!("Unable to access invalid index: {number}: invalid index referenced"))
 }
 
+/// Parses a list index as Go parses an integer.
+///
 /// Source: Go strconv/atoi.go, `Atoi`.
 fn number(key: &str) -> Result<i64, String> {
     key.parse().map_err(|error: std::num::ParseIntError| {
@@ -435,7 +437,7 @@ fn equal(value: &Node, expected: &Node) -> Result<bool, ApplyError> {
     }
 }
 
-/// Rejects values that are nested more deeply than the server can read, because a hostile webhook may build them.
+/// Rejects a value that would exceed the nesting limit at `path`. A hostile webhook could build such a document.
 fn check_depth(path: &str, value: &Node) -> Result<(), ApplyError> {
     if path.split('/').count() + value.depth() > MAX_LEVELS {
         let what = format!("a JSON patch that makes an object of more than {MAX_LEVELS} levels");

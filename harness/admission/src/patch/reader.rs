@@ -7,17 +7,17 @@ use kubernetes_types::json_text::{Container, Token, scan};
 use super::DecodeError;
 use super::node::{Node, string};
 
-/// The maximum depth of a patch: its operations, with values as deep as the documents that the server reads.
+/// The maximum depth of a patch: the list, its operations, and values as deep as the documents that the server reads.
 ///
 /// Go's own limit is 10,000.
 pub(super) const MAX_DEPTH: usize = MAX_LEVELS + 2;
-/// The maximum depth of a patched document: every operation on it, including dropping it, takes stack for each level.
+/// The maximum depth of a patched document. Operations on it, including dropping it, use stack space for each level.
 pub(super) const MAX_LEVELS: usize = 128;
 
 /// Parses a JSON document.
 ///
 /// # Errors
-/// [`DecodeError`] with Go's text, such as `invalid character 'x' looking for beginning of value`.
+/// [`DecodeError`] with Go's message, such as `invalid character 'x' looking for beginning of value`.
 pub(super) fn read(bytes: &[u8]) -> Result<Node, DecodeError> {
     let mut builder = Builder { open: Vec::new(), document: Node::Null };
     scan(bytes, MAX_DEPTH, |token| builder.take(token)).map_err(DecodeError)?;

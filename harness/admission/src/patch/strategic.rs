@@ -30,15 +30,15 @@ pub enum StrategicError {
     /// Any other error, which kube-apiserver reports as an internal error.
     #[error("{0}")]
     Other(String),
-    /// kube-apiserver panics, or its result depends on the implementation of its sort.
+    /// admit does not support the patch, for which kube-apiserver panics or has a result that depends on Go's sort.
     #[error("{0}")]
     Unsupported(&'static str),
 }
 
-/// The maximum number of item pairs that are compared.
+/// The maximum number of item pairs to compare for one list.
 const MAX_COMPARED_PAIRS: usize = 1_000_000;
 
-/// The error for values that make Go panic.
+/// The error for a patch that makes Go panic because it compares lists or objects.
 pub(super) const NOT_COMPARABLE: StrategicError =
     StrategicError::Unsupported("a strategic merge patch that compares lists or objects");
 
@@ -49,10 +49,10 @@ const WRONG_DELETE_LIST: StrategicError = StrategicError::Malformed("invalid pat
 const WRONG_RETAIN_KEYS: StrategicError = StrategicError::Malformed("invalid patch format of retainKeys");
 const WRONG_ORDER: StrategicError = StrategicError::Malformed("invalid patch format of setElementOrder list");
 
-/// Applies `patch` to `object`, which is of this built-in kind.
+/// Applies `patch` to `object`, whose type is the built-in `kind`.
 ///
 /// # Errors
-/// [`StrategicError`] in the words of kube-apiserver.
+/// [`StrategicError`] if kube-apiserver rejects the patch, or if admit does not support it.
 pub fn apply(object: &Value, patch: &Object, kind: &GroupVersionKind) -> Result<Value> {
     let Some(message) = MESSAGES.of_kind(kind) else {
         return Err(StrategicError::Unsupported("a strategic merge patch of a kind without a Go type"));
@@ -71,7 +71,7 @@ enum Type {
 }
 
 impl Type {
-    /// Returns the field into which Go decodes a member.
+    /// Returns the field into which Go decodes the member `name`.
     ///
     /// Source: apimachinery `third_party/forked/golang/json/fields.go`, `LookupPatchMetadataForStruct`.
     fn field(self, name: &str) -> Result<&'static Field> {
@@ -94,7 +94,7 @@ impl Type {
         })
     }
 
-    /// Returns the field of a list.
+    /// Returns the field `name`, which must be a list.
     fn list(self, name: &str) -> Result<&'static Field> {
         let field = self.field(name)?;
         match field.shape {
@@ -105,7 +105,7 @@ impl Type {
         }
     }
 
-    /// Returns the type of a field's value, or of its list's items.
+    /// Returns the type of a field's value or, for a list, the type of its items.
     fn for_field(field: &Field) -> Self {
         match (field.shape, field.kind) {
             (Shape::Map, _) => Self::Map,
@@ -123,6 +123,8 @@ fn no_struct(kind: &str) -> StrategicError {
     ))
 }
 
+/// Merges the object `patch` into the object `original`.
+///
 /// Source: `mergeMap`.
 fn merge(mut original: Object, mut patch: Object, of: Type) -> Result<Object> {
     match patch.get(DIRECTIVE) {
@@ -172,6 +174,8 @@ fn merge(mut original: Object, mut patch: Object, of: Type) -> Result<Object> {
     Ok(original)
 }
 
+/// Merges the list `patch` into the list `original`.
+///
 /// Source: `mergeSliceHandler`.
 fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: bool) -> Result<Vec<Value>> {
     let key = match &field.patch {
@@ -225,7 +229,7 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
     normalized(ours, theirs, &patch, &original, Some(key))
 }
 
-/// Applies the directives in the patch's items, and returns the remaining list and the remaining patch.
+/// Applies the directives in the patch's items. Returns the remaining original items and the remaining patch items.
 ///
 /// Source: `mergeSliceWithSpecialElements`.
 fn after_directives(
@@ -256,6 +260,8 @@ fn after_directives(
     Ok(if replaces { (rest, Vec::new()) } else { (original, rest) })
 }
 
+/// Applies the `$retainKeys` directive, which removes all other keys from `original`.
+///
 /// Source: `applyRetainKeysDirective`.
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
@@ -311,7 +317,7 @@ fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()
     Ok(())
 }
 
-/// Returns the list as Go's array contains it after the merge, including the items that the merge overwrites.
+/// Returns the content of Go's array for a list after the merge, including the items that the merge overwrites.
 ///
 /// Deleting an item overwrites it with the items after it, and new items use the freed slots.
 ///
@@ -351,7 +357,7 @@ fn overwritten(present: &[Value], patch: &[Value], key: &str) -> Result<Vec<Valu
     Ok(array)
 }
 
-/// Checks that the items of a patch that are kept appear in `order`, in the same order.
+/// Checks that the patch's items, except for deleted items, appear in `order` in the same sequence.
 ///
 /// Source: `validatePatchWithSetOrderList`.
 fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<()> {
@@ -383,6 +389,8 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<()> {
     )))
 }
 
+/// Returns whether two items have the same merge key or, without a key, are equal.
+///
 /// Source: `mergeKeyValueEqual`.
 fn are_same(item: &Value, other: &Value, key: &str) -> Result<bool> {
     if !key.is_empty() {
@@ -396,7 +404,7 @@ fn are_same(item: &Value, other: &Value, key: &str) -> Result<bool> {
     Ok(item == other)
 }
 
-/// Checks that each of these values can be a map key in Go.
+/// Checks that each of the `values` can be a map key in Go, which excludes lists and objects.
 fn scalars<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<()> {
     if values.into_iter().all(is_scalar) { Ok(()) } else { Err(NOT_COMPARABLE) }
 }
@@ -411,7 +419,7 @@ fn list(value: Value) -> Result<Vec<Value>> {
     }
 }
 
-/// Returns whether the items of these lists are all objects; rejects mixed lists.
+/// Returns whether all items in `lists` are objects. Items of different types are an error.
 ///
 /// Source: `sliceElementType`.
 fn are_objects(lists: &[&[Value]]) -> Result<bool> {
@@ -432,7 +440,7 @@ fn are_objects(lists: &[&[Value]]) -> Result<bool> {
     Ok(first.is_object())
 }
 
-/// Removes duplicates; each duplicate is replaced by the last value.
+/// Removes duplicates by moving the last item to the position of each duplicate.
 ///
 /// Source: `deduplicateScalars`.
 fn distinct(mut items: Vec<Value>) -> Vec<Value> {
@@ -461,6 +469,8 @@ fn distinct(mut items: Vec<Value>) -> Vec<Value> {
     items
 }
 
+/// Removes all members that are null.
+///
 /// Source: `discardNullValuesFromPatch`.
 fn without_nulls(value: Value) -> Value {
     match value {
@@ -473,7 +483,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Returns a new value without the items that have directives.
+/// Removes all objects that have directives; returns `None` if `value` itself has a directive.
 ///
 /// Source: `removeDirectives`.
 fn without_directives(value: Value) -> Option<Value> {

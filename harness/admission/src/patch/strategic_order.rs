@@ -1,4 +1,4 @@
-//! The order of list items after a strategic merge patch.
+//! Computes the order of list items after a strategic merge patch.
 //!
 //! Source: apimachinery pkg/util/strategicpatch/patch.go, `normalizeElementOrder`.
 
@@ -14,7 +14,7 @@ use super::strategic::{NOT_COMPARABLE, StrategicError};
 /// Source: Go sort/zsortfunc.go, `stable_func`.
 const BLOCK: usize = 20;
 
-/// The directive for the object or item that contains it: `replace`, `delete`, or `merge`.
+/// The key of the directive for the object or list item that contains it: `replace`, `delete`, or `merge`.
 pub(super) const DIRECTIVE: &str = "$patch";
 
 /// Returns whether an item has the directive `directive`.
@@ -51,7 +51,7 @@ pub(super) fn keyed<'a>(item: &'a Value, key: &str) -> Result<&'a Value, Strateg
     }
 }
 
-/// Splits objects into the objects whose keys occur in `by`, and all other objects.
+/// Splits `items` into the objects whose merge keys occur in `by`, and all other objects.
 ///
 /// Source: `partitionMapsByPresentInList`.
 pub(super) fn partitioned(
@@ -76,9 +76,9 @@ pub(super) fn partitioned(
     Ok((ours, theirs))
 }
 
-/// Merges the items in the patch, in the order of `patch`, with the other items, in the order of `server`.
+/// Merges `ours`, in the order of `patch`, with `theirs`, in the order of `server`.
 ///
-/// Where possible, items keep their relative order in `server`. Objects are identified by `key`.
+/// Where possible, items keep their relative order in `server`. With a `key`, items are compared by its value.
 pub(super) fn normalized(
     ours: Vec<Value>,
     theirs: Vec<Value>,
@@ -105,14 +105,14 @@ pub(super) fn normalized(
     Ok(all)
 }
 
-/// The positions of items in a list. For equal items, this is the position of the first.
+/// The positions of items in a list. For equal items, it contains the position of the first.
 struct ItemPositions<'a> {
     key: Option<&'a str>,
     first: HashMap<Option<&'a Value>, usize>,
 }
 
 impl<'a> ItemPositions<'a> {
-    /// Indexes a list. Items are identified by the value of `key`; if it is `None`, by their whole value.
+    /// Indexes a list. Items are identified by the value of `key` or, if `key` is `None`, by their whole value.
     fn new(list: &'a [Value], key: Option<&'a str>) -> Self {
         let mut first = HashMap::new();
         for (place, item) in list.iter().enumerate() {
@@ -133,7 +133,9 @@ fn identity<'a>(item: &'a Value, key: Option<&str>) -> Option<&'a Value> {
     }
 }
 
-/// Source: `normalizeSliceOrder`. An item that is not in the order goes before whatever it is compared with.
+/// Sorts `items` by `order`. As in Go, an item that is not in `order` goes before any item that it is compared with.
+///
+/// Source: `normalizeSliceOrder`.
 fn sorted(mut items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<Vec<Value>, StrategicError> {
     if let Some(key) = key {
         for item in items.iter().chain(order) {

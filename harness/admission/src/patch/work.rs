@@ -10,8 +10,8 @@ pub(super) struct Work(usize);
 
 /// The maximum number of values that the operations of one patch may shift and measure.
 ///
-/// Inserting at the front of a list shifts all its elements, so many insertions take quadratic time. kube-apiserver has
-/// no limit, and hangs.
+/// Inserting at the front of a list shifts all its elements, so many insertions take quadratic time. kube-apiserver
+/// does not have a limit and hangs.
 const MAX_WORK: usize = 100_000_000;
 
 impl Work {

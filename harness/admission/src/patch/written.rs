@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::node;
 
-/// The operations of a patch, and their text in the audit log.
+/// The operations of a patch and their JSON in the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operations {
     values: Vec<Value>,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 pub use crate::attributes::GroupVersionKind;
 
-/// The reason why bytes cannot be decoded into the expected object, in Go's words.
+/// The reason why a reply cannot be decoded into the expected object: Go's error message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DecodeError {
     text: String,
@@ -24,12 +24,12 @@ impl DecodeError {
     }
 }
 
-/// An object with the `apiVersion` and `kind` in the document.
+/// A decoded object, with the `apiVersion` and `kind` that the document specifies.
 #[derive(Debug)]
 pub struct Document {
     /// The fields of the object.
     pub fields: Map<String, Value>,
-    /// The `apiVersion` and `kind` in the document.
+    /// The `apiVersion` and `kind` that the document specifies.
     pub claimed: GroupVersionKind,
 }
 
@@ -50,10 +50,10 @@ pub fn document(body: &[u8]) -> Result<Document, DecodeError> {
     Ok(Document { fields, claimed })
 }
 
-/// Returns the `apiVersion` and `kind` of `document`. A null is treated as an empty object.
+/// Returns the `apiVersion` and `kind` of `document`. Null is treated as an empty object.
 ///
 /// # Errors
-/// The document is not an object, or a field is not a string.
+/// [`DecodeError`] if the document is not an object, or if one of the two fields is not a string.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`.
 pub fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
@@ -81,9 +81,9 @@ pub fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
     Ok(GroupVersionKind::new(group, version, kind))
 }
 
-/// Decodes `body` into an object of the kind `expected`, and returns its fields and its own `apiVersion` and `kind`.
+/// Decodes `body` into an object of the kind `expected`.
 ///
-/// `kinds` are the kinds of the group in v1 and v1beta1 of its scheme.
+/// `kinds` are the kinds of the same group that the webhook client's scheme has in v1 and v1beta1.
 ///
 /// Source: apimachinery pkg/runtime/serializer/versioning/versioning.go; pkg/runtime/error.go; pkg/runtime/scheme.go.
 /// Rule: RSP-04, RSP-05.
@@ -109,7 +109,7 @@ pub(super) fn review(
     }))
 }
 
-/// Returns the kind of an object that names `claimed`; `defaults` fill in missing parts.
+/// Returns `claimed` with its missing parts filled in from `defaults`.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `gvkWithDefaults`.
 pub fn with_defaults(claimed: &GroupVersionKind, defaults: &GroupVersionKind) -> GroupVersionKind {
@@ -139,7 +139,7 @@ pub fn not_registered(kind: &GroupVersionKind) -> String {
 
 /// Returns the Go package of `kind` in a scheme that has `kinds` of `group` in v1 and v1beta1; `None` for other kinds.
 ///
-/// Some kinds are the same in all versions.
+/// Some kinds, such as `Status`, have the same package in all versions.
 ///
 /// Source: apiserver pkg/util/webhook/client.go; apimachinery pkg/apis/meta/v1/register.go, `AddToGroupVersion`.
 pub fn go_package<'a>(kind: &'a GroupVersionKind, group: &str, kinds: &[&str]) -> Option<&'a str> {
@@ -161,7 +161,7 @@ fn json(body: &[u8]) -> Result<Value, DecodeError> {
     serde_json::from_str(&String::from_utf8_lossy(body)).map_err(|error| parse_error(&error.to_string()))
 }
 
-/// Decodes YAML; only the first of several documents is used.
+/// Decodes YAML. If there are several documents, only the first is used.
 fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
     let text = String::from_utf8_lossy(body);
     let parsed = serde_saphyr::from_str(&text).or_else(|error| {
@@ -171,7 +171,7 @@ fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
     parsed.map_err(|error| DecodeError::new(format!("yaml: {}", in_go(&error.to_string()))))
 }
 
-/// Returns the first line of an error, in the form of Go's messages.
+/// Returns the first line of a YAML error in the format of Go's messages.
 ///
 /// The column is always removed, and the line number is removed if it is 1.
 pub(crate) fn in_go(error: &str) -> String {

@@ -24,12 +24,12 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads the fields of `object`, which is decoded into the Go type `go_struct`.
+    /// Creates a reader for `object`, which is decoded into the Go type `go_struct`.
     pub fn root(object: &'a Map<String, Value>, go_struct: &'a str) -> Self {
         Self::under(object, go_struct, "")
     }
 
-    /// Reads the fields of an object at `path`, which has a trailing dot unless it is empty.
+    /// Creates a reader for the object at `path`, which must have a trailing dot unless it is empty.
     pub(crate) fn under(object: &'a Map<String, Value>, go_struct: &'a str, path: &str) -> Self {
         Self { object, go_struct, path: path.to_owned() }
     }
@@ -118,7 +118,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the items of a list, of any type; empty if it is missing.
+    /// Returns the items of the list in `field`, which may have any type; empty if the list is missing.
     pub(crate) fn values(&self, field: &str, go_type: &str) -> Result<Vec<Value>, DecodeError> {
         match self.present(field) {
             None => Ok(Vec::new()),
@@ -127,7 +127,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns bytes from base64 or from an array of small numbers: Go accepts both for a `[]byte`.
+    /// Returns the bytes in `field`, from base64 or from an array of small numbers: Go accepts both for a `[]byte`.
     pub(crate) fn bytes(&self, field: &str) -> Result<Vec<u8>, DecodeError> {
         match self.present(field) {
             None => Ok(Vec::new()),
@@ -165,7 +165,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads the Status in `fields`.
+/// Decodes `fields` into a Status.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `Status`.
 pub(super) fn status(fields: &Fields<'_>) -> Result<Status, DecodeError> {

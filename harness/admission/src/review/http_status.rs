@@ -7,7 +7,7 @@ use super::decode;
 use super::fields::{self, Fields};
 use crate::caller::Reply;
 
-/// The maximum length of a body in a message, in bytes.
+/// The maximum number of bytes of a body that a message contains.
 const MAX_BODY: usize = 2048;
 
 /// Returns the message and code of an unsuccessful reply, from a Status in the body or from the HTTP status.
@@ -19,7 +19,7 @@ pub(super) fn failure(reply: &Reply) -> (String, u16) {
     status_in(&reply.body).unwrap_or_else(|| (generic(reply.status, &text(reply)), reply.status))
 }
 
-/// Reads a `Status` from the body. It must have its `kind`; `apiVersion` may be missing.
+/// Returns the message and code of a failure `Status` in the body. Its `apiVersion` may be missing.
 fn status_in(body: &[u8]) -> Option<(String, u16)> {
     let document = decode::document(body).ok()?;
     let claimed = &document.claimed;
@@ -30,7 +30,7 @@ fn status_in(body: &[u8]) -> Option<(String, u16)> {
     (status == "Failure").then(|| (message, u16::try_from(code).unwrap_or_default()))
 }
 
-/// Returns the body if it is text.
+/// Returns the body if its content type is text, otherwise `unknown`.
 ///
 /// Rule: HTTP-29.
 fn text(reply: &Reply) -> String {

@@ -26,7 +26,7 @@ pub enum ReviewVersion {
 }
 
 impl ReviewVersion {
-    /// Returns the first of a webhook's `admissionReviewVersions` that the server supports.
+    /// Returns the first version in a webhook's `admissionReviewVersions` that the server supports.
     ///
     /// # Errors
     /// [`CallFailure`] if the server supports none of them.

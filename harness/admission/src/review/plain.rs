@@ -6,15 +6,15 @@ use serde_json::value::RawValue;
 
 use super::ReviewVersion;
 
-/// The `response` of a review that has only these fields and an `apiVersion` and `kind`.
+/// The `response` of a review, if it has no other fields than these.
 pub(super) struct PlainResponse<'a> {
-    /// `uid`.
+    /// The `uid` of the response.
     pub(super) uid: &'a str,
-    /// `allowed`.
+    /// Whether the webhook allowed the request.
     pub(super) allowed: bool,
     /// `patch`, decoded from base64; empty if there is no patch.
     pub(super) patch: Vec<u8>,
-    /// `patchType`.
+    /// The `patchType` of the response.
     pub(super) patch_type: Option<&'a str>,
 }
 
@@ -38,7 +38,7 @@ struct Response<'a> {
 
 /// Reads the response from `body` if it is JSON without duplicate keys and escapes.
 ///
-/// Otherwise, returns `None`, and the caller decodes the body as a document.
+/// Returns `None` for other bodies. The caller then decodes the body as a document.
 pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainResponse<'_>> {
     let Review { api_version, kind, response } = object(body)?;
     if api_version != version.api_version() || kind != "AdmissionReview" {
@@ -49,7 +49,7 @@ pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainRespo
     Some(PlainResponse { uid, allowed, patch, patch_type })
 }
 
-/// Decodes a struct from a JSON object. Rejects a list of field values, which serde would also accept.
+/// Decodes a struct from a JSON object. Rejects lists of field values, which serde would also accept.
 fn object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Option<T> {
     text.trim_ascii_start().starts_with(b"{").then(|| serde_json::from_slice(text).ok())?
 }

@@ -10,7 +10,7 @@ pub use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, 
 use crate::event::CallFailure;
 use crate::matching::Invocation;
 
-/// Encodes the review as sent: JSON with a trailing newline.
+/// Encodes the review in the form that kube-apiserver sends: JSON with a trailing newline.
 ///
 /// # Errors
 /// [`CallFailure`] if the objects cannot be encoded as JSON.

@@ -24,11 +24,11 @@ pub struct Response {
     pub patch: Vec<u8>,
     /// `patchType`; empty if there is no patch type.
     pub patch_type: String,
-    /// `status`: the reason for a denial.
+    /// `status`: the details of a denial.
     pub status: Option<Status>,
-    /// `warnings`.
+    /// `warnings` for the client.
     pub warnings: Vec<String>,
-    /// `auditAnnotations`.
+    /// `auditAnnotations`, by the keys that the webhook returned.
     pub audit_annotations: BTreeMap<String, String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Response {
 /// The checks ignore `allowed`: a malformed denial is a failed call.
 ///
 /// # Errors
-/// [`CallFailure`] with the reason in kube-apiserver's words.
+/// [`CallFailure`] with kube-apiserver's error message.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `VerifyAdmissionResponse`; client-go
 /// rest/request.go.
@@ -50,7 +50,7 @@ pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> R
     }
 }
 
-/// Decodes a reply as a JSON or YAML document, in the cases that the fast path does not support.
+/// Decodes a reply as a JSON or YAML document if [`plain::response`] does not support it.
 fn read_document(
     reply: &Reply,
     version: ReviewVersion,
@@ -65,7 +65,7 @@ fn read_document(
     checked(answer, &document.claimed, version, uid, phase)
 }
 
-/// Validates the response of a review whose `apiVersion` and `kind` are `claimed`.
+/// Validates a response. `claimed` are the `apiVersion` and `kind` of its review.
 fn checked(
     answer: RawResponse<'_>,
     claimed: &GroupVersionKind,
@@ -149,9 +149,9 @@ impl RawResponse<'_> {
     }
 }
 
-/// Checks by media type, HTTP status, and length whether a reply has a body to decode.
+/// Checks the media type, HTTP status, and length of a reply, to determine whether it has a body to decode.
 ///
-/// If not, returns the error message and its code.
+/// Returns the error message and its code if there is no body to decode.
 ///
 /// Rule: HTTP-26, HTTP-30.
 pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
@@ -173,7 +173,7 @@ pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
     Ok(())
 }
 
-/// Reads `response` of a review, with Go's zero values for missing fields; returns `None` if it is missing.
+/// Reads the `response` of a review, with Go's zero values for missing fields; returns `None` if it is missing.
 ///
 /// Rule: RSP-17.
 fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<RawResponse<'static>>, DecodeError> {

@@ -10,6 +10,8 @@ use crate::config::text;
 
 const FORM: &str = "; desired format: https://host[/path]";
 
+/// Validates that exactly one of `url` and `service` is set, and validates its value.
+///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMutatingWebhook`.
 /// Rule: VLD-20, VLD-25.
 pub(super) fn validate(client_config: &Value, path: &str, errors: &mut Errors) {
@@ -24,6 +26,8 @@ pub(super) fn validate(client_config: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the `url` of a webhook.
+///
 /// Source: apiserver pkg/util/webhook/validation.go, `ValidateWebhookURL`.
 /// Rule: VLD-21.
 fn validate_url(text: &str, path: &str, errors: &mut Errors) {
@@ -51,6 +55,8 @@ fn validate_url(text: &str, path: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the `service` of a webhook.
+///
 /// Source: apiserver pkg/util/webhook/validation.go, `ValidateWebhookService`.
 /// Rule: VLD-22, VLD-23.
 fn validate_service(service: &Value, path: &str, errors: &mut Errors) {

@@ -11,7 +11,7 @@ use crate::conditions::{CompileError, Environment, compile};
 
 const MAX_MATCH_CONDITIONS: usize = 64;
 
-/// Returns the expressions of the match conditions in `webhooks`.
+/// Returns the expressions of all match conditions in `webhooks`.
 pub(super) fn expressions(webhooks: &[Value]) -> BTreeSet<&str> {
     let conditions = webhooks.iter().flat_map(|webhook| list(webhook, "matchConditions"));
     conditions.filter_map(|condition| text(condition, "expression")).collect()
@@ -19,7 +19,7 @@ pub(super) fn expressions(webhooks: &[Value]) -> BTreeSet<&str> {
 
 /// Validates the match conditions of a webhook.
 ///
-/// `stored` are the expressions of the webhooks that an update replaces: an expression among them may use features that
+/// `stored` contains the expressions of the webhooks that an update replaces. These expressions may use features that
 /// only this release supports. Expressions are trimmed before they are compared and compiled.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMatchConditions`,

@@ -1,4 +1,4 @@
-//! The errors of a configuration, in the API server's words.
+//! Validation errors with kube-apiserver's messages.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::{FieldError, MAX_ERRORS};
 
-/// Collects validation errors.
+/// A collector of validation errors.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Errors {
         self.0.into_iter().filter(|error| seen.insert(error.clone())).collect()
     }
 
-    /// Adds an error, unless there are more than a response can list.
+    /// Adds an error, unless there are already more errors than a response can list.
     fn push(&mut self, error: FieldError) {
         if self.0.len() <= MAX_ERRORS {
             self.0.push(error);
@@ -54,7 +54,7 @@ impl Errors {
         }
     }
 
-    /// Adds an error for a string that is not in `supported`, which is sorted.
+    /// Adds an error for a string that is not in `supported`. The list must be sorted.
     pub(super) fn unsupported(&mut self, path: impl Into<String>, text: &str, supported: &[&str]) {
         let words: Vec<String> = supported.iter().map(|word| quote(word)).collect();
         self.push(FieldError::not_supported(path, quote(text), words.join(", ")));

@@ -46,6 +46,8 @@ fn without_trailing_dash(prefix: &str) -> String {
     format!("{}a", stem.as_str())
 }
 
+/// Rejects names that are reserved for configurations in files.
+///
 /// Source: kubernetes `pkg/apis/admissionregistration/validation/static_suffix.go`, `ValidateStaticSuffix`.
 /// Rule: VLD-33.
 pub(super) fn validate_static_suffix(metadata: &Value, errors: &mut Errors) {
@@ -59,6 +61,8 @@ pub(super) fn validate_static_suffix(metadata: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates the keys and values of labels.
+///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabels`.
 pub(super) fn labels(labels: Option<&Value>, path: &str, errors: &mut Errors) {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
@@ -68,6 +72,8 @@ pub(super) fn labels(labels: Option<&Value>, path: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the keys and the total size of annotations.
+///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateAnnotations`.
 fn annotations(annotations: Option<&Map<String, Value>>, errors: &mut Errors) {
     let mut size = 0;

@@ -23,9 +23,9 @@ const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 const OLD_SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Returns the errors of a configuration to be created, in the API server's order; empty if it is valid.
+/// Returns the errors of a new configuration, in the API server's order; empty if it is valid.
 ///
-/// The defaults of `configuration` are already set. A field of the wrong type counts as missing.
+/// The defaults of `configuration` must already be set. A field of the wrong type counts as missing.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`; `static_suffix.go` next to it.
@@ -37,7 +37,7 @@ pub fn validate(configuration: &Value) -> Vec<FieldError> {
     errors.distinct()
 }
 
-/// Returns the errors of the address in a `clientConfig` at `path`.
+/// Returns the errors of a `clientConfig`; `path` is the path of the field.
 pub fn client_config_errors(client_config: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     client_config::validate(client_config, path, &mut errors);
@@ -46,7 +46,7 @@ pub fn client_config_errors(client_config: &Value, path: &str) -> Vec<FieldError
 
 /// Returns the errors of a configuration in a file of `staticManifestsDir`, as [`validate`] does.
 ///
-/// The name of the configuration may be reserved.
+/// The name of the configuration may have the reserved suffix.
 ///
 /// Source: kubernetes pkg/admission/plugin/webhook/manifest/loader/loader.go, `defaultAndValidateMWC` and
 /// `defaultAndValidateVWC`.
@@ -56,9 +56,9 @@ pub fn validate_manifest(configuration: &Value) -> Vec<FieldError> {
     errors.distinct()
 }
 
-/// Returns the errors of a configuration that replaces `old`. Errors that `old` already has may remain.
+/// Returns the errors of a configuration that replaces `old`. Some errors that `old` already has are allowed.
 ///
-/// Changes of the metadata are not checked.
+/// Changes to the metadata are not checked.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `ValidateMutatingWebhookConfigurationUpdate`.
@@ -178,6 +178,8 @@ fn selectors(webhook: &Value, path: &str, allowed: AllowedErrors<'_>, errors: &m
     }
 }
 
+/// Validates the name of a webhook: a domain with at least three segments.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedName`.
 /// Rule: VLD-04.
 fn name(name: &str, path: &str, errors: &mut Errors) {
@@ -193,6 +195,8 @@ fn name(name: &str, path: &str, errors: &mut Errors) {
     }
 }
 
+/// Validates the `admissionReviewVersions` of a webhook.
+///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateAdmissionReviewVersions`.
 /// Rule: VLD-18, VLD-19.
 fn review_versions(webhook: &Value, path: &str, allowed: AllowedErrors<'_>, errors: &mut Errors) {
@@ -217,6 +221,8 @@ fn review_versions(webhook: &Value, path: &str, allowed: AllowedErrors<'_>, erro
     }
 }
 
+/// Validates a label selector.
+///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelector`.
 /// Rule: VLD-26.
 fn selector(selector: &Value, path: &str, allowed: AllowedErrors<'_>, errors: &mut Errors) {
@@ -275,9 +281,9 @@ mod tests {
         webhook
     }
 
-    /// Checks an update to a wrong value.
+    /// Checks an update of `field` to an invalid value.
     ///
-    /// The update is rejected if the old webhook was valid, and accepted if it had the same error.
+    /// The update must be rejected if the old webhook was valid, and accepted if the old webhook had the same error.
     #[track_caller]
     fn check(field: &str, wrong: &Value, path: &str) {
         let sound = configuration(&[webhook("failurePolicy", &json!("Fail"))]);

@@ -10,6 +10,8 @@ use crate::config::{list, text};
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 
+/// Validates one rule of a webhook.
+///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateRuleWithOperations`.
 /// Rule: VLD-07, VLD-08, VLD-14.
 pub(super) fn validate(rule: &Value, path: &str, errors: &mut Errors) {

@@ -1,4 +1,4 @@
-//! A URL parser with the behavior of Go's.
+//! A URL parser that behaves like Go's `url.Parse`.
 
 use std::net::Ipv6Addr;
 
@@ -15,10 +15,12 @@ pub(super) struct Url {
 }
 
 impl Url {
+    /// Parses a URL.
+    ///
     /// Source: Go net/url/url.go, `Parse`.
     ///
     /// # Errors
-    /// Go's error, without the prefix `parse "…": `.
+    /// Go's error message, without the prefix `parse "…": `.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
         if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
@@ -72,6 +74,8 @@ impl Url {
     }
 }
 
+/// Splits a URL into its scheme and the rest; the scheme is empty if there is none.
+///
 /// Source: Go net/url/url.go, `getScheme`.
 fn scheme(text: &str) -> Result<(&str, &str), String> {
     let Some((scheme, rest)) = text.split_once(':') else { return Ok(("", text)) };
@@ -86,6 +90,8 @@ fn scheme(text: &str) -> Result<(&str, &str), String> {
     Ok(if is_valid { (scheme, rest) } else { ("", text) })
 }
 
+/// Validates and unescapes a host with an optional port.
+///
 /// Source: Go net/url/url.go, `parseHost`.
 fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
     match host.rsplit_once('[') {
@@ -131,6 +137,8 @@ enum Part {
     Other,
 }
 
+/// Decodes the percent escapes in a part of a URL.
+///
 /// Source: Go net/url/url.go, `unescape`.
 fn unescape(text: &str, part: Part) -> Result<String, String> {
     let bytes = text.as_bytes();

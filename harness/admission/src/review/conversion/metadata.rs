@@ -11,7 +11,7 @@ const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 /// Checks that `converted` has the kind, name, namespace, and UID of `original`.
 ///
 /// # Errors
-/// The message for the first difference.
+/// A message about the first difference.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `validateConvertedObject`.
 /// Rule: CNV-06.
@@ -34,7 +34,7 @@ pub(super) fn check_identity(original: &Value, converted: &Value) -> Result<(), 
 /// Gives `converted` the metadata of `original`, except for its labels and annotations.
 ///
 /// # Errors
-/// An error in the metadata.
+/// A message about invalid metadata.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `restoreObjectMeta`.
 /// Rule: CNV-07.
@@ -94,6 +94,8 @@ pub(super) fn restore(original: &Value, converted: &mut Map<String, Value>) -> R
     Ok(())
 }
 
+/// Returns the errors in labels.
+///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabels`.
 fn wrong_labels(labels: &Map<String, Value>) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -107,7 +109,7 @@ fn wrong_labels(labels: &Map<String, Value>) -> Vec<String> {
     wrong
 }
 
-/// Returns the errors in annotations. Like upstream, names the wrong field.
+/// Returns the errors in annotations. As upstream, the messages name the field `metadata.annotation`.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateAnnotations`.
 fn wrong_annotations(annotations: &Map<String, Value>) -> Vec<String> {
@@ -125,7 +127,7 @@ fn wrong_annotations(annotations: &Map<String, Value>) -> Vec<String> {
     wrong
 }
 
-/// Combines errors into one, without duplicates.
+/// Combines all errors into one error without duplicates. Succeeds if there are none.
 ///
 /// Source: apimachinery pkg/util/errors/errors.go, `aggregate.Error`.
 fn aggregate(mut errors: Vec<String>) -> Result<(), String> {
@@ -161,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Returns the metadata of an object with `original` metadata after a webhook returned the metadata `answered`.
+    /// Returns the metadata that replaces `original` after a webhook returned the metadata `answered`.
     fn restored(original: &Value, answered: &Value) -> Result<Value, String> {
         let mut converted = Map::from_iter([("metadata".to_owned(), answered.clone())]);
         restore(&json!({"metadata": original}), &mut converted)?;

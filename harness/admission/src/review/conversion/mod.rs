@@ -13,7 +13,7 @@ use crate::attributes::GroupVersionKind;
 /// A version of `ConversionReview` that the server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// `apiextensions.k8s.io/v1`.
+    /// `apiextensions.k8s.io/v1`: the `apiVersion`, `kind`, and `uid` of a reply are checked.
     V1,
     /// `apiextensions.k8s.io/v1beta1`: the `apiVersion`, `kind`, and `uid` of a reply are not checked.
     V1beta1,
@@ -23,7 +23,7 @@ pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const KIND: &str = "ConversionReview";
 
 impl Version {
-    /// Returns the first of a webhook's `conversionReviewVersions` that the server supports; `None` if there is none.
+    /// Returns the first version in a webhook's `conversionReviewVersions` that the server supports.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `createConversionReviewObjects`.
     /// Rule: CNV-02.
@@ -48,10 +48,10 @@ impl Version {
     }
 }
 
-/// Encodes the review as sent: JSON with a trailing newline. It contains an empty response.
+/// Encodes the review in the form that kube-apiserver sends: JSON with an empty `response` and a trailing newline.
 ///
 /// # Errors
-/// An object that cannot be encoded as JSON.
+/// An error if an object cannot be encoded as JSON.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `createConversionReviewObjects`.
 /// Rule: CNV-01.
@@ -85,7 +85,7 @@ struct Review<'a> {
     response: EmptyResponse,
 }
 
-/// The request, with fields in the order of upstream's struct.
+/// The `request` of a review, with fields in the order of upstream's struct.
 #[derive(Serialize)]
 struct Request<'a> {
     uid: &'a str,

@@ -12,7 +12,7 @@ use crate::review::decode::{self, DecodeError};
 use crate::review::fields::Fields;
 use crate::review::response::successful;
 
-/// The kinds of the group in the converter's scheme.
+/// The kinds of the group `apiextensions.k8s.io` in the converter's scheme.
 const KINDS: [&str; 3] = [KIND, "CustomResourceDefinition", "CustomResourceDefinitionList"];
 
 /// The reason why a conversion reply is invalid.
@@ -23,23 +23,23 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
-/// The kind of failure in metrics.
+/// The kind of a failure, which is a label in metrics.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/conversion/metrics.go, `ConversionWebhookErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// No review was returned.
+    /// The webhook did not return a review.
     Call,
     /// The review does not match the request, or reports a failed conversion.
     MalformedResponse,
-    /// The number of objects is wrong.
+    /// The webhook did not return exactly one object.
     PartialResponse,
     /// A converted object does not match the object that was sent.
     InvalidConvertedObject,
 }
 
 impl FailureKind {
-    /// Returns the label value in metrics.
+    /// Returns the value of the label in metrics.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Call => "conversion_webhook_call_failure",
@@ -55,7 +55,7 @@ impl FailureKind {
 /// The result has the kind `target` and the original metadata, except for labels and annotations.
 ///
 /// # Errors
-/// [`Failure`] in kube-apiserver's words.
+/// [`Failure`] with kube-apiserver's error message.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `Convert` and
 /// `getConvertedObjectsFromResponse`.
@@ -138,6 +138,8 @@ impl RawResponse {
     }
 }
 
+/// Returns the converted objects of a successful response, or the error message.
+///
 /// Rule: CNV-03, CNV-04.
 fn converted_objects(
     answer: Option<RawResponse>,
@@ -163,7 +165,7 @@ fn converted_objects(
     Err(format!("response.result.status was '{}', not 'Success'", answer.status))
 }
 
-/// Reads an item of `convertedObjects`, whose kind must be set.
+/// Reads an item of `convertedObjects`. The item must have a `kind`.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/unstructured/helpers.go, `unstructuredJSONScheme`.
 fn object_in(item: &Value) -> Result<Map<String, Value>, String> {
@@ -188,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// Converts a widget from v1 to v2 with a reply that contains these objects.
+    /// Converts a widget from v1 to v2 with a reply whose `convertedObjects` are `objects`.
     fn converted(objects: &Value) -> Result<Value, (FailureKind, String)> {
         let review = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
