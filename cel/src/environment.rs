@@ -1,4 +1,4 @@
-//! Environments define the names in expressions and compile expressions.
+//! Environments, which define the names in expressions and compile expressions.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Function declarations of libraries.
+//! The declarations of functions and their overloads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub type CallCost = fn(overload: &str, arguments: &[Value<'_>], result: Option<&
 pub struct Call<'c, 'a> {
     /// The arguments; the target of a member call is the first.
     pub arguments: &'c [Value<'a>],
-    /// The compiled regular expression, if the overload has one and it is constant.
+    /// The compiled regular expression among the arguments, if it is constant.
     pub regex: Option<&'c Regexp>,
 }
 

@@ -1,4 +1,4 @@
-//! Semantic versions.
+//! Parses and compares semantic versions.
 
 use std::cmp::Ordering;
 use std::fmt;

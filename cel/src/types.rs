@@ -1,4 +1,4 @@
-//! Static types.
+//! The static types of expressions.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The protocol buffer types that every environment has.
+//! Declares the protocol buffer types that exist in every environment.
 //!
 //! Source: cel-go common/types/provider.go, common/types/types.go (`checkedWellKnowns`), common/types/pb/pb.go.
 

@@ -1,4 +1,4 @@
-//! Expressions that would exhaust memory or time end with an error.
+//! Tests that expressions that would exhaust memory or time end with an error.
 
 use kubernetes_cel::environment::Environment;
 use kubernetes_cel::function::Error;
@@ -21,7 +21,7 @@ fn error(expression: &str) -> Option<Error> {
     program.evaluate(variables, &Limits::default()).value.err()
 }
 
-/// Returns a list with one dynamic value that is doubled `times` times.
+/// Returns an expression for a list with one dynamic value that is doubled `times` times.
 fn doubled(value: &str, times: usize) -> String {
     format!("[{value}]{}", ".map(t, t + t)".repeat(times))
 }

@@ -1,4 +1,4 @@
-//! Types of list, map, and message literals.
+//! Checks list, map, and message literals.
 //!
 //! Source: cel-go checker/checker.go, `checkCreateList`, `checkCreateMap`, `checkCreateStruct`.
 

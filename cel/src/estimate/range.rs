@@ -1,4 +1,4 @@
-//! Ranges of sizes and costs.
+//! Ranges of sizes and costs, with their arithmetic.
 //!
 //! Source: cel-go checker/cost.go, `SizeEstimate` and `CostEstimate`.
 

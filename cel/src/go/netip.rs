@@ -1,4 +1,4 @@
-//! IP addresses and prefixes.
+//! Parses IP addresses and prefixes as Go does.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

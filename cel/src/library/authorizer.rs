@@ -1,4 +1,4 @@
-//! Authorization checks.
+//! The functions of the variable `authorizer`, which check access.
 //!
 //! Source: apiserver pkg/cel/library/authz.go.
 

@@ -1,4 +1,4 @@
-//! Networks in CIDR notation.
+//! The functions for networks in CIDR notation.
 //!
 //! Source: apiserver pkg/cel/library/cidr.go and pkg/cel/cidr.go.
 

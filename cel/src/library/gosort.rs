@@ -148,8 +148,9 @@ impl<F: FnMut(usize, usize) -> bool> Sorter<F> {
         (high, partitioned)
     }
 
-    /// Moves elements equal to the pivot before greater ones (there are no lesser ones), and returns the index of the
-    /// first greater one.
+    /// Moves elements equal to the pivot before greater elements, and returns the index of the first greater element.
+    ///
+    /// The slice must not contain elements less than the pivot.
     fn partition_equal(&mut self, start: usize, end: usize, pivot: usize) -> usize {
         self.swap(start, pivot);
         let (mut low, mut high) = (start + 1, end - 1);

@@ -1,4 +1,4 @@
-//! IP addresses.
+//! The functions for IP addresses.
 //!
 //! Source: apiserver pkg/cel/library/ip.go and pkg/cel/ip.go.
 

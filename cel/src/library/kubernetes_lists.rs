@@ -1,4 +1,4 @@
-//! List functions of Kubernetes.
+//! The list functions of Kubernetes.
 //!
 //! Source: apiserver pkg/cel/library/lists.go, version 1.
 

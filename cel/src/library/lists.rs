@@ -1,4 +1,4 @@
-//! List functions of cel-go's extension.
+//! The list functions of cel-go's extension.
 //!
 //! Source: cel-go ext/lists.go, version 3.
 

@@ -1,4 +1,4 @@
-//! The functions, one module per library.
+//! The functions of expressions, with one module per library.
 
 pub(crate) mod authorizer;
 pub(crate) mod cidr;

@@ -1,4 +1,4 @@
-//! Named string formats.
+//! The functions for named string formats.
 //!
 //! Source: apiserver pkg/cel/library/format.go and pkg/cel/format.go.
 

@@ -1,4 +1,4 @@
-//! Optional values.
+//! The functions for optional values.
 //!
 //! Source: cel-go cel/library.go, `OptionalTypes` in version 2.
 

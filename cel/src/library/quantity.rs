@@ -1,4 +1,4 @@
-//! Quantities.
+//! The functions for quantities.
 //!
 //! Source: apiserver pkg/cel/library/quantity.go and pkg/cel/quantity.go.
 

@@ -1,4 +1,4 @@
-//! Functions that find matches of a regular expression.
+//! The functions that find matches of a regular expression.
 //!
 //! Source: apiserver pkg/cel/library/regex.go; costs: pkg/cel/library/cost.go.
 

@@ -1,4 +1,4 @@
-//! Lists as sets.
+//! The functions that treat lists as sets.
 //!
 //! Source: cel-go ext/sets.go.
 

@@ -1,4 +1,6 @@
-//! String functions. Indices count code points.
+//! The string functions of cel-go's extension.
+//!
+//! Indices count code points.
 //!
 //! Source: cel-go ext/strings.go, version 2; costs: apiserver pkg/cel/library/cost.go.
 

@@ -1,4 +1,4 @@
-//! URL functions.
+//! The functions for URLs.
 //!
 //! Source: apiserver pkg/cel/library/urls.go and pkg/cel/url.go.
 

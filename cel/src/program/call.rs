@@ -1,4 +1,4 @@
-//! Calls functions.
+//! Calls the overloads of functions.
 
 use std::sync::Arc;
 

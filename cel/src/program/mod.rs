@@ -1,4 +1,4 @@
-//! Programs and their evaluation.
+//! Compiled programs and their evaluation.
 
 mod attribute;
 mod call;

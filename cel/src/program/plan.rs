@@ -166,7 +166,7 @@ pub(super) enum Root {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Local {
     Accumulator,
-    /// The accumulator, if it is not read before it is set again; its value is then moved out.
+    /// The accumulator, whose value is moved out, because it is not read again before it is set.
     TakenAccumulator,
     First,
     Second,

@@ -1,4 +1,4 @@
-//! Parses quantities.
+//! Parses quantities as kube-apiserver does.
 
 use super::decimal::{Decimal, MAX_DIGITS, largest_binary, one};
 use super::scaled::Scaled;

@@ -1,4 +1,4 @@
-//! Formats quantities.
+//! Formats quantities as kube-apiserver does.
 
 use std::fmt;
 

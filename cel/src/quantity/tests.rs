@@ -1,4 +1,4 @@
-//! Tests parsing, formatting, comparing, and adding quantities, and their properties.
+//! Tests the parsing, formatting, comparison, and addition of quantities, and their properties.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Character classes.
+//! Builds character classes in the form of the `regex` crate.
 
 use super::node::write_character;
 use super::property;

@@ -183,7 +183,7 @@ impl Node {
         Self::Repeat { part: Box::new(part), least, most, greedy, measure }
     }
 
-    /// Returns the measure that Go limits.
+    /// Returns the size, the height, and the number of copies of the node.
     pub(super) fn measure(&self) -> Measure {
         match self {
             Self::Empty | Self::Literal { .. } | Self::Class(_) | Self::Place(_) => Measure::LEAF,

@@ -1,15 +1,17 @@
-//! Character properties by Go's names.
+//! The character properties that regular expressions can name, as in Go.
 //!
 //! Source: Go regexp/syntax/parse.go, `unicodeTable`, and unicode/tables.go of Unicode 15.
 
-/// Categories, which have the same names in the `regex` crate.
+/// The names of categories, which are the same in the `regex` crate.
 const CATEGORIES: [&str; 37] = [
     "C", "Cc", "Cf", "Cn", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd",
     "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp",
     "Zs",
 ];
 
-/// Scripts. Names with an underscore are missing: Go ignores underscores and therefore does not find them.
+/// The names of scripts.
+///
+/// Names with an underscore are missing: Go ignores underscores and therefore does not find such names.
 const SCRIPTS: &str = "Adlam Ahom Arabic Armenian Avestan Balinese Bamum Batak Bengali Bhaiksuki Bopomofo Brahmi \
     Braille Buginese Buhid Carian Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cyrillic Deseret \
     Devanagari Dogra Duployan Elbasan Elymaic Ethiopic Georgian Glagolitic Gothic Grantha Greek Gujarati Gurmukhi Han \

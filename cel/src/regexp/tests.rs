@@ -1,4 +1,4 @@
-//! The expected results are those of Go 1.26.
+//! Tests regular expressions against the results of Go 1.26.
 
 use std::sync::Arc;
 

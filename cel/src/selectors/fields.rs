@@ -1,4 +1,4 @@
-//! Field selectors.
+//! Parses field selectors.
 
 use super::FieldRequirement;
 

@@ -1,4 +1,4 @@
-//! Label selectors.
+//! Parses label selectors.
 
 use std::collections::BTreeSet;
 

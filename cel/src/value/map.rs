@@ -1,4 +1,4 @@
-//! Maps.
+//! Map values and their keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;

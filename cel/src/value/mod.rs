@@ -1,4 +1,4 @@
-//! Values at run time.
+//! The values of expressions at run time.
 
 mod arithmetic;
 mod convert;

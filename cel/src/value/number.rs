@@ -48,10 +48,10 @@ pub fn format_double(value: f64) -> String {
     format!("{minus}{first}{point}{rest}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// Returns the shortest digits of a finite double that parse to the same value, and the exponent of the first
-/// digit.
+/// Returns the shortest digits of a finite double that parse to the same value, and the exponent of the first digit.
 ///
-/// If two such numbers are equally near, Go uses the one with an even last digit, Rust the greater one.
+/// If two such numbers are equally near, Go chooses the number with an even last digit; Rust would choose the greater
+/// one.
 pub(crate) fn shortest(value: f64) -> (String, i32) {
     let magnitude = value.abs();
     let text = format!("{magnitude:e}");

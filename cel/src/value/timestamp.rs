@@ -1,4 +1,4 @@
-//! Points in time.
+//! Points in time, with their parsing and formatting.
 
 use std::fmt::Write as _;
 
@@ -53,7 +53,7 @@ impl Timestamp {
         Self { offset: 0, ..self }
     }
 
-    /// Returns whether Go has a single zone for the offset, so that equal times are the same map key.
+    /// Returns whether Go uses one zone value for the offset, so that equal times are the same map key.
     ///
     /// Source: Go time/zoneinfo.go, `FixedZone`.
     pub(super) fn has_known_zone(self) -> bool {

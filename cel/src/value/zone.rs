@@ -1,4 +1,4 @@
-//! Time zones and the calendar.
+//! Time zones and the Gregorian calendar.
 
 use jiff::tz::TimeZoneDatabase;
 

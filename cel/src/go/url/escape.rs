@@ -1,4 +1,4 @@
-//! Percent encoding of URLs.
+//! Escapes and unescapes the parts of URLs.
 
 use crate::go::quote::quote;
 

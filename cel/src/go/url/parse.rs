@@ -1,4 +1,4 @@
-//! Parses URLs.
+//! Parses URLs as Go does.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! URLs as Go parses them: recorded results and properties.
+//! Tests URLs against Go's recorded results, and their properties.
 
 use proptest::prelude::*;
 

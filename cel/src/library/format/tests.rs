@@ -1,4 +1,4 @@
-//! Formats and numbers. The expected results are those of x/text 0.40 and cel-go 0.29.2.
+//! Tests formats and numbers against the results of x/text 0.40 and cel-go 0.29.2.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! Conversions between types, `type`, and `dyn`.
+//! The conversion functions, `type`, and `dyn`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Operators and `size`.
+//! The operators and the function `size`.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! String functions.
+//! The string functions of the standard library.
 
 use crate::function::{Call, Error, Function, Implementation, Overload};
 use crate::regexp::Regexp;

@@ -1,4 +1,4 @@
-//! The parts of timestamps and durations.
+//! The functions that return parts of timestamps and durations.
 
 use crate::function::{Call, Error, Function, Implementation, Overload};
 use crate::types::Type;

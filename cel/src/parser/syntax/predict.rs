@@ -32,7 +32,7 @@ struct Config {
 pub(super) enum Prediction {
     /// The number of the predicted alternative, starting with 1.
     Alternative(usize),
-    /// No alternative matches; `ahead` is the offset of the last token that was examined.
+    /// No alternative matches; `ahead` is the index of the last examined token, counted from the current one.
     None { ahead: usize },
 }
 

@@ -28,7 +28,7 @@ enum Stop {
 
 enum Wrong {
     Mismatch(Expected),
-    /// No alternative matches; `ahead` is the number of tokens examined, including the current one.
+    /// No alternative matches; `ahead` is the index of the last examined token, counted from the current one.
     NoAlternative {
         ahead: usize,
     },
