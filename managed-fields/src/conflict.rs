@@ -1,4 +1,4 @@
-//! Conflicts with other field managers.
+//! The conflicts of a write with the fields of other managers.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Fields that some requests cannot set.
+//! Selects the fields that a request can set.
 
 use crate::path::PathElement;
 use crate::set::{Builder, Node, Set};

@@ -63,7 +63,8 @@ pub struct FieldManager<'a, V> {
     pub kind: &'a str,
     /// The subresource of the write; an empty string for the object itself.
     pub subresource: &'a str,
-    /// The fields that a request can set, by version; a request in a missing version can set all fields.
+    /// The fields that a request can set, by version; in a version that is not in the map, a request can set all
+    /// fields.
     pub reset_fields: &'a BTreeMap<String, Filter>,
 }
 

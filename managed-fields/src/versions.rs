@@ -1,4 +1,4 @@
-//! The versions of one kind.
+//! The versions of one kind, and conversions between them.
 
 use std::rc::Rc;
 

@@ -65,7 +65,7 @@ impl Marks {
         self.added.below.attach(element, below.added);
     }
 
-    /// If the values of a leaf differ, marks the leaf as added, removed, or modified.
+    /// Marks a leaf whose values differ as added, removed, or modified.
     ///
     /// Source: structured-merge-diff typed/compare.go, `doLeaf`.
     fn leaf(&mut self, old: Side<'_>, new: Side<'_>) {

@@ -1,4 +1,4 @@
-//! Path elements of list items.
+//! Determines the path elements of list items.
 
 use serde_json::Value;
 
