@@ -1,4 +1,4 @@
-//! Certificates with a defect.
+//! Issues certificates with a defect.
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
 
