@@ -1,4 +1,4 @@
-//! Files that commands append to.
+//! Opens and truncates files to which commands append.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};

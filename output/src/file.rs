@@ -1,4 +1,4 @@
-//! Files that a command writes for its user.
+//! Writes files for the user of a command.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
