@@ -1,4 +1,4 @@
-//! The test's client, which records requests.
+//! Records the requests of the test's client.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -1,4 +1,4 @@
-//! A webhook that prevents a custom resource from shrinking, tested with its definition.
+//! Tests a webhook that prevents a custom resource from shrinking, together with the resource's definition.
 
 #![expect(clippy::indexing_slicing, reason = "a test fails where something is missing")]
 

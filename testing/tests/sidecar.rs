@@ -1,4 +1,4 @@
-//! A sidecar injector written with kube's admission types, tested with the manifest that installs it.
+//! Tests a sidecar injector that uses kube's admission types, together with the manifest that installs it.
 
 #![expect(clippy::expect_used, reason = "a test fails where something is missing")]
 
