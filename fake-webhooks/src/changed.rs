@@ -1,4 +1,4 @@
-//! The JSON Patch operations of the changes of `mutate`.
+//! Creates the JSON Patch operations for the changes of `mutate`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

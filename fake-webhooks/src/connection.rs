@@ -1,4 +1,4 @@
-//! HTTP connections.
+//! Serves HTTP over the connections of a listener.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

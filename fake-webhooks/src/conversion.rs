@@ -1,4 +1,4 @@
-//! Responses to a `ConversionReview`.
+//! Creates responses to a `ConversionReview`.
 
 use std::collections::BTreeMap;
 

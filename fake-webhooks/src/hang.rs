@@ -1,4 +1,4 @@
-//! The duration of a hang.
+//! The durations for which fakes hang.
 
 use std::fmt;
 use std::str::FromStr;

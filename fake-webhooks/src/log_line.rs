@@ -1,4 +1,4 @@
-//! The log line of a call.
+//! Formats the log line of a call.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! The JSON Patch operations of behaviors that depend on the object.
+//! Creates the JSON Patch operations of behaviors that depend on the object.
 
 use std::collections::BTreeMap;
 

@@ -205,8 +205,8 @@ pub enum BadResponse {
 
 /// Parameters of `raw`: a complete HTTP response.
 ///
-/// In strings `{uid}` is replaced by the uid of the review, and in headers `{host}` by the host of the request. The body is
-/// one of `json`, `response`, and `text`, or empty.
+/// In strings, `{uid}` is replaced with the uid of the review; in headers, `{host}` is replaced with the host of the
+/// request. The body is one of `json`, `response`, and `text`, or empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Raw {

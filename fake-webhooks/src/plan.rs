@@ -73,8 +73,8 @@ pub enum PlanError {
 impl Plan {
     /// Assigns all fakes in `files` to listeners.
     ///
-    /// Fakes of one file with equal [`Transport`] and credentials share a port. The first listener of an address uses the
-    /// requested port, additional ones use the ports that follow.
+    /// Fakes of one file with equal [`Transport`] and credentials share a port. The first listener of an address uses
+    /// the requested port, and additional listeners use the ports that follow.
     ///
     /// # Errors
     /// Returns an error if two files conflict, or if a file listens on all addresses and does not have a host.

@@ -1,4 +1,4 @@
-//! Custom HTTP responses.
+//! Creates custom HTTP responses.
 
 use std::io::Write as _;
 use std::time::Duration;

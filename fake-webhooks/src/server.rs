@@ -1,4 +1,4 @@
-//! Fakes on sockets, with TLS and a journal.
+//! Serves a fake on a socket, with TLS and a journal.
 
 use std::fmt;
 use std::io;

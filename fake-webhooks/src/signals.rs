@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first signal stops a command gracefully, the next one terminates it.
+//! Handles SIGINT and SIGTERM: the first signal stops a command gracefully, and the next one terminates it.
 
 use std::io;
 

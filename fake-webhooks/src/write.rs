@@ -1,4 +1,4 @@
-//! The requests that side effects send.
+//! Sends the requests of side effects.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The admin endpoint of running fakes.
+//! Tests the admin endpoint of running fakes.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

@@ -1,4 +1,4 @@
-//! The responses of behaviors, without a socket.
+//! Tests the responses of behaviors without a socket.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

@@ -1,4 +1,4 @@
-//! Parsing of behaviors and its errors.
+//! Tests the parsing of behaviors, and its errors.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use fake_webhooks::Behavior;

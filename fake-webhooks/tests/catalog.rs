@@ -1,4 +1,4 @@
-//! The catalog of faults: complete, unambiguous, and ready to start.
+//! Tests that the catalog of faults is complete and unambiguous, and that its fakes can start.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The documentation page of behaviors is complete and valid.
+//! Tests that the documentation page of behaviors is complete and valid.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::collections::{BTreeMap, BTreeSet};

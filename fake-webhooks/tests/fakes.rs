@@ -1,4 +1,4 @@
-//! The tests of the fakes, in one binary.
+//! Tests of the fakes, in one binary.
 
 mod admin;
 mod answers;

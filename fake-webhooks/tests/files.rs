@@ -1,4 +1,4 @@
-//! Parsing of fakes files and the resulting configurations.
+//! Tests the parsing of fakes files, and the resulting configurations.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::sync::Arc;

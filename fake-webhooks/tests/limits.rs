@@ -1,4 +1,4 @@
-//! Limits against hostile peers that try to exhaust memory or connections.
+//! Tests the limits with peers that try to exhaust memory or connections.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::io::{Read, Write};

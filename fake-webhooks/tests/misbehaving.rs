@@ -1,4 +1,4 @@
-//! The effects of misbehaving webhooks on concrete objects.
+//! Tests the effects of misbehaving webhooks on concrete objects.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

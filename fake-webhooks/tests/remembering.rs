@@ -1,4 +1,4 @@
-//! The memory and side effects of fakes on sockets.
+//! Tests the memory and side effects of fakes on sockets.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

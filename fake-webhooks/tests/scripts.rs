@@ -1,4 +1,4 @@
-//! Sequences, conditions, random numbers, and delays.
+//! Tests sequences, conditions, random numbers, and delays.
 
 use std::time::Duration;
 

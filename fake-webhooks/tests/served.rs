@@ -1,4 +1,4 @@
-//! Fakes on sockets, over TLS with HTTP/1.1 and HTTP/2.
+//! Tests fakes on sockets, over TLS with HTTP/1.1 and HTTP/2.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::error::Error as _;

@@ -1,4 +1,4 @@
-//! Connection, TLS, and HTTP faults.
+//! Tests connection, TLS, and HTTP faults.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::error::Error as _;

@@ -1,4 +1,4 @@
-//! Filters for calls.
+//! Filters for the calls in a journal.
 
 use crate::Entry;
 
