@@ -1,4 +1,4 @@
-//! Custom resource definitions and objects that they validate.
+//! Measures custom resource definitions, and objects that the definitions validate.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};

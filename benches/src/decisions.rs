@@ -1,4 +1,4 @@
-//! Pure functions of a request: matching, encoding, patching, and comparing.
+//! Measures pure functions of a request: matching, encoding, patching, and comparing.
 
 use kubernetes_admission::admission_run::EncodedObjects;
 use kubernetes_admission::matching::{self, Decision};

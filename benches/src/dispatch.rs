@@ -1,4 +1,4 @@
-//! Requests that go through the dispatcher to webhooks that respond over HTTPS.
+//! Measures requests that go through the dispatcher to webhooks that respond over HTTPS.
 
 use std::sync::Arc;
 

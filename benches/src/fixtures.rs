@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::webhook;
 
-/// Returns a Pod with its defaults whose JSON has at least `bytes` bytes.
+/// Returns a Pod whose JSON has at least `bytes` bytes.
 pub(crate) fn pod(bytes: usize) -> Value {
     let text = "x".repeat(64);
     let annotations: serde_json::Map<String, Value> =
@@ -24,7 +24,7 @@ pub(crate) fn pod(bytes: usize) -> Value {
     }, "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]}})
 }
 
-/// Returns the request that creates the Pod.
+/// Returns a request that creates a Pod of at least `bytes` bytes.
 pub(crate) fn create(cluster: &ClusterFixture, bytes: usize) -> Attributes {
     let user = UserInfo {
         username: "admin".to_owned(),
@@ -48,7 +48,7 @@ impl Default for Entry<'_> {
     }
 }
 
-/// Returns numbered webhooks at `server`, one for each entry.
+/// Returns `count` numbered webhooks at `server` with the fields of `entry`.
 pub(crate) fn webhooks(server: &webhook::Webhook, count: usize, entry: &Entry<'_>) -> Vec<Arc<Webhook>> {
     let entries: Vec<Value> = (0..count).map(|index| configured(server, index, entry)).collect();
     let configuration = json!({

@@ -32,7 +32,7 @@ impl Meter {
         Self { names, time, runtime, results: Results::default() }
     }
 
-    /// The runtime on which operations run.
+    /// Returns the runtime on which operations run.
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -42,7 +42,7 @@ impl Meter {
         self.results
     }
 
-    /// Returns whether any benchmark whose name begins with `group` is measured.
+    /// Returns whether a benchmark whose name begins with `group` may be selected.
     pub(crate) fn wants(&self, group: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| name.contains(group) || group.contains(name))
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The table header above the lines of [`Measured::line`].
 pub(crate) const HEADING: &str = "benchmark                                      wall p50     wall p99      CPU p50  allocations        bytes  samples";
 
-/// The maximum difference, in percent, between two runs of the same program that counts as noise.
+/// The minimum noise threshold in percent, because two runs of the same program can differ by this much.
 const NOISE: f64 = 10.0;
 
 /// All results of a run, by benchmark name.

@@ -1,4 +1,4 @@
-//! Requests to the in-process API server.
+//! Measures requests to the in-process API server.
 #![expect(clippy::cast_precision_loss, reason = "no figure is as large as 2^52")]
 
 use bytes::Bytes;
