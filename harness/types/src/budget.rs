@@ -16,7 +16,7 @@ use crate::status::{Status, Unsupported};
 /// Source: apiserver pkg/server/filters/maxinflight.go, `retryAfter`.
 const RETRY_AFTER: i32 = 1;
 
-/// A shared number of bytes or slots; clones share the same budget.
+/// A limited number of bytes or slots. Clones share the same budget.
 #[derive(Clone, Debug)]
 pub struct Budget {
     left: Arc<Semaphore>,
@@ -27,10 +27,11 @@ pub struct Budget {
 #[derive(Debug)]
 pub struct Reservation {
     budget: Budget,
-    /// The reserved bytes, and how many of them are free because they were not taken from the budget.
+    /// The reserved bytes.
     used: usize,
+    /// How many of the reserved bytes are free, that is, not taken from the budget.
     free: usize,
-    /// The bytes taken from the budget.
+    /// The permit for the bytes that are taken from the budget.
     permit: OwnedSemaphorePermit,
     /// Another reservation that is released together with this one.
     _place: Option<Box<Reservation>>,
@@ -39,7 +40,7 @@ pub struct Reservation {
 /// The reason why a reservation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
-    /// Other reservations use the budget.
+    /// Other reservations leave too little of the budget.
     InUse,
     /// The request exceeds the whole budget; contains the size of the budget.
     ExceedsTotal(usize),
@@ -70,7 +71,7 @@ impl Budget {
         Reservation { budget: self.clone(), used: 0, free, permit, _place: None }
     }
 
-    /// Reserves `bytes`, waiting in line behind earlier callers; returns `None` if the whole budget is smaller.
+    /// Reserves `bytes`, after waiting for earlier callers; returns `None` if the whole budget is smaller.
     pub async fn reserve(&self, bytes: usize) -> Option<Reservation> {
         let many = u32::try_from(bytes).ok().filter(|_| bytes <= self.all)?;
         // The semaphore is never closed.
@@ -105,7 +106,7 @@ impl Reservation {
         let _ = self.resize(self.used.saturating_sub(bytes));
     }
 
-    /// Changes the reservation to `bytes`.
+    /// Changes the size of the reservation to `bytes`.
     ///
     /// # Errors
     /// [`Exhausted`] if the budget has fewer bytes left.
@@ -125,9 +126,9 @@ impl Reservation {
         Ok(())
     }
 
-    /// Wraps bytes that keep the reservation until the last reference to them is dropped.
+    /// Wraps `bytes` so that the reservation is kept until the last reference to them is dropped.
     ///
-    /// For a response, that is when all bytes have been written to the socket.
+    /// For a response, the last reference is dropped when all bytes have been written to the socket.
     pub fn hold(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(Held { bytes, _reservation: self })
     }

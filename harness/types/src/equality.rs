@@ -10,7 +10,7 @@ use crate::schema::{Field, Form, Kind, MESSAGES, Message, Shape, Type};
 
 /// Returns whether the API server considers `a` and `b` equal objects of `kind`.
 ///
-/// This decides whether a patch changed anything.
+/// The result decides whether a patch changed anything.
 ///
 /// Custom resources are unstructured: they are equal if their JSON is equal. Built-in types are compared as Go structs.
 /// Absent, null, and empty maps or lists are equal; an absent field equals its zero value unless it is a pointer;
@@ -53,7 +53,7 @@ fn same_lists(a: &Value, b: &Value, field: &'static Field) -> bool {
     }
 }
 
-/// Returns whether two maps are equal, including keys with empty values.
+/// Returns whether two maps are equal. Keys with empty values are also compared.
 fn same_maps(a: &Value, b: &Value, field: &'static Field) -> bool {
     let none = Map::new();
     match (members(a, &none), members(b, &none)) {
@@ -237,7 +237,7 @@ mod tests {
         check_of(&kind("v1", "Secret"), &data(json!("aGk=")), &data(json!("aGo=")), false);
     }
 
-    /// Checks additions to a Pod that kube-apiserver 1.37.1 does not consider a change.
+    /// Checks whether added members change a Pod. The expected results are from kube-apiserver 1.37.1.
     #[test]
     fn additions_that_the_server_ignores_do_not_change_a_pod() {
         for (parent, member, value, same) in [

@@ -1,4 +1,4 @@
-//! Decodes bytes in JSON as Go does. Base64 may contain line breaks, and errors include the offset.
+//! Decodes bytes in JSON as Go does: base64 may contain line breaks, and errors include the offset.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -19,7 +19,7 @@ const LETTERS: GeneralPurpose = GeneralPurpose::new(
 /// A `null` in the list is 0; a `null` instead of the list is empty.
 ///
 /// # Errors
-/// Go's error for invalid base64, or the expected type for a value of another type.
+/// Go's error for invalid base64, or a message with the expected type for any other value.
 ///
 /// Source: Go encoding/json/decode.go, `literalStore` and `array`.
 pub fn bytes(value: &Value) -> Result<Vec<u8>, String> {
@@ -38,7 +38,7 @@ pub fn bytes(value: &Value) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Returns the text that Go writes for the bytes in `value`; `None` if `value` is that text or cannot be decoded.
+/// Returns the base64 that Go writes for the bytes in `value`; `None` if `value` is the same or cannot be decoded.
 pub(crate) fn canonical(value: &Value) -> Option<String> {
     // Most values are canonical: without line breaks and padding, no other form is possible.
     if value.as_str().is_some_and(|text| !text.ends_with('=') && !text.contains(['\r', '\n'])) {
@@ -48,7 +48,7 @@ pub(crate) fn canonical(value: &Value) -> Option<String> {
     (value != text.as_str()).then_some(text)
 }
 
-/// Decodes base64 in `text`.
+/// Decodes `text` from base64.
 ///
 /// # Errors
 /// Go's error with the offset of the invalid byte: `illegal base64 data at input byte 3`.
@@ -56,6 +56,8 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     decode_or_blame(text).map_err(|at| format!("illegal base64 data at input byte {at}"))
 }
 
+/// Decodes base64, or returns the offset of the invalid byte.
+///
 /// Source: Go encoding/base64/base64.go, `decodeQuantum`.
 fn decode_or_blame(text: &str) -> Result<Vec<u8>, usize> {
     let bytes = text.as_bytes();
@@ -79,7 +81,7 @@ fn decode_or_blame(text: &str) -> Result<Vec<u8>, usize> {
     LETTERS.decode(&letters).or(Err(bytes.len()))
 }
 
-/// Checks the padding of base64 text; `at` is the position after the first `=`.
+/// Checks the padding of base64. `at` is the position after the first `=`.
 fn padding(bytes: &[u8], mut at: usize, letters_in_quantum: usize) -> Result<(), usize> {
     let skip = |mut at: usize| {
         while bytes.get(at).is_some_and(|byte| matches!(byte, b'\r' | b'\n')) {

@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::quoting::quote;
 
-/// The layout of a time.
+/// The format of a time, which Go calls a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// `Time`: whole seconds; a fraction of any length is accepted when parsing.
+    /// `Time`: whole seconds. When parsing, a fraction of any length is accepted.
     Seconds,
     /// `MicroTime`: six fractional digits.
     Micros,
@@ -24,10 +24,10 @@ impl Layout {
     }
 }
 
-/// Parses a time.
+/// Parses a time in the format `layout`.
 ///
 /// # Errors
-/// Go's error.
+/// The error of Go's `time.Parse`.
 ///
 /// Source: Go time/format.go, `parse`.
 pub(crate) fn parse(text: &str, layout: Layout) -> Result<Timestamp, String> {
@@ -57,7 +57,7 @@ pub(crate) fn parse(text: &str, layout: Layout) -> Result<Timestamp, String> {
     Ok(here.checked_sub(SignedDuration::from_secs(offset)).unwrap_or(here))
 }
 
-/// Formats a time as Go does: in UTC, without the digits that `layout` does not have.
+/// Formats a time as Go does: in UTC, without fractional digits that are not part of `layout`.
 ///
 /// Returns `None` for the start of the year 1, which is Go's zero time.
 pub(crate) fn written(time: Timestamp, layout: Layout) -> Option<String> {
@@ -78,7 +78,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Returns the error for text that does not match `element` of the layout.
+    /// Returns the error for input that does not match `element` of the layout. `rest` is the unparsed input.
     fn unlike(&self, rest: &str, element: &str) -> String {
         let (text, layout) = (quote(self.text), quote(self.layout.text()));
         format!("parsing time {text} as {layout}: cannot parse {} as {}", quote(rest), quote(element))
@@ -94,7 +94,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads as many digits as possible; `count` is the minimum and maximum number.
+    /// Reads as many digits as possible. `count` is the range of allowed numbers of digits.
     fn digits(&mut self, element: &str, count: std::ops::RangeInclusive<usize>) -> Result<i64, String> {
         let there = digits(self.rest).min(*count.end());
         let parts = self.rest.split_at_checked(there).filter(|_| count.contains(&there));
@@ -114,7 +114,7 @@ impl Reader<'_> {
         if range.contains(&number) { Ok(number) } else { Err(self.out_of(&format!("{what} out of range"))) }
     }
 
-    /// Reads a fraction of a second in nanoseconds. A layout without a fraction accepts a fraction of any length.
+    /// Reads a fraction of a second and returns nanoseconds. [`Layout::Seconds`] accepts any number of digits.
     fn fraction(&mut self) -> Result<i32, String> {
         let after = self.rest.strip_prefix(['.', ',']);
         let count = after.map_or(0, digits);

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A resource in a path: `apps/v1 deployments`. Serializes as in `request.resource`.
+/// A resource in a request path: `apps/v1 deployments`. It is serialized as in `request.resource`.
 ///
 /// Rule: REQ-05.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl fmt::Display for GroupVersionResource {
     }
 }
 
-/// A kind in an object: `apps/v1, Kind=Deployment`. Serializes as in `request.kind`.
+/// The kind of an object: `apps/v1, Kind=Deployment`. It is serialized as in `request.kind`.
 ///
 /// Rule: REQ-05.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl GroupVersionKind {
         Self::new(group, version, text("kind"))
     }
 
-    /// Returns whether `object` is of this kind, as [`Self::from_object`] reads it.
+    /// Returns whether `object` is of this kind, as determined by [`Self::from_object`].
     pub fn is_of(&self, object: &Value) -> bool {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");

@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value};
 
-/// Returns the value at `path`, a list of member names from the outermost; null if the value does not exist.
+/// Returns the value at `path`, a list of member names from the outermost to the innermost; null if it does not exist.
 pub fn at<'a>(document: &'a Value, path: &[&str]) -> &'a Value {
     path.iter().try_fold(document, |place, name| place.get(name)).unwrap_or(&Value::Null)
 }
 
-/// Returns the string at `path`; empty if `path` does not exist or is not a string.
+/// Returns the string at `path`; empty if the value does not exist or is not a string.
 pub fn text<'a>(document: &'a Value, path: &[&str]) -> &'a str {
     at(document, path).as_str().unwrap_or_default()
 }
 
 /// Writes `value` at `path`, creating objects as needed, and returns whether it succeeded.
 ///
-/// If a value on the path is not an object, nothing changes: users and webhooks can send objects of any shape.
+/// If a value on the path is not an object, `document` is unchanged: users and webhooks can send objects of any shape.
 pub fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) -> bool {
     let mut place = document;
     for name in path {

@@ -5,12 +5,12 @@ use crate::quoting::quote_byte;
 /// The maximum nesting depth of Go's scanner.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// A token of a document.
+/// A token of a JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
     /// The start of an object or a list.
     Begin(Container),
-    /// The name of a member, with its quotes and escapes; its value follows.
+    /// The name of a member, with its quotes and escapes. The tokens of its value follow.
     Key(&'a [u8]),
     /// A string, a number, a boolean, or null, as written.
     Scalar(&'a [u8]),
@@ -18,7 +18,7 @@ pub enum Token<'a> {
     End,
 }
 
-/// A type of container.
+/// The two types of values that contain other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// An object.
@@ -27,7 +27,7 @@ pub enum Container {
     Array,
 }
 
-/// Passes the tokens of a JSON document to `found`, in order, until the document ends or is invalid.
+/// Passes the tokens of a JSON document to `found`, in order, until the document ends or an error occurs.
 ///
 /// Objects and lists may be nested up to `max_depth` levels.
 ///
@@ -55,7 +55,7 @@ enum Next {
 }
 
 impl<'a, F: FnMut(Token<'a>)> Scanner<'a, F> {
-    /// Scans a document in a loop rather than by recursion, so that nesting takes no stack.
+    /// Scans a document in a loop rather than by recursion, so that nesting does not use stack space.
     fn document(&mut self) -> Result<(), String> {
         let mut next = Next::Value;
         loop {

@@ -29,5 +29,5 @@ mod path;
 #[cfg(test)]
 mod testing;
 
-/// The Kubernetes version whose behavior is implemented.
+/// The Kubernetes version whose behavior admit implements.
 pub const KUBERNETES_VERSION: &str = "1.37.1";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A path from an object to a value in it, as a linked list.
+/// The path from an object to a value in the object, as a linked list.
 ///
 /// The path is formatted only when an error is reported, so that building paths is cheap.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub(crate) enum Path<'a> {
     Root,
     /// A member of an object: `spec.name`; at the root, `spec`.
     Member(&'a Path<'a>, &'a str),
-    /// A member of an object with a leading dot even at the root.
+    /// A member of an object, with a leading dot even at the root: `.spec`.
     Dotted(&'a Path<'a>, &'a str),
     /// An entry of a map: `spec[name]`.
     Entry(&'a Path<'a>, &'a str),

@@ -48,7 +48,7 @@ pub fn printed(value: &Value) -> String {
     formatted(value, &|_, plain| plain)
 }
 
-/// Quotes `text` in the format of Go's `%q`.
+/// Formats a value in the format of Go's `%s`, which marks scalars that are not strings: `%!s(int64=1)`.
 ///
 /// Source: Go fmt/print.go, `badVerb`.
 pub fn printed_as_string(value: &Value) -> String {
@@ -64,7 +64,7 @@ pub fn printed_as_string(value: &Value) -> String {
     })
 }
 
-/// Formats a value as Go's `fmt` package does; `adorned` formats each scalar from its value and its `%v` form.
+/// Formats a value as Go's `fmt` package does. `adorned` receives each scalar and its `%v` format.
 fn formatted(value: &Value, adorned: &impl Fn(&Value, String) -> String) -> String {
     match value {
         Value::Null => adorned(value, "<nil>".to_owned()),
@@ -117,7 +117,7 @@ pub fn go_type_as_string(value: &Value) -> &'static str {
     if value.is_null() { "%!s(<nil>)" } else { go_type(value) }
 }
 
-/// Quotes a byte as Go's JSON scanner does: as the character with that number, in single quotes.
+/// Quotes a byte as Go's JSON scanner does: as the character with that code point, in single quotes.
 ///
 /// Source: Go encoding/json/scanner.go, `quoteChar`.
 pub(crate) fn quote_byte(byte: u8) -> String {
@@ -138,7 +138,7 @@ pub fn encode(value: &Value) -> String {
     escape_html(&value.to_string())
 }
 
-/// Escapes the characters in JSON that are special in HTML, which occur only in strings.
+/// Escapes the characters in `json` that are special in HTML. They occur only in strings.
 pub fn escape_html(json: &str) -> String {
     if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return json.to_owned();

@@ -1,8 +1,8 @@
 //! Masks the values of Secrets in output.
 //!
-//! Values in `data` and `stringData` are masked wherever in a document a Secret occurs: in patches, in differences, and
-//! in the copy that `kubectl apply` stores in an annotation. The keys remain visible. Other texts are searched for
-//! masked values; a text that contains only part of a value, or the value in another form, is not masked.
+//! Values in `data` and `stringData` are masked wherever a Secret occurs: in documents, in patches, in differences, and
+//! in the copy that `kubectl apply` stores in an annotation. The keys remain visible. In other strings, known values
+//! are masked, but not parts of values or values in a different encoding.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,19 @@ use crate::go_base64;
 use crate::group_version::GroupVersionKind;
 use crate::json;
 
-/// The annotation in which `kubectl apply` stores the whole object.
+/// The annotation in which `kubectl apply` stores a copy of the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The replacement for a value.
+/// The replacement for a masked value.
 const ASTERISKS: &str = "***";
 
-/// The replacement in `data` of an object, encoded in base64 so that the masked object remains valid.
+/// The replacement for a value in `data`, encoded in base64 so that the masked object remains valid.
 const ENCODED_ASTERISKS: &str = "Kioq";
 
-/// The minimum length of a value to search for. Shorter values are not secret and would match too many texts.
+/// The minimum length of a value to search for. Shorter values would match too many other strings.
 const MIN_SEARCHED_LENGTH: usize = 4;
 
-/// Masks the values of Secrets, and remembers them to mask them in other texts.
+/// Masks the values of Secrets, and remembers them to mask them in other strings.
 #[derive(Debug, Default)]
 pub struct Masker {
     values: BTreeSet<String>,
@@ -40,11 +40,11 @@ struct Mask {
     string_data: &'static str,
 }
 
-/// The replacements in objects, which remain valid.
+/// The replacements that keep a masked object valid.
 const IN_OBJECTS: Mask = Mask { data: ENCODED_ASTERISKS, string_data: ASTERISKS };
 
 impl Mask {
-    /// Returns the mask for output that is displayed only, with `asterisks` for each value.
+    /// Returns the mask for output that is only displayed: each value is replaced with `asterisks`.
     fn shown(asterisks: &'static str) -> Self {
         Self { data: asterisks, string_data: asterisks }
     }
@@ -93,7 +93,7 @@ impl Masker {
         }
     }
 
-    /// Masks a review as sent, and its reply: JSON, or text if it was not valid JSON.
+    /// Masks a review and its reply, each of which is a JSON document, or a string if it was not valid JSON.
     pub fn exchange(&mut self, review: &mut Value, reply: &mut Value) {
         let is_of_secret =
             is_of_secret(review) || review.as_str().is_some_and(mentions_a_secret) || is_of_secret(reply);
@@ -125,7 +125,7 @@ impl Masker {
         self.texts(reply);
     }
 
-    /// Masks the JSON patch of a Secret.
+    /// Masks the operations of a JSON patch for a Secret.
     pub fn patch(&mut self, operations: &mut [Value]) {
         for operation in operations {
             let path = operation.get("path").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -184,7 +184,7 @@ impl Masker {
         }
     }
 
-    /// Masks `value`, which is at `fields` of a Secret.
+    /// Masks `value`; `fields` is its path in a Secret.
     fn field(&mut self, fields: &[&str], value: &mut Value, mask: Mask) {
         match (fields, &mut *value) {
             (["data", ..], value) => self.values(value, mask.data, true),
@@ -244,7 +244,7 @@ impl Masker {
     }
 }
 
-/// Returns the first fields of a path, as many as [`Masker::field`] needs.
+/// Splits a path into the fields that [`Masker::field`] distinguishes.
 fn fields(path: &str) -> Vec<&str> {
     let (first, rest) = path.split_at(path.find(['.', '[']).unwrap_or(path.len()));
     let Some(rest) = rest.get(1..) else {
@@ -259,7 +259,7 @@ fn fields(path: &str) -> Vec<&str> {
     }
 }
 
-/// Returns whether a text that is not valid JSON may contain a Secret or a part of one.
+/// Returns whether `text`, which is not valid JSON, may contain a Secret or a part of one.
 fn mentions_a_secret(text: &str) -> bool {
     ["\"Secret\"", "kind: Secret", "\"data\"", "\"stringData\""].iter().any(|words| text.contains(words))
 }

@@ -9,12 +9,12 @@ use crate::names;
 use crate::quoting::quote;
 use crate::status::FieldError;
 
-/// The labels of an object, in `metadata.labels`.
+/// The labels of an object, from `metadata.labels`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Labels<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Labels<'a> {
-    /// Returns the labels of `object`; `None` if it has no metadata, such as the options of a CONNECT.
+    /// Returns the labels of `object`; `None` if it does not have metadata, such as the options of a CONNECT.
     ///
     /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`; `pkg/apis/meta/v1/unstructured/{unstructured,helpers}.go`,
     /// `NestedNullCoercingStringMap`.
@@ -31,7 +31,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// A parsed label selector; without requirements, it matches everything.
+/// A parsed label selector. A selector without requirements matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
@@ -97,8 +97,8 @@ impl Selector {
 
     /// Parses a stored `LabelSelector`.
     ///
-    /// Its label values may be invalid, because kube-apiserver once accepted them; such a selector has an
-    /// [error](Self::error).
+    /// Label values may be invalid, because earlier versions of kube-apiserver accepted them. A selector with an
+    /// invalid label value has an [error](Self::error).
     ///
     /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`, and pkg/labels/selector.go,
     /// `NewRequirement`.
@@ -121,7 +121,7 @@ impl Selector {
         Ok(Self { error, ..Self::parse(&valid)? })
     }
 
-    /// Returns the server's error if it cannot evaluate the selector.
+    /// Returns the server's error message if the server cannot evaluate the selector, otherwise `None`.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
@@ -150,7 +150,7 @@ impl Selector {
         Some(labels)
     }
 
-    /// Returns a label that prevents an object without other labels from matching; `None` if no single label does.
+    /// Returns a label that prevents an object without other labels from matching; `None` if there is none.
     pub fn refused_label(&self) -> Option<(String, String)> {
         self.requirements.iter().find_map(|Requirement { key, operator }| {
             let value = candidates(&[operator]).flatten().find(|value| !operator.holds(Some(value)))?;
@@ -172,12 +172,14 @@ impl Selector {
         self.requirements.iter().find(|requirement| !requirement.holds(labels)).map(ToString::to_string)
     }
 
-    /// Returns whether the selector has no requirements and so matches everything.
+    /// Returns whether the selector does not have requirements and therefore matches everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 }
 
+/// Formats the requirement in the syntax of `kubectl -l`: `tier in (gold,silver)`.
+///
 /// Source: apimachinery pkg/labels/selector.go, `Requirement.String`.
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -206,7 +208,7 @@ impl fmt::Display for Selector {
     }
 }
 
-/// Returns candidate values of a label: if any value satisfies all of `operators`, a candidate does.
+/// Returns candidates for the value of a label. If any value satisfies all of `operators`, a candidate does.
 ///
 /// The candidates are a missing label, each value in the operators, and one value that no operator contains.
 fn candidates(operators: &[&Operator]) -> impl Iterator<Item = Option<String>> {
@@ -239,6 +241,8 @@ impl Requirement {
         self.operator.holds(labels.value(&self.key))
     }
 
+    /// Parses an item of `matchExpressions`; `path` is its path for errors.
+    ///
     /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
     fn parse(expression: &Value, path: &str) -> Result<Self, SelectorError> {
         let Value::Object(expression) = expression else {
@@ -283,7 +287,7 @@ impl Requirement {
     }
 }
 
-/// Replaces invalid label values with empty strings, and returns the server's error.
+/// Replaces invalid label values with empty strings. Returns the server's error message if any value was invalid.
 fn replace_invalid(key: &str, values: &mut [Value]) -> Option<String> {
     let mut errors = Vec::new();
     for (index, value) in values.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The `v1 Status`, which the server returns instead of an object.
+//! The `v1 Status`, which the server returns for errors.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A `v1 Status`, as the API returns it for an error.
+/// A `v1 Status`.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
-    /// `Status`; empty only in a timeout response.
+    /// The string `Status`; empty only in a timeout response.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// `v1` if `kind` is set.
+    /// The string `v1`; empty if `kind` is empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
     /// An empty `ListMeta`.
     pub metadata: Value,
-    /// `Success` or `Failure`.
+    /// The outcome: `Success` or `Failure`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
     /// The human-readable message.
@@ -29,7 +29,7 @@ pub struct Status {
     /// The machine-readable reason, such as `NotFound`; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The object and the individual causes.
+    /// The object that the error is about, and the individual causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
     /// The HTTP status code.
@@ -42,7 +42,7 @@ fn is_zero(code: &i32) -> bool {
     *code == 0
 }
 
-/// `details` of a [`Status`].
+/// The `details` of a [`Status`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatusDetails {
@@ -58,7 +58,7 @@ pub struct StatusDetails {
     /// The object's UID.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// One entry for each error.
+    /// The causes, one for each invalid field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
     /// The number of seconds to wait before a retry; zero if unspecified.
@@ -66,7 +66,7 @@ pub struct StatusDetails {
     pub retry_after_seconds: i32,
 }
 
-/// One of `details.causes`.
+/// An item of `details.causes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatusCause {
@@ -81,7 +81,7 @@ pub struct StatusCause {
     pub field: String,
 }
 
-/// One error in an object: a line of a 422 response.
+/// A validation error in an object. A 422 response lists these errors.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go.
 /// Rule: VLD-01.
@@ -89,15 +89,15 @@ pub struct StatusCause {
 pub struct FieldError {
     /// The reason of the cause, such as `FieldValueRequired` or `FieldValueInvalid`.
     pub reason: &'static str,
-    /// The field's path.
+    /// The field's path, such as `spec.containers[0].name`.
     pub field: String,
-    /// What is wrong, with the invalid value: `Invalid value: "x": must be …`.
+    /// The error message, with the invalid value: `Invalid value: "x": must be …`.
     pub detail: String,
 }
 
 /// The maximum number of errors in one response.
 ///
-/// kube-apiserver limits only the size of the body. Each byte of it can cause an error of some hundred bytes.
+/// kube-apiserver limits only the size of the body. Each byte of a body can cause an error of some hundred bytes.
 pub const MAX_ERRORS: usize = 100_000;
 
 impl fmt::Display for FieldError {
@@ -111,14 +111,14 @@ impl FieldError {
         Self { reason, field: field.into(), detail }
     }
 
-    /// Creates an error for a missing field; `why` may be empty.
+    /// Creates an error for a missing field. `why` may be empty.
     pub fn required(field: impl Into<String>, why: &str) -> Self {
         let text =
             if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
         Self::new("FieldValueRequired", field, text)
     }
 
-    /// Creates an error for an invalid value; `value` is formatted, with quotes for a string. `why` may be empty.
+    /// Creates an error for an invalid value. `value` must be formatted: strings in quotes. `why` may be empty.
     pub fn invalid(field: impl Into<String>, value: impl fmt::Display, why: impl fmt::Display) -> Self {
         let mut text = format!("Invalid value: {value}: {why}");
         if text.ends_with(": ") && why.to_string().is_empty() {
@@ -134,7 +134,7 @@ impl FieldError {
 
     /// Creates an error for a value that is not supported.
     ///
-    /// All values are formatted, with quotes for strings.
+    /// `value` and the list `supported` must be formatted: strings in quotes.
     pub fn not_supported(
         field: impl Into<String>,
         value: impl fmt::Display,
@@ -144,12 +144,12 @@ impl FieldError {
         Self::new("FieldValueNotSupported", field, text)
     }
 
-    /// Creates an error for a duplicate value, which is formatted, with quotes for a string.
+    /// Creates an error for a duplicate value. `value` must be formatted: strings in quotes.
     pub fn duplicate(field: impl Into<String>, value: impl fmt::Display) -> Self {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }
 
-    /// Creates an error for a value that refers to a missing object; it is formatted, with quotes for a string.
+    /// Creates an error for a reference to a missing object. `value` must be formatted: strings in quotes.
     pub fn not_found(field: impl Into<String>, value: impl fmt::Display) -> Self {
         Self::new("FieldValueNotFound", field, format!("Not found: {value}"))
     }
@@ -159,7 +159,7 @@ impl FieldError {
         Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
     }
 
-    /// Creates an error for a field that must not be set, or must not have this value; `why` may be empty.
+    /// Creates an error for a field that must not be set, or must not have its value. `why` may be empty.
     pub fn forbidden(field: impl Into<String>, why: impl fmt::Display) -> Self {
         let text = format!("Forbidden: {why}");
         let text = text.strip_suffix(": ").map(str::to_owned).unwrap_or(text);
@@ -186,7 +186,7 @@ impl FieldError {
         Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {limit} {bytes}"))
     }
 
-    /// Creates an error for a value of the wrong type, which is formatted, with quotes for a string.
+    /// Creates an error for a value of the wrong type. `value` must be formatted: strings in quotes.
     pub(crate) fn type_invalid(
         field: impl Into<String>,
         value: impl fmt::Display,
@@ -226,7 +226,7 @@ impl Status {
         Self::failure(400, "BadRequest", message)
     }
 
-    /// Creates a 404: the object does not exist. `resource` is the plural name.
+    /// Creates a 404: the object does not exist. `resource` is the plural name of the resource.
     ///
     /// Source: apimachinery pkg/api/errors/errors.go, `NewNotFound`.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
@@ -333,7 +333,7 @@ impl Status {
         status
     }
 
-    /// Creates a 429: the server is overloaded; the client may retry after this number of seconds.
+    /// Creates a 429: the server is overloaded. The client may retry after the given number of seconds.
     ///
     /// Source: apimachinery pkg/api/errors/errors.go, `NewTooManyRequests`; the words are those of apiserver
     /// pkg/server/filters/priority-and-fairness.go, `tooManyRequests`.
@@ -349,10 +349,10 @@ impl Status {
     }
 }
 
-/// The prefix of the message of every [`Status::unsupported`].
+/// The prefix of all messages of [`Status::unsupported`].
 pub const UNSUPPORTED_PREFIX: &str = "admit does not support this: ";
 
-/// A feature of kube-apiserver that admit does not support. It is reported rather than guessed.
+/// A feature of kube-apiserver that admit does not support. admit reports it instead of guessing a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unsupported: {what}")]
 pub struct Unsupported {
@@ -360,7 +360,7 @@ pub struct Unsupported {
     pub what: String,
 }
 
-/// Combines distinct errors into one text.
+/// Combines the distinct errors into one message; empty if there are none.
 ///
 /// Source: apimachinery pkg/util/errors/errors.go, `aggregate.Error`.
 pub fn aggregate(errors: impl IntoIterator<Item = String>) -> String {

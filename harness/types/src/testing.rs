@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Removes all members that are null.
+/// Removes all members that are null from objects at any depth.
 pub(crate) fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

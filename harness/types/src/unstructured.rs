@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-/// Returns Go's error for the first field that it cannot convert, in the order of the type.
+/// Returns Go's error for the first metadata field that Go cannot convert, in the order of the Go type.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
 pub fn metadata_error(metadata: &Value) -> Option<String> {
@@ -42,9 +42,9 @@ fn not_an_owner(value: &Value) -> Option<String> {
     texts.into_iter().filter_map(|name| members.get(name)).find_map(not_a_text)
 }
 
-/// Returns Go's error for a value that is not a string.
+/// Returns Go's error for a value that is not a string; `None` for a string or null.
 ///
-/// Go would convert integers to strings, but JSON decoding does not.
+/// Go's own conversion rules would accept integers, but apimachinery does not.
 ///
 /// Source: apimachinery pkg/runtime/converter.go, `fromUnstructured`.
 pub fn not_a_text(value: &Value) -> Option<String> {
@@ -70,10 +70,10 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Converts to a 32-bit integer; higher bits of larger numbers are dropped.
+/// Converts `value` to a 32-bit integer. For larger numbers, higher bits are dropped; null is 0.
 ///
 /// # Errors
-/// Go's error for other values.
+/// Go's error for a value of another type.
 pub fn int32(value: &Value) -> Result<i32, String> {
     #[expect(clippy::cast_possible_truncation, reason = "Go wraps, too")]
     match (value, value.as_i64(), value.as_f64()) {
@@ -85,10 +85,10 @@ pub fn int32(value: &Value) -> Result<i32, String> {
     }
 }
 
-/// Returns the members of a struct; `None` if it is null.
+/// Returns the members of an object that Go converts to a struct; `None` for null.
 ///
 /// # Errors
-/// Go's error for other values.
+/// Go's error for a value of another type.
 pub fn members(value: &Value) -> Result<Option<&serde_json::Map<String, Value>>, String> {
     match value {
         Value::Null => Ok(None),
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks errors recorded from kube-apiserver 1.37.1.
+    /// Compares the errors with errors recorded from kube-apiserver 1.37.1.
     #[test]
     fn the_first_invalid_field_is_reported_as_by_go() {
         for (metadata, why) in [

@@ -1,4 +1,4 @@
-//! Estimates the memory of documents, which can be many times their text if they have many small members.
+//! Estimates the memory of JSON documents. Documents with many small members need many times the size of their text.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::json_text::{self, Container, Token};
 
-/// The size of a `BTreeMap` node of a document: eleven keys and values, allocated whether used or not.
+/// The size of a `BTreeMap` node in bytes. A node has space for eleven keys and values, whether used or not.
 const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
 
 /// The minimum number of members in a node if there are several nodes.
@@ -23,17 +23,17 @@ const fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// Estimates the memory of a document in bytes. The result is not exact, but never much too small.
+/// Estimates the memory of a document in bytes. The result is never much too small.
 pub fn weight(document: &Value) -> usize {
     usize::MAX - left_of(usize::MAX, document).unwrap_or_default()
 }
 
-/// Returns whether a document takes more than `bytes` of memory. The count stops soon after the limit.
+/// Returns whether a document takes more than `bytes` of memory. Counting stops soon after the limit.
 pub fn exceeds(document: &Value, bytes: usize) -> bool {
     left_of(bytes, document).is_none()
 }
 
-/// Returns whether documents take more than `bytes` of memory together.
+/// Returns whether all documents together take more than `bytes` of memory.
 pub fn all_exceed<'a>(documents: impl IntoIterator<Item = &'a Value>, bytes: usize) -> bool {
     documents.into_iter().try_fold(bytes, left_of).is_none()
 }
@@ -81,16 +81,16 @@ pub fn json_length(document: &impl Serialize) -> usize {
     counter.0
 }
 
-/// The estimated size of the document in a JSON text, before it is parsed.
+/// The estimated size of a JSON document that has not been parsed yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     /// The number of values.
     pub values: usize,
-    /// The memory in bytes; overestimated if keys are duplicated.
+    /// The memory in bytes. Duplicate keys make the estimate too large.
     pub weight: usize,
 }
 
-/// Estimates the document in a text, up to the first syntax error.
+/// Estimates the size of the document in `text`, up to the first syntax error.
 pub fn expected(text: &[u8]) -> Expected {
     let mut expected = Expected { values: 0, weight: size_of::<Value>() };
     let mut is_first = false;

@@ -1,4 +1,4 @@
-//! The built-in types as server-side apply sees them.
+//! Describes the built-in types for server-side apply.
 //!
 //! Source: kube-openapi pkg/schemaconv, of the OpenAPI documents of the server.
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::table::{self, Form, Kind, Message, Shape};
 use super::walk::{Type, is_type_meta};
 
-/// Returns the type of a value for server-side apply. Values that may be any JSON have no declared type.
+/// Returns the type of a value for server-side apply. Values that may be arbitrary JSON do not have a declared type.
 ///
 /// Rule: APY-09, APY-10.
 pub fn applied(of: Type) -> managed_fields::Type<Type> {
@@ -29,7 +29,7 @@ pub fn applied(of: Type) -> managed_fields::Type<Type> {
     }
 }
 
-/// Returns the type of a message with several forms, which OpenAPI does not describe, except for lists of strings.
+/// Returns the type of a message with several JSON forms. Of these, OpenAPI describes only lists of strings.
 fn any_of(message: &'static Message) -> managed_fields::Type<Type> {
     match message.fields.as_slice() {
         _ if message.name == "RawExtension" => managed_fields::Type::Untyped,
@@ -72,7 +72,7 @@ impl Schema for Type {
         is_declared.then(|| applied(self.member(name)))
     }
 
-    /// Returns the default from OpenAPI. Fields that are always present default to their zero value.
+    /// Returns the default value in OpenAPI. Fields that are always present default to their zero value.
     fn field_default(self, name: &str) -> Option<Value> {
         let field = self.message()?.member(name)?;
         if field.default.is_some() {
@@ -92,7 +92,7 @@ impl Schema for Type {
 }
 
 impl Type {
-    /// Returns whether the message has only a name, which may be empty.
+    /// Returns whether the type is `LocalObjectReference`, whose only field `name` defaults to an empty string.
     ///
     /// Source: api core/v1/types.go, `LocalObjectReference`.
     fn is_reference(self) -> bool {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::group_version::GroupVersionKind;
 
-    /// Returns the type at a path in a kind; `*` selects the items of a list or the values of a map.
+    /// Returns the type at `path` in a kind; `*` selects the items of a list or the values of a map.
     fn at(version: &str, kind: &str, path: &[&str]) -> managed_fields::Type<Type> {
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         let mut of = applied(Type::for_kind(&GroupVersionKind::new(group, version, kind)));

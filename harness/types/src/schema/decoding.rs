@@ -14,7 +14,7 @@ use crate::quantity::{Quantity, QuantityError};
 /// Checks that every field of an object of `kind` has the type that it has in Go.
 ///
 /// If several fields have the wrong type, only the alphabetically first is reported. Names are case-sensitive. `path`
-/// is the position of the object in a larger one: empty, or with a trailing dot, such as `items.`.
+/// is the position of the object in a surrounding object: empty, or with a trailing dot, such as `items.`.
 ///
 /// # Errors
 /// The error of Go's decoder.
@@ -49,14 +49,14 @@ pub fn metadata_type_error(metadata: &Value) -> Result<(), String> {
     decoder.saved.map_or(Ok(()), Err)
 }
 
-/// Returns whether Go can decode one member of such metadata.
+/// Returns whether Go can decode one member of the metadata of an object.
 pub fn is_metadata(name: &str, value: &Value) -> bool {
     let Some(message) = MESSAGES.named(METADATA) else { return true };
     let mut decoder = Decoder::default();
     decoder.member(MESSAGES.get(message), name, value, None).is_ok() && decoder.saved.is_none()
 }
 
-/// The position of a value: its field, or the field whose list or map contains it.
+/// The position of a value: its field, or the field whose list or map contains the value.
 #[derive(Clone, Copy)]
 struct FieldPosition<'a> {
     /// The struct that contains the field; `None` for a placeholder field above the object.
@@ -88,14 +88,14 @@ fn embedded_path(owner: &'static Message, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Decodes a value and continues after a value of the wrong type.
+/// Decodes a value. If a value has the wrong type, decoding continues.
 ///
-/// Decoding stops at an error of an `UnmarshalJSON` method, which is then reported.
+/// An error of an `UnmarshalJSON` method ends the decoding and is reported instead of the first wrong type.
 #[derive(Default)]
 struct Decoder {
     /// The error for the first value of the wrong type.
     saved: Option<String>,
-    /// The struct in error messages below a field with its own `UnmarshalJSON`.
+    /// The struct that error messages name, inside a field with its own `UnmarshalJSON`.
     named: Option<&'static Message>,
 }
 
@@ -237,7 +237,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes a value whose type has an `UnmarshalJSON` method, which reports all errors in it.
+    /// Decodes a value whose type has an `UnmarshalJSON` method. All errors in the value are errors of that method.
     ///
     /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go.
     fn one_of(
@@ -271,7 +271,7 @@ impl Decoder {
         self.wrong_text(json_type(value), go_type, position);
     }
 
-    /// Records an error. Go continues after a value of the wrong type, but reports only the first.
+    /// Records the error for a value of the wrong type. Go continues, but reports only the first error.
     fn wrong_text(&mut self, found: &str, go_type: &str, position: &FieldPosition<'_>) {
         if self.saved.is_none() {
             self.saved = Some(self.text_of(found, go_type, position));

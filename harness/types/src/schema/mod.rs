@@ -22,11 +22,10 @@ use crate::group_version::GroupVersionKind;
 use crate::path::Path;
 use crate::quantity::Quantity;
 
-/// Normalizes `object` as the Go type of `kind` does, and returns the paths of unknown fields.
+/// Normalizes `object` as the Go type of `kind` does. Returns the paths of unknown fields.
 ///
-/// An example of a path is `spec.containers[0].bogus`.
-///
-/// Objects of a kind without a Go type, and values of the wrong type, are unchanged.
+/// An example of a path is `spec.containers[0].bogus`. Objects whose `kind` does not have a Go type, and values of the
+/// wrong type, are unchanged.
 ///
 /// Source: Go encoding/json, `Unmarshal` and `Marshal`; sigs.k8s.io/json, `UnmarshalStrict`.
 /// Rule: MUT-11, REQ-11.
@@ -37,7 +36,7 @@ pub fn normalize(object: &mut Value, kind: &GroupVersionKind) -> Vec<String> {
     normalizer.unknown
 }
 
-/// Returns whether objects of a kind have a Go type.
+/// Returns whether a kind has a Go type.
 pub fn is_known(kind: &GroupVersionKind) -> bool {
     MESSAGES.of_kind(kind).is_some()
 }
@@ -67,7 +66,7 @@ pub fn normalize_metadata(object: &mut Value) -> Vec<String> {
 
 /// Normalizes the numbers of a custom resource as Go does.
 ///
-/// An integer is a signed 64-bit number; any other number is a float, whose zero fraction is not written.
+/// Numbers that are not signed 64-bit integers are floats. A float with a zero fraction is written without it.
 ///
 /// Source: sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`; Go encoding/json/encode.go, `floatEncoder`.
 /// Rule: REQ-10.
@@ -136,7 +135,7 @@ fn structs_of(field: &Field, value: &mut Value, change: &mut dyn FnMut(&mut Map<
     }
 }
 
-/// Returns the field that represents an object or a list in a message with several forms.
+/// Returns the field that represents `value`, an object or a list, in a message with several JSON forms.
 fn form_of<'a>(message: &'a Message, value: &Value) -> Option<&'a Field> {
     let is_list = value.is_array();
     let fits = |field: &&Field| {
@@ -145,7 +144,7 @@ fn form_of<'a>(message: &'a Message, value: &Value) -> Option<&'a Field> {
     message.fields.iter().find(fits).filter(|_| is_list || value.is_object())
 }
 
-/// The maximum number of unknown fields that are reported.
+/// The maximum number of unknown fields to report.
 ///
 /// Source: sigs.k8s.io/json `internal/golang/encoding/json/kubernetes_patch.go`, `saveStrictError`.
 const MAX_UNKNOWN: usize = 100;
@@ -158,12 +157,12 @@ struct Normalizer {
     unknown: Vec<String>,
 }
 
-/// The encoding through which an object is passed.
+/// The encoding whose effects on an object are applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Encoding {
     #[default]
     Json,
-    /// Empty lists and maps are dropped, and nested objects lose their `apiVersion` and `kind`.
+    /// Protobuf drops empty lists and maps, and the `apiVersion` and `kind` of nested objects.
     Protobuf,
 }
 
@@ -229,7 +228,7 @@ impl Normalizer {
         }
     }
 
-    /// Normalizes a value that is not a pointer, for which `null` is the zero value.
+    /// Normalizes a value that is not a pointer. Null becomes the zero value.
     fn value(&mut self, kind: Kind, value: &mut Value, path: &Path<'_>) {
         if value.is_null() {
             *value = zero(kind);
@@ -287,7 +286,7 @@ fn takes_null(kind: Kind) -> bool {
     MESSAGES.get(id).name == "JSON"
 }
 
-/// Returns what Go encodes for a zero value.
+/// Returns the JSON that Go writes for a zero value.
 fn zero(kind: Kind) -> Value {
     match kind {
         Kind::String => "".into(),
@@ -321,7 +320,7 @@ fn is_zero(kind: Kind, value: &Value) -> bool {
     }
 }
 
-/// Formats a quantity as the server does; invalid quantities are left to validation.
+/// Formats a quantity as the server does. Invalid quantities are unchanged; validation rejects them.
 ///
 /// Source: apimachinery pkg/api/resource/quantity.go, `UnmarshalJSON` (a number is read as its text) and `MarshalJSON`.
 fn canonical(value: &mut Value) {
@@ -335,7 +334,7 @@ fn canonical(value: &mut Value) {
     }
 }
 
-/// Formats a time as the server does; invalid times are unchanged.
+/// Formats a time as the server does. Invalid times are unchanged.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/{time,micro_time}.go`, `UnmarshalJSON` and `MarshalJSON`.
 fn in_utc(value: &mut Value, layout: Layout) {

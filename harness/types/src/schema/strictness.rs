@@ -1,4 +1,4 @@
-//! Errors of the strict decoder: unknown fields and duplicate keys.
+//! Returns the errors of the strict decoder: unknown fields and duplicate keys.
 //!
 //! Source: sigs.k8s.io/json `internal/golang/encoding/json/kubernetes_patch.go`; apimachinery pkg/runtime/error.go,
 //! `strictDecodingError`.
@@ -10,10 +10,10 @@ use super::walk::Type;
 use crate::json_text::{self, Container, MAX_DEPTH, Token};
 use crate::quoting::quote;
 
-/// Returns the strict decoder's errors for the JSON `text`, in its order.
+/// Returns the strict decoder's errors for the JSON document `text`, in the decoder's order.
 ///
-/// `unknown` are the paths of fields that the type does not have, such as `webhooks[0].foo`. JSON that the type does
-/// not decode is not checked.
+/// `unknown` are the paths of fields that the type does not have, such as `webhooks[0].foo`. Parts that the type
+/// decodes with its own method are not checked.
 ///
 /// # Errors
 /// Go's error for invalid JSON.
@@ -21,18 +21,18 @@ pub fn errors(text: &str, unknown: &[String], of: Type) -> Result<Vec<String>, S
     walk(text, unknown, of, None)
 }
 
-/// Returns the errors for a `v1` `List`, whose `items` are kept as text.
+/// Returns the errors for a `v1` `List`. Its `items` are not checked.
 ///
 /// # Errors
-/// As [`errors`].
+/// Go's error for invalid JSON.
 pub fn list_errors(text: &str, unknown: &[String]) -> Result<Vec<String>, String> {
     walk(text, unknown, Type::Free, Some("items"))
 }
 
-/// Returns an error that combines all `errors`; succeeds if there are no errors.
+/// Combines all `errors` into one error. Succeeds if there are none.
 ///
 /// # Errors
-/// kube-apiserver's error.
+/// kube-apiserver's message, which lists all errors.
 ///
 /// Rule: LOAD-12.
 pub fn refuse(errors: impl Iterator<Item = String>) -> Result<(), String> {
@@ -58,20 +58,21 @@ fn walk(text: &str, unknown: &[String], of: Type, raw: Option<&str>) -> Result<V
     Ok(walk.errors)
 }
 
-/// The maximum number of errors that are kept.
+/// The maximum number of errors to report.
 const MAX_STRICT_ERRORS: usize = 100;
 
-/// An object or a list in progress.
+/// An object or a list that is being read.
 struct Frame {
     container: Container,
     /// The position and type of the object or list.
     at: Next,
-    /// The keys seen in an object, or the number of elements of a list.
+    /// The keys of an object that have been read so far.
     names: HashSet<String>,
+    /// The number of list elements that have been read so far.
     elements: usize,
 }
 
-/// The value that is read next.
+/// The position and type of the value to read next.
 struct Next {
     path: String,
     of: Type,
@@ -107,7 +108,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Starts an element of a list. The values of an object are started by their keys.
+    /// Starts an element if the innermost container is a list. In an object, the key starts a value.
     fn element(&mut self) {
         if let Some(frame) = self.open.last_mut().filter(|frame| frame.container == Container::Array) {
             self.next = Next {
@@ -143,7 +144,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether a type has an `UnmarshalJSON` method, which ignores unknown fields.
+/// Returns whether a type has an `UnmarshalJSON` method. Such a method ignores unknown fields.
 fn reads_itself(of: Type) -> bool {
     of.message().is_some_and(|message| {
         message.form == Form::Value && !matches!(message.fields.as_slice(), [only] if only.kind != Kind::Json)

@@ -10,32 +10,32 @@ use crate::quoting::encode;
 /// The Go type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
-    /// Arbitrary JSON, or a value that is dropped.
+    /// Arbitrary JSON, or the value of an unknown field, which is dropped.
     Free,
-    /// `apiVersion` or `kind`.
+    /// The field `apiVersion` or `kind`.
     ApiVersionOrKind,
     /// A whole object.
     Object(&'static Message),
-    /// The field of a struct: its whole list or map, or the target of its pointer.
+    /// The whole value of a struct's field, such as its list or map.
     Field(&'static Field),
-    /// An item of the field's list, or an entry of its map.
+    /// An item of a field's list, or an entry of its map.
     Item(&'static Field),
 }
 
 impl Type {
-    /// Returns the type for objects of a kind. For a custom resource, only the metadata has a Go type.
+    /// Returns the type for objects of `kind`; [`Self::Free`] if the kind does not have a Go type.
     pub fn for_kind(kind: &GroupVersionKind) -> Self {
         MESSAGES.of_kind(kind).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
-    /// Returns the type with this name, such as `resource/v1.DeviceClaim`.
+    /// Returns the type with this name, such as `resource/v1.DeviceClaim`; [`Self::Free`] if it does not exist.
     pub fn for_name(name: &str) -> Self {
         MESSAGES.named(name).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
     /// Encodes a value as Go does, with the members of structs in the order of their types.
     ///
-    /// The value must be normalized by [`super::normalize`].
+    /// [`super::normalize`] must have normalized the value.
     ///
     /// Source: Go encoding/json, `Marshal`.
     pub fn in_order(self, value: &Value) -> String {
@@ -66,7 +66,7 @@ impl Type {
         }
     }
 
-    /// Returns the type for the metadata of every object.
+    /// Returns the type of the `metadata` of all objects.
     pub fn for_metadata() -> Self {
         MESSAGES.named(METADATA).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
@@ -81,7 +81,7 @@ impl Type {
         }
     }
 
-    /// Returns the type of the member `name` of a struct or map; [`Self::Free`] if the struct has no such member.
+    /// Returns the type of the member `name` of a struct or map; [`Self::Free`] if the struct does not have the member.
     #[must_use]
     pub fn member(self, name: &str) -> Self {
         match (self.message(), self) {
@@ -95,7 +95,7 @@ impl Type {
         }
     }
 
-    /// Returns whether server-side apply treats an object as a single value.
+    /// Returns whether server-side apply treats a value of this type as a single value.
     pub fn is_atomic(self) -> bool {
         let by_field = match self {
             Self::Field(field) => field.is_atomic,
@@ -106,7 +106,7 @@ impl Type {
 
     /// Returns the members that identify list items for server-side apply.
     ///
-    /// The result is empty if the values of the items identify them, and `None` if the list is a single value.
+    /// The result is empty if the items are identified by their values, and `None` if the list is a single value.
     pub fn keys(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Field(Field { list: ListType::Map(keys), .. }) => Some(keys),
@@ -129,7 +129,7 @@ impl Type {
     }
 }
 
-/// Returns the type of a member, which may belong to an embedded struct.
+/// Returns the type of the member `name`. The member may belong to an embedded struct.
 fn for_member(message: &'static Message, name: &str) -> Type {
     match message.member(name) {
         Some(field) => Type::Field(field),

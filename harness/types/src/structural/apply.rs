@@ -1,4 +1,4 @@
-//! Custom resources as server-side apply sees them.
+//! Describes custom resources for server-side apply.
 //!
 //! Source: apiextensions-apiserver pkg/controller/openapi/builder/builder.go; kube-openapi pkg/schemaconv.
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 use super::node::{self, Additional, Schema};
 use crate::schema::{self, Type};
 
-/// A built-in type, or one described by a structural schema.
+/// A built-in type, or a type that a structural schema describes.
 #[derive(Clone, Copy, Debug)]
 pub enum AppliedType<'a> {
-    /// A built-in type, such as that of metadata.
+    /// A built-in type, such as the type of metadata.
     Server(Type),
     /// A part of a custom resource.
     Custom(CustomType<'a>),
 }
 
-/// A type described by a structural schema.
+/// A type that a structural schema describes.
 #[derive(Clone, Copy, Debug)]
 pub struct CustomType<'a> {
     schema: &'a Schema,
@@ -37,7 +37,7 @@ pub(crate) fn from_built_in<'a>(of: managed_fields::Type<Type>) -> managed_field
 }
 
 impl<'a> AppliedType<'a> {
-    /// Returns the type of objects with this schema; without a schema, objects may have any fields.
+    /// Returns the type for objects with this root schema. If the schema is empty, objects may have any fields.
     pub(super) fn for_root(schema: &'a Schema) -> managed_fields::Type<Self> {
         if schema.kind.is_empty() && schema.properties.is_empty() {
             return managed_fields::Type::Deduced;
@@ -47,7 +47,7 @@ impl<'a> AppliedType<'a> {
         managed_fields::Type::Declared(Self::Custom(root))
     }
 
-    /// Returns the type for objects of a built-in kind; a kind without a Go type gets a deduced type.
+    /// Returns the type for objects of the built-in type `of`; for [`Type::Free`], the type is deduced from values.
     pub fn for_kind(of: Type) -> managed_fields::Type<Self> {
         from_built_in(schema::applied(of))
     }

@@ -1,4 +1,4 @@
-//! Embedded objects: `x-kubernetes-embedded-resource`.
+//! Normalizes and validates embedded objects: `x-kubernetes-embedded-resource`.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/{algorithm,coerce,validation}.go.
 
@@ -11,10 +11,10 @@ use crate::quoting::{encode, printed, quote};
 use crate::schema;
 use crate::status::FieldError;
 
-/// Normalizes the metadata of embedded objects as their Go type does, and returns the sorted paths of unknown fields.
+/// Normalizes the metadata of embedded objects as their Go type does. Returns the sorted paths of unknown fields.
 ///
 /// # Errors
-/// Invalid metadata, unless `lenient`: then it is removed.
+/// [`FieldError`] for invalid metadata. If `lenient`, invalid metadata is removed instead.
 pub(crate) fn coerce(object: &mut Value, schema: &Schema, lenient: bool) -> Result<Vec<String>, FieldError> {
     let mut unknown = Vec::new();
     visit(object, schema, lenient, &Path::Root, &mut unknown)?;
@@ -56,7 +56,7 @@ fn visit(
     Ok(())
 }
 
-/// Checks that an embedded object has a valid `apiVersion` and `kind`.
+/// Checks the types of `apiVersion`, `kind`, and `metadata` of an embedded object, and normalizes its metadata.
 fn identify(
     object: &mut Value,
     lenient: bool,
@@ -89,7 +89,7 @@ fn identify(
     Ok(())
 }
 
-/// Returns the errors in embedded objects.
+/// Returns the validation errors of embedded objects.
 pub(super) fn errors(object: &Value, schema: &Schema) -> Vec<FieldError> {
     let mut errors = Vec::new();
     judge(object, schema, &Path::Root, &mut errors);
@@ -123,6 +123,8 @@ fn judge(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<Field
     }
 }
 
+/// Validates the `apiVersion`, `kind`, and `metadata` of an embedded object.
+///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go, `validateEmbeddedResource`.
 /// Rule: SCH-08.
 fn validate_embedded(object: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {

@@ -1,4 +1,4 @@
-//! Matches parts of an object with the stored object: ratcheting accepts invalid values that did not change.
+//! Matches parts of an object with the stored object. Ratcheting accepts invalid values that did not change.
 //!
 //! Source: apiserver pkg/cel/common/{equality,maplist}.go; apiextensions-apiserver pkg/apiserver/validation/ratcheting.go.
 
@@ -16,7 +16,7 @@ pub(super) struct Correlation<'a> {
     pub(super) schema: &'a Schema,
 }
 
-/// The items of the old list by their keys.
+/// The items of an old list, indexed by their keys.
 #[derive(Debug, Default)]
 pub(super) struct ItemsByKey<'a> {
     keys: &'a [String],
@@ -24,7 +24,7 @@ pub(super) struct ItemsByKey<'a> {
 }
 
 impl<'a> ItemsByKey<'a> {
-    /// Indexes the items; empty unless the schema is a list of type `map`.
+    /// Indexes the items of `old`. The index is empty unless the schema is a list of type `map`.
     pub(super) fn new(old: &'a Value, schema: &'a Schema) -> Self {
         let Value::Array(old) = old else { return Self::default() };
         if schema.kind != "array" || schema.list_type != ListType::Map || schema.list_map_keys.is_empty() {
@@ -65,7 +65,7 @@ fn key(item: &Value, names: &[String]) -> Option<String> {
 }
 
 impl<'a> Correlation<'a> {
-    /// Returns the correlation of a member; `None` if one of the objects or the schema does not have it.
+    /// Returns the correlation of a member; `None` if the member is missing in an object or in the schema.
     pub(super) fn member(self, name: &str) -> Option<Self> {
         let (old, new) = (self.old.as_object()?.get(name)?, self.new.as_object()?.get(name)?);
         Some(Self { old, new, schema: self.schema.member(name)? })

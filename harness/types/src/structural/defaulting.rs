@@ -12,15 +12,15 @@ use super::pruning::{is_container, prune_part};
 use crate::status::Unsupported;
 use crate::weight::weight;
 
-/// The maximum memory for the defaults of one object, in bytes: a schema can enlarge each item of a list a hundredfold.
+/// The maximum memory for the defaults of one object, in bytes. Defaults can enlarge each list item a hundredfold.
 const MAX_DEFAULT_BYTES: usize = 64 << 20;
 
-/// Sets the defaults of an object.
+/// Sets the defaults of `schema` in an object.
 ///
 /// Rule: SCH-02.
 ///
 /// # Errors
-/// The defaults take too much memory.
+/// [`Unsupported`] if the defaults take too much memory.
 pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Unsupported> {
     let mut left = MAX_DEFAULT_BYTES;
     fill(object, schema, &mut left).ok_or_else(|| Unsupported {
@@ -28,7 +28,7 @@ pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Un
     })
 }
 
-/// Sets the defaults of a value; returns `None` if they take more than `left` bytes of memory.
+/// Sets the defaults of `schema` in a value; returns `None` if they take more than `left` bytes of memory.
 fn fill(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
     if !schema.within.defaults {
         return Some(());
@@ -79,7 +79,7 @@ fn copy(default: &Value, left: &mut usize) -> Option<Value> {
     Some(default.clone())
 }
 
-/// Removes members that are null but not nullable and have no default.
+/// Removes members that are null, are not nullable, and do not have a default.
 ///
 /// Rule: SCH-02.
 pub(crate) fn prune_nulls(value: &mut Value, schema: &Schema) {
@@ -105,7 +105,7 @@ pub(crate) fn prune_nulls(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Removes unknown fields from all defaults.
+/// Removes unknown fields from all defaults in a schema.
 pub(super) fn prune_defaults(schema: &mut Schema) {
     if let Some(mut default) = mem::take(&mut schema.default) {
         prune_part(&mut default, schema);

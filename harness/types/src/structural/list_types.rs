@@ -12,7 +12,7 @@ use super::pruning::is_container;
 use crate::path::Path;
 use crate::status::FieldError;
 
-/// Returns the errors in the lists of an object.
+/// Returns the errors for duplicate items or keys in the lists of an object.
 pub(super) fn errors(object: &Value, schema: &Schema) -> Vec<FieldError> {
     let mut errors = Vec::new();
     judge(object, schema, &Path::Root, &mut errors);
@@ -76,7 +76,7 @@ fn check_map(items: &[Value], schema: &Schema, path: &Path<'_>, errors: &mut Vec
     }
 }
 
-/// The compared part of an item. Most items are strings or have one string key, which is not copied.
+/// The part of an item that is compared. Most items are strings or have one string key, which is not copied.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Text(&'a str),
@@ -99,7 +99,7 @@ fn duplicate(path: &Path<'_>, index: usize, value: &str) -> FieldError {
     FieldError::duplicate(Path::Item(path, index).to_string(), value)
 }
 
-/// Returns the positions at which a value occurs for the second time; later occurrences are ignored.
+/// Returns the positions at which a value occurs for the second time. Later occurrences are ignored.
 fn second_appearances<K: Eq + std::hash::Hash>(keys: impl Iterator<Item = K>) -> Vec<usize> {
     let keys: Vec<K> = keys.collect();
     // For so few keys, comparing is faster than hashing.

@@ -41,10 +41,10 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles `openAPIV3Schema` of a version.
+    /// Compiles the `openAPIV3Schema` of one version.
     ///
     /// # Errors
-    /// A feature that admit does not support.
+    /// [`Unsupported`] if the schema uses a feature that admit does not support.
     pub fn new(schema: &Value) -> Result<Arc<Self>, Unsupported> {
         let mut parsed = parse::parse(schema)?;
         defaulting::prune_defaults(&mut parsed);
@@ -59,14 +59,14 @@ impl Compiled {
         AppliedType::for_root(&self.schema)
     }
 
-    /// Normalizes an object as the decoder does, except for its own metadata, and returns the unknown fields.
+    /// Normalizes an object as the decoder does, except for its own metadata. Returns the paths of unknown fields.
     ///
-    /// Their paths are in the order in which they are reported.
-    ///
-    /// Unknown fields and nulls are removed, and the metadata of embedded objects is normalized.
+    /// The paths are in the order in which kube-apiserver reports them. Unknown fields and nulls are removed, and the
+    /// metadata of embedded objects is normalized. If `lenient`, as for objects from storage, invalid metadata is
+    /// removed.
     ///
     /// # Errors
-    /// Invalid metadata of an embedded object, unless `lenient`, which is how objects are read from storage.
+    /// [`FieldError`] for invalid metadata of an embedded object, unless `lenient`.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer.apply`.
     pub fn decode(&self, object: &mut Value, lenient: bool) -> Result<Vec<String>, FieldError> {
@@ -76,7 +76,7 @@ impl Compiled {
         Ok(unknown)
     }
 
-    /// Returns whether the status has a default.
+    /// Returns whether the schema has a default for `status`.
     pub fn has_default_status(&self) -> bool {
         self.schema.properties.get("status").is_some_and(|status| status.default.is_some())
     }
@@ -84,17 +84,17 @@ impl Compiled {
     /// Sets the defaults of the schema in `object`.
     ///
     /// # Errors
-    /// The defaults take too much memory.
+    /// [`Unsupported`] if the defaults take too much memory.
     pub fn set_defaults(&self, object: &mut Value) -> Result<(), Unsupported> {
         set_defaults(object, &self.schema)
     }
 
     /// Returns the schema errors of an object.
     ///
-    /// kube-apiserver reports these errors after those of the metadata and before those of the scale.
+    /// kube-apiserver reports these errors after the metadata errors and before the errors of the scale subresource.
     ///
     /// # Errors
-    /// More errors than a response can list.
+    /// [`Unsupported`] if there are more errors than a response can list.
     pub fn schema_errors(
         &self,
         object: &Value,
@@ -107,7 +107,7 @@ impl Compiled {
     /// Returns `errors` together with the errors of embedded objects, lists, and rules.
     ///
     /// # Errors
-    /// A rule that admit does not support.
+    /// [`Unsupported`] if a rule uses a feature that admit does not support.
     ///
     /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate` and `ValidateUpdate`;
     /// `status_strategy.go`, `ValidateUpdate`.
@@ -153,7 +153,7 @@ fn is_blocking(error: &FieldError) -> bool {
     .contains(&error.reason)
 }
 
-/// Formats a path for an error: the path of the whole object is `<nil>`.
+/// Formats a path for an error. The empty path of the whole object becomes `<nil>`.
 fn shown(path: &str) -> &str {
     if path.is_empty() { "<nil>" } else { path }
 }

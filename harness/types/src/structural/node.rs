@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 
 /// The schema of a value and of its parts.
 ///
-/// The alternatives in `allOf`, `anyOf`, `oneOf`, and `not` are also schemas, but only validate.
+/// The alternatives in `allOf`, `anyOf`, `oneOf`, and `not` are also schemas, but are only used for validation.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/structural.go; kube-openapi pkg/validation/spec, `Schema`.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub(crate) struct Schema {
     pub(crate) is_atomic: bool,
     /// `format`, even if it is meaningless for the type.
     pub(crate) given_format: String,
-    /// The features of the schema and its parts, so that a walk can skip irrelevant parts.
+    /// The features that the schema and its parts use, so that irrelevant parts can be skipped.
     pub(crate) within: Within,
     pub(crate) items: Option<Box<Schema>>,
     pub(crate) properties: BTreeMap<String, Schema>,
@@ -41,30 +41,30 @@ pub(crate) struct Schema {
     pub(crate) values: Option<Box<ValueValidation>>,
 }
 
-/// The features of a schema and its parts, except for alternatives.
+/// The features that a schema and its parts use. Alternatives are not included.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Within {
-    /// Whether there is a default.
+    /// Whether any part has a default.
     pub(crate) defaults: bool,
-    /// Whether there is an embedded object.
+    /// Whether any part is an embedded object.
     pub(crate) resources: bool,
-    /// Whether there is a list with unique items or keys.
+    /// Whether any part is a list with unique items or keys.
     pub(crate) unique_lists: bool,
 }
 
-/// `additionalProperties`.
+/// The value of `additionalProperties`.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Additional {
     /// The field is missing.
     #[default]
     Absent,
-    /// A boolean.
+    /// A boolean: whether additional properties are allowed.
     Flag(bool),
     /// The schema of the additional properties.
     Schema(Box<Schema>),
 }
 
-/// The types of lists whose items are compared individually.
+/// The value of `x-kubernetes-list-type`, which determines how items are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
     #[default]
@@ -99,7 +99,7 @@ pub(crate) struct ValueValidation {
     pub(crate) not: Option<Box<Schema>>,
 }
 
-/// `pattern`.
+/// A `pattern` with its compiled regular expression.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) text: String,
@@ -107,7 +107,7 @@ pub(crate) struct Pattern {
 }
 
 impl Schema {
-    /// Sets [`Schema::within`] from the features of the parts, which are already set.
+    /// Sets [`Schema::within`] from the schema and its parts. [`Schema::within`] of the parts must already be set.
     pub(crate) fn look_within(&mut self) {
         let mut within = Within {
             defaults: self.default.is_some(),
@@ -124,7 +124,7 @@ impl Schema {
         self.within = within;
     }
 
-    /// Returns the types that values may have; empty if there is no restriction.
+    /// Returns the types that values may have; empty if values may have any type.
     pub(crate) fn types(&self) -> &[&str] {
         if self.int_or_string {
             return &["integer", "string"];
@@ -140,7 +140,7 @@ impl Schema {
         }
     }
 
-    /// Returns the schema of a member of an object; `None` if the member is not described.
+    /// Returns the schema of the member `name`; `None` if the schema does not describe the member.
     pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         match (self.properties.get(name), &self.additional) {
             (Some(property), _) => Some(property),
@@ -149,7 +149,7 @@ impl Schema {
         }
     }
 
-    /// Returns whether `null` represents an absent value.
+    /// Returns whether the schema is not nullable, so that null represents an absent value.
     pub(crate) fn forbids_null(&self) -> bool {
         !self.nullable
     }

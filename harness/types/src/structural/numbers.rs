@@ -15,7 +15,7 @@ pub(super) fn is_integer(float: f64) -> bool {
     difference == 0.0 || (rounded != 0.0 && difference < EPSILON * rounded.abs())
 }
 
-/// Converts a float to an integer as Go does on amd64: values out of range become the minimum integer.
+/// Converts a float to an integer as Go does on amd64. Values out of range become the minimum integer.
 #[expect(clippy::cast_possible_truncation, reason = "what does not fit is told apart")]
 pub(super) fn truncated(float: f64) -> i64 {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;

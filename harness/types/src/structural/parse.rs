@@ -14,7 +14,7 @@ use crate::status::Unsupported;
 /// Parses the schema of a validated definition.
 ///
 /// # Errors
-/// A feature that admit does not support.
+/// [`Unsupported`] if the schema uses a feature that admit does not support.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/convert.go, `NewStructural`; pkg/apiserver/validation/validation.go,
 /// `ConvertJSONSchemaPropsWithPostProcess`.
@@ -80,7 +80,7 @@ impl Parser {
         schemas.map(|schema| self.schema(schema)).collect()
     }
 
-    /// Parses the validations of a value; returns `None` if only its type is validated.
+    /// Parses the fields that validate a value; returns `None` if the schema has none of them.
     fn values(&mut self, members: &Map<String, Value>) -> Result<Option<Box<ValueValidation>>, Unsupported> {
         const NAMES: [&str; 21] = [
             "format",
@@ -160,7 +160,7 @@ impl Parser {
     }
 }
 
-/// Returns the format, unless it is meaningless for values of a type.
+/// Returns `format`, or an empty string if the format has no meaning for values of the type `kind`.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/validation/formats.go, `StripUnsupportedFormatsPostProcessorForVersion`.
 fn meant_format<'f>(kind: &str, format: &'f str) -> &'f str {
@@ -178,7 +178,7 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Converts the bound of a number to a float.
+/// Converts a number to a float.
 pub(super) fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or_default()
 }

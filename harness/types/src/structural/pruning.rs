@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::node::{Additional, Schema};
 use crate::path::Path;
 
-/// The maximum total length of reported paths, in bytes: a response cannot contain more.
+/// The maximum total length of the reported paths, in bytes. A response cannot contain more.
 const MAX_PATH_BYTES: usize = 4 << 20;
 
 /// The fields of every object, regardless of its schema.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes the fields of an object that are not in `schema`, and returns their sorted paths.
+/// Removes the fields of an object that `schema` does not describe. Returns their sorted paths.
 ///
 /// Rule: SCH-01.
 pub(crate) fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
@@ -86,7 +86,7 @@ impl Pruner {
         }
     }
 
-    /// Visits only known fields, because unknown fields are preserved.
+    /// Prunes the values of known fields only. Unknown fields of `value` itself are preserved.
     fn visit_known(&mut self, value: &mut Value, schema: &Schema, is_resource: bool, path: &Path<'_>) {
         match value {
             Value::Object(members) => {

@@ -12,7 +12,7 @@ use super::{nested, properties};
 use crate::schema as types;
 use crate::status::{FieldError, Unsupported};
 
-/// Returns the errors of the defaults of a schema.
+/// Returns the validation errors of all defaults in a schema.
 pub(super) fn errors(schema: &Value, path: &str) -> Result<Vec<FieldError>, Unsupported> {
     let mut errors = Vec::new();
     visit(schema, path, &mut errors)?;

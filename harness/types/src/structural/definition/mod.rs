@@ -1,4 +1,4 @@
-//! Validates the schema of a definition: it must be structural and complete, with valid defaults and rules.
+//! Validates the schema of a definition. It must be structural and complete, and have valid defaults and rules.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go,
 //! `validateCustomResourceDefinitionValidation`.
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use self::openapi::{Context, SchemaErrors};
 use crate::status::{FieldError, Unsupported};
 
-/// The fields that may appear next to `status` at the root: they are ignored when the status alone is validated.
+/// The fields that are allowed at the root of a schema if the status subresource is enabled.
 const WITH_STATUS: [&str; 22] = [
     "description",
     "type",
@@ -39,10 +39,10 @@ const WITH_STATUS: [&str; 22] = [
     "x-kubernetes-validations",
 ];
 
-/// Returns the errors of `openAPIV3Schema` at `path`.
+/// Returns the errors of an `openAPIV3Schema`; `path` is its path for errors.
 ///
 /// # Errors
-/// A feature that admit does not support.
+/// [`Unsupported`] if the schema uses a feature that admit does not support.
 pub fn errors(schema: &Value, path: &str, has_status: bool) -> Result<Vec<FieldError>, Unsupported> {
     let mut errors = Vec::new();
     if has_status {
@@ -110,7 +110,7 @@ fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
     schema.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the member `name` of a schema if that member is a schema, too.
+/// Returns the member `name` of a schema if the member is an object.
 fn nested<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     schema.get(name).filter(|schema| schema.is_object())
 }

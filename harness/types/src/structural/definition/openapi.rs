@@ -1,4 +1,4 @@
-//! Validates the OpenAPI features of a schema: its fields, the keys of its lists and maps, and its rules.
+//! Validates the OpenAPI features of a schema: its fields, its `x-kubernetes-*` extensions, and its rules.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go,
 //! `ValidateCustomResourceDefinitionOpenAPISchema`.
@@ -18,7 +18,7 @@ pub(super) struct Context {
     /// The reason why defaults are forbidden; `None` if defaults are allowed.
     forbidden_defaults: Option<String>,
     is_in_metadata: bool,
-    /// The path of the schema below which old values cannot be found; `None` if they can.
+    /// The path of the outermost schema in which old values cannot be found; `None` if they can be found everywhere.
     uncorrelated: Option<String>,
     pub(super) cardinality: Cardinality,
 }
@@ -26,14 +26,14 @@ pub(super) struct Context {
 /// How often a value can occur in one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cardinality {
-    /// Unknown, because rules are not compiled here.
+    /// The number is unknown, because rules are not compiled here.
     Unknown,
     AtMost(u64),
     Unbounded,
 }
 
 impl Cardinality {
-    /// Multiplies by the maximum number of occurrences in each value; `None` means that the number is unbounded.
+    /// Multiplies by `most`, the maximum number of occurrences in each value; `None` means unbounded.
     fn times(self, most: Option<u64>) -> Self {
         match (self, most) {
             (Self::AtMost(around), Some(most)) => Self::AtMost(around.saturating_mul(most)),
@@ -43,7 +43,7 @@ impl Cardinality {
     }
 }
 
-/// The errors in a schema; the errors in rules are kept separately.
+/// The errors in a schema. Errors in rules are kept separately.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaErrors {
     pub(super) of_schema: Vec<FieldError>,
@@ -61,7 +61,7 @@ impl Context {
         }
     }
 
-    /// Returns the context of an alternative, which has no rules.
+    /// Returns the context for the schemas in `allOf`, `anyOf`, `oneOf`, and `not`, whose rules are not compiled.
     fn for_alternative(&self) -> Self {
         Self { cardinality: Cardinality::Unknown, ..self.clone() }
     }
@@ -194,6 +194,8 @@ fn count(schema: &Value, name: &str) -> Option<u64> {
     schema.get(name).and_then(Value::as_u64)
 }
 
+/// Validates the standard OpenAPI fields of a schema.
+///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `specStandardValidatorV3.validate`.
 fn standard(schema: &Value, path: &str, context: &Context, errors: &mut Vec<FieldError>) {
     let kind = text(schema, "type");

@@ -1,4 +1,4 @@
-//! Validates the CEL rules of a new definition: they must be well-formed, compile, and stay within the cost limits.
+//! Validates the CEL rules of a new definition. They must be well-formed, compile, and stay within the cost limits.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
 
@@ -14,14 +14,16 @@ use super::{list, text};
 use crate::quoting::{encode, quote};
 use crate::status::{FieldError, Unsupported};
 
-/// The limits on the estimated cost of one rule, and of all rules of a schema.
+/// The limit on the estimated cost of one rule.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `StaticEstimatedCostLimit`.
 const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
+/// The limit on the estimated cost of all rules of a schema.
 const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
 
-/// The number of most expensive rules to report if they cost at least `EXPENSIVE`.
+/// The maximum number of expensive rules to report if the total cost exceeds the limit.
 const MOST_EXPENSIVE: usize = 4;
+/// The minimum cost of a rule that is reported as expensive.
 const EXPENSIVE: u64 = STATIC_ESTIMATED_CRD_COST_LIMIT / 100;
 
 const REASONS: [&str; 4] =
@@ -42,6 +44,8 @@ impl Cost {
         }
     }
 
+    /// Returns the errors if the total cost exceeds the limit.
+    ///
     /// Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go`, `TotalCost`.
     pub(super) fn errors(mut self, path: &str) -> Vec<FieldError> {
         if self.total <= STATIC_ESTIMATED_CRD_COST_LIMIT {
@@ -60,6 +64,8 @@ impl Cost {
     }
 }
 
+/// Returns the message for a cost that exceeds its limit.
+///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `getCostErrorMessage`.
 #[expect(clippy::cast_precision_loss, reason = "so does kube-apiserver")]
 fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
@@ -77,7 +83,7 @@ fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// Validates rules before they are compiled.
+/// Validates the fields of all rules of a schema, without compiling expressions.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, rule) in list(schema, "x-kubernetes-validations").iter().enumerate() {
         let field = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
@@ -132,10 +138,10 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Compiles the rules of a schema.
+/// Compiles the rules of a schema, and collects their errors and costs.
 ///
 /// # Errors
-/// An expression that admit does not support.
+/// [`Unsupported`] if an expression uses a feature that admit does not support.
 pub(super) fn compile(
     schema: &Value,
     path: &str,
@@ -232,7 +238,7 @@ fn message(
     Ok(())
 }
 
-/// Compiles an expression, and returns whether it uses `oldSelf` and what it may cost, or the compilation error.
+/// Compiles an expression. Returns whether it uses `oldSelf` and its maximum cost, or the compilation error.
 fn compiled(
     environment: &Environment,
     expression: &str,

@@ -1,7 +1,7 @@
 //! Checks whether a schema is structural.
 //!
-//! Each value must have one type outside of all alternatives, and the alternatives may validate only values that are
-//! described outside of them.
+//! Outside of all alternatives, the schema must specify one type for each value. Alternatives may validate only values
+//! that are described outside of them.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/{validation,complete}.go`.
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{flag, is_set, list, nested, properties, text};
 use crate::status::FieldError;
 
-/// The position of a schema.
+/// The position of a schema: the root, a list item, or a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -21,7 +21,7 @@ enum Level {
     Field,
 }
 
-/// The errors so far, and the compiled patterns.
+/// The errors found so far, and the patterns that have been compiled.
 #[derive(Default)]
 struct ShapeErrors<'s> {
     errors: Vec<FieldError>,
@@ -43,7 +43,7 @@ impl<'s> ShapeErrors<'s> {
     }
 }
 
-/// Returns the reasons why a schema is not structural, sorted by text.
+/// Returns the reasons why a schema is not structural, sorted by message.
 pub(super) fn errors(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut wrong = ShapeErrors::default();
     visit(schema, Level::Root, path, &mut wrong);
@@ -123,7 +123,7 @@ fn visit<'s>(schema: &'s Value, level: Level, path: &str, errors: &mut ShapeErro
     }
 }
 
-/// Validates the restrictions that a schema places on metadata, few of which are allowed.
+/// Validates the restrictions that a schema places on metadata. Only few restrictions are allowed.
 fn metadata<'s>(
     schema: &'s Value,
     is_resource: bool,
@@ -187,7 +187,7 @@ fn values<'s>(
     }
 }
 
-/// Returns the errors for fields that alternatives must not have.
+/// Adds the errors for fields that alternatives must not have.
 fn alternative_errors<'s>(
     schema: &'s Value,
     skip_any_of: bool,

@@ -15,13 +15,13 @@ use crate::status::Unsupported;
 /// The Kubernetes release whose expressions are supported.
 const RELEASE: Version = Version::new(1, 37);
 
-/// The type name of a schema's objects in its CEL environment.
+/// The name of the type of `self` in the CEL environment.
 const NAME: &str = "selfType";
 
 /// Compiles the rules of a whole schema; returns `None` if the schema has no rules.
 ///
 /// # Errors
-/// An expression that admit does not support.
+/// [`Unsupported`] if an expression uses a feature that admit does not support.
 pub(in crate::structural) fn rules(schema: &Value) -> Result<Option<Rules>, Unsupported> {
     if !has_rules(schema) {
         return Ok(None);
@@ -29,6 +29,8 @@ pub(in crate::structural) fn rules(schema: &Value) -> Result<Option<Rules>, Unsu
     schema_rules(schema, schema, true)
 }
 
+/// Returns whether the schema or any of its parts has rules.
+///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `hasXValidations`.
 fn has_rules(schema: &Value) -> bool {
     let Some(members) = schema.as_object() else { return false };
@@ -44,7 +46,7 @@ fn has_rules(schema: &Value) -> bool {
             .any(|(_, it)| has_rules(it))
 }
 
-/// Compiles the rules of `validation`, which is `schema` or one of its `allOf` alternatives.
+/// Compiles the rules of `validation`, which must be `schema` or one of its `allOf` alternatives.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `validator`.
 fn schema_rules(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Rules>, Unsupported> {
@@ -124,10 +126,10 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Schem
     Ok(Some(SchemaRules { types, kind, rules }))
 }
 
-/// Compiles an expression and returns the program or the compilation error.
+/// Compiles an expression. Returns the program or the compilation error.
 ///
 /// # Errors
-/// An expression that admit does not support.
+/// [`Unsupported`] if an expression uses a feature that admit does not support.
 pub(in crate::structural) fn compiled(
     environment: &Environment,
     text: &str,

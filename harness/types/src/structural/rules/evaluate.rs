@@ -15,7 +15,7 @@ use crate::path::Path;
 use crate::quoting::quote;
 use crate::status::{FieldError, Unsupported};
 
-/// The maximum length of a message from an expression, in bytes.
+/// The maximum length of the result of a `messageExpression`, in bytes.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
 const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES: usize = 5 * 1024;
@@ -31,9 +31,8 @@ pub(super) struct Run {
     pub(super) unsupported: Option<Unsupported>,
 }
 
-/// The correlation with the stored object of a value, or of its nearest ancestor that has a correlation.
+/// The correlation of a value with its stored value, and the correlation of the nearest ancestor that has one.
 ///
-/// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ratchetingOptions`.
 #[derive(Clone, Copy)]
 pub(super) struct Ratchet<'a> {
     current: Option<Correlation<'a>>,
@@ -68,6 +67,8 @@ impl Run {
         self.left.is_none() || self.unsupported.is_some()
     }
 
+    /// Evaluates `rules` on a value and its parts.
+    ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `validate`.
     pub(super) fn visit<'a>(
         &mut self,
@@ -127,6 +128,8 @@ impl Run {
         }
     }
 
+    /// Evaluates the rules of one schema on a value, without its parts.
+    ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `validateExpressions`.
     /// Rule: SCH-07.
     fn evaluate<'a>(
@@ -216,7 +219,7 @@ impl Run {
         self.left = None;
     }
 
-    /// Adds the error of a rule that evaluates to `false`. Returns `false` if no further rules are evaluated.
+    /// Adds the error for a rule that evaluates to `false`. Returns `false` if no further rules are to be evaluated.
     fn refuse<'a>(
         &mut self,
         own: &'a SchemaRules,
@@ -263,9 +266,9 @@ impl Run {
         true
     }
 
-    /// Evaluates the expression for a message.
+    /// Evaluates a `messageExpression`.
     ///
-    /// A failure without an error text is ignored; after a failure with a text, no further rules are evaluated.
+    /// `Err(None)` means that the rule's default message applies; after `Err(Some(…))`, no further rules are evaluated.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `evalMessageExpression`.
     fn message<'a>(
@@ -301,11 +304,15 @@ impl Run {
 }
 
 impl Rule {
+    /// Returns the message of the rule, or its expression if it does not have a message.
+    ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ruleErrorString`.
     fn shown(&self) -> &str {
         if self.message.is_empty() { &self.text } else { &self.message }
     }
 
+    /// Returns the message of the rule, or a default message that contains the expression.
+    ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ruleMessageOrDefault`.
     fn message_or_default(&self) -> String {
         if self.message.is_empty() { format!("failed rule: {}", self.text) } else { self.message.clone() }

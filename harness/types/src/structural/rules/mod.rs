@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`: validation rules in CEL.
+//! Compiles and evaluates validation rules in CEL: `x-kubernetes-validations`.
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema/cel/{compilation,validation}.go.
 
@@ -40,7 +40,7 @@ pub(super) struct Rules {
 #[derive(Debug)]
 struct SchemaRules {
     types: Types,
-    /// `type` of the schema.
+    /// The `type` of the schema.
     kind: String,
     rules: Vec<Rule>,
 }
@@ -48,7 +48,7 @@ struct SchemaRules {
 /// One entry of `x-kubernetes-validations`.
 #[derive(Debug)]
 struct Rule {
-    /// The compiled rule, or its compilation error.
+    /// The compiled expression, or its compilation error.
     program: Result<Program, String>,
     /// Whether the rule uses `oldSelf`.
     uses_old: bool,
@@ -57,7 +57,7 @@ struct Rule {
     message: String,
     message_expression: Option<Program>,
     reason: String,
-    /// The path relative to the value; may be empty.
+    /// The path of the field for errors, relative to the value; may be empty.
     field_path: String,
 }
 
@@ -66,15 +66,15 @@ struct Rule {
 pub struct Judgment {
     /// The errors, in the order of the rules.
     pub errors: Vec<FieldError>,
-    /// Warnings for unchanged parts that violate rules.
+    /// The warnings for unchanged parts that violate rules.
     pub warnings: Vec<String>,
 }
 
 impl Rules {
-    /// Evaluates all rules on an object. Violations by parts that are unchanged since `old` are warnings.
+    /// Evaluates all rules on an object. If a part has not changed since `old`, its violations are warnings.
     ///
     /// # Errors
-    /// An expression that admit does not support.
+    /// [`Unsupported`] if an expression uses a feature that admit does not support.
     pub(super) fn judge(
         &self,
         schema: &Schema,
@@ -84,10 +84,10 @@ impl Rules {
         self.judge_correlated(object, old, old.map(|old| Correlation { old, new: object, schema }))
     }
 
-    /// Evaluates all rules on an object. Violations by parts that are unchanged since `old` are errors, too.
+    /// Evaluates all rules on an object. All violations are errors, even in parts that have not changed since `old`.
     ///
     /// # Errors
-    /// An expression that admit does not support.
+    /// [`Unsupported`] if an expression uses a feature that admit does not support.
     pub(super) fn judge_strictly(
         &self,
         object: &Value,

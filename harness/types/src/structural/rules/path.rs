@@ -1,8 +1,8 @@
-//! Field paths such as `.spec.size` or `['a.b']`: `fieldPath` of a rule, `jsonPath` of a selectable field.
+//! Resolves field paths such as `.spec.size` or `['a.b']`: `fieldPath` of a rule, `jsonPath` of a selectable field.
 
 use serde_json::Value;
 
-/// Formats a path for error messages.
+/// Resolves a path in a schema and formats it for error messages.
 ///
 /// # Errors
 /// kube-apiserver's error for an invalid path.
@@ -24,9 +24,9 @@ pub enum Notation {
 /// A resolved path.
 #[derive(Debug)]
 pub struct ResolvedPath<'s> {
-    /// The path as errors show it.
+    /// The path in the format of error messages.
     pub path: String,
-    /// The first field.
+    /// The name of the first field in the path.
     pub root: String,
     /// The schema of the last field.
     pub schema: &'s Value,
@@ -92,7 +92,7 @@ fn next<'p>(rest: &mut &'p str) -> Result<&'p str, String> {
     }
 }
 
-/// Takes the next token: a delimiter, a quoted string, or the text before a delimiter.
+/// Takes the next token: a delimiter, a quoted string, or the characters before a delimiter.
 fn take<'p>(rest: &mut &'p str) -> &'p str {
     let mut before = '\0';
     let mut end = rest.len();

@@ -24,20 +24,20 @@ use crate::status::{FieldError, MAX_ERRORS, Unsupported};
 pub enum Purpose {
     /// The whole object.
     Object,
-    /// The status.
+    /// Only the status.
     Status,
 }
 
-/// The validations of a schema that validates only types.
+/// The value validation of a schema that validates only types.
 static UNLIMITED: LazyLock<ValueValidation> = LazyLock::new(ValueValidation::default);
 
 /// The maximum total length of all messages, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// Returns the errors of an object or of its status. Errors in parts that did not change since `old` are ignored.
+/// Returns the errors of an object or of its status. Parts that did not change since `old` are not reported.
 ///
 /// # Errors
-/// More errors than a response can list.
+/// [`Unsupported`] if there are more errors than a response can list.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `Validate`, `ValidateUpdate` and
 /// `ValidateStatusUpdate`.
@@ -66,13 +66,15 @@ pub(super) fn errors(
     Ok(report.into_field_errors(prefix))
 }
 
-/// Validates the parts of an object. An unsupported feature ends the validation.
+/// The state of a validation. An unsupported feature ends the validation.
 struct Validator {
     bytes: usize,
     unsupported: Option<Unsupported>,
 }
 
 impl Validator {
+    /// Validates a value and its parts.
+    ///
     /// Source: kube-openapi pkg/validation/validate/schema.go, `Validate`; apiextensions-apiserver
     /// pkg/apiserver/validation/ratcheting.go, `Validate`.
     fn validate<'a>(
@@ -158,6 +160,8 @@ impl Validator {
         report.matches += 1;
     }
 
+    /// Validates the items and the length of a list.
+    ///
     /// Source: kube-openapi `pkg/validation/validate/slice_validator.go`.
     fn list<'a>(
         &mut self,
@@ -195,6 +199,8 @@ impl Validator {
         report.matches += 1;
     }
 
+    /// Validates the members of an object.
+    ///
     /// Source: kube-openapi `pkg/validation/validate/object_validator.go`.
     fn object<'a>(
         &mut self,
@@ -244,7 +250,7 @@ impl Validator {
         }
     }
 
-    /// Adds the memory that a message takes.
+    /// Counts the length of a message toward the limit for all messages.
     fn count(&mut self, failure: &Failure) {
         self.bytes = self.bytes.saturating_add(failure.message.len());
         if self.bytes > MAX_MESSAGE_BYTES && self.unsupported.is_none() {

@@ -1,4 +1,4 @@
-//! Counts the length of a message toward the limit for all messages.
+//! Validates numbers: their range, bounds, and `multipleOf`.
 //!
 //! Source: kube-openapi pkg/validation/validate/{validator,values}.go.
 
@@ -14,7 +14,7 @@ use super::report::{Failure, Report};
 use crate::path::Path;
 use crate::quoting::printed_float;
 
-/// A number in the form in which it is compared: integers are compared with the integral part of a bound.
+/// A number as it is compared with a bound. Integers are compared with the integral part of the bound.
 #[derive(Clone, Copy)]
 enum Compared {
     Integer(i64),
@@ -104,7 +104,7 @@ fn not_a_multiple(compared: Compared, factor: f64, value: &Value, path: &Path<'_
     }
 }
 
-/// Returns the error for a number that is out of range for its type and format.
+/// Returns the error for a number that is out of range for its type and format; `None` if it is in range.
 ///
 /// Source: kube-openapi pkg/validation/validate/values.go, `IsValueValidAgainstRange`.
 fn beyond(number: Compared, kind: &str, format: &str, name: &str, path: &Path<'_>) -> Option<String> {
@@ -130,7 +130,7 @@ fn beyond(number: Compared, kind: &str, format: &str, name: &str, path: &Path<'_
     })
 }
 
-/// Returns whether a float is formatted without a fraction.
+/// Returns whether a float has no fractional part.
 #[expect(clippy::float_cmp, reason = "it is exact or not integral")]
 fn is_integral(float: f64) -> bool {
     float.trunc() == float

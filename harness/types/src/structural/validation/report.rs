@@ -13,6 +13,8 @@ use crate::status::FieldError;
 use crate::structural::coerce::displayed;
 use crate::structural::shown;
 
+/// The failures of a validation and the number of passed checks.
+///
 /// Source: kube-openapi pkg/validation/validate/result.go, `Result`.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -26,20 +28,20 @@ pub(super) struct Report {
 /// One failed check of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The path of the value; `None` if the failure is about the whole object, wherever it is.
+    /// The path of the value; `None` if the failure is about the whole object.
     place: Option<String>,
     of: Of,
-    /// The formatted value.
+    /// The value, formatted for messages.
     value: String,
     pub(super) message: Rc<str>,
 }
 
-/// The kind of field error.
+/// The type of [`FieldError`] that reports a failure.
 #[derive(Clone, Debug)]
 enum Of {
     Required,
     Type,
-    /// The value is not one of the allowed values, which are listed.
+    /// The value is not allowed. Contains the list of allowed values.
     Value(String),
     TooLong(i64),
     TooMany {
@@ -79,6 +81,8 @@ impl Report {
         self.seen.clear();
     }
 
+    /// Converts the failures to field errors; `prefix` is the path of the validated value.
+    ///
     /// Source: apiextensions-apiserver pkg/apiserver/validation/validation.go, `kubeOpenAPIResultToFieldErrors`.
     pub(super) fn into_field_errors(self, prefix: &str) -> Vec<FieldError> {
         self.failures.into_iter().map(|failure| failure.into_field_error(prefix)).collect()
@@ -144,7 +148,7 @@ impl Failure {
         Self { place: None, of: Of::Invalid, value: "\"\"".to_owned(), message: message.into() }
     }
 
-    /// Creates a failure as [`Self::invalid`] does, with a complete message.
+    /// Creates a failure for an invalid value, with a complete message.
     pub(super) fn invalid_with(path: &Path<'_>, value: &Value, message: String) -> Self {
         Self {
             place: Some(path.to_string()),

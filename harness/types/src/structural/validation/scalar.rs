@@ -7,7 +7,7 @@ use super::super::numbers::{is_integer, truncated};
 use super::report::Failure;
 use crate::path::Path;
 
-/// Returns the type of a value and the format of its Go type.
+/// Returns the OpenAPI type of a value, and the format of the corresponding Go type.
 ///
 /// Source: kube-openapi pkg/validation/validate/type.go, `schemaInfoForType`.
 fn kind(value: &Value) -> (&'static str, &'static str) {
@@ -22,6 +22,8 @@ fn kind(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
+/// Returns the failure for a value whose type does not match the schema.
+///
 /// Source: kube-openapi pkg/validation/validate/type.go, `Validate`.
 pub(super) fn wrong_type(schema: &Schema, format: &str, value: &Value, path: &Path<'_>) -> Option<Failure> {
     let types = schema.types();
@@ -41,7 +43,7 @@ pub(super) fn wrong_type(schema: &Schema, format: &str, value: &Value, path: &Pa
     (!fits).then(|| Failure::wrong_type(path, &types.join(","), kind))
 }
 
-/// Returns the first failure of a string. The format is not checked.
+/// Returns the first failure of a string: its length or its pattern. The format is not checked.
 ///
 /// Source: kube-openapi pkg/validation/validate/validator.go, `stringValidator`.
 pub(super) fn wrong_text(values: &ValueValidation, text: &str, path: &Path<'_>) -> Option<Failure> {
@@ -59,7 +61,7 @@ pub(super) fn wrong_text(values: &ValueValidation, text: &str, path: &Path<'_>) 
     Some(Failure::invalid(path, &text.into(), format_args!("should match '{}'", pattern.text)))
 }
 
-/// Returns whether a value equals one of an enumeration, after Go's conversion to the same type.
+/// Returns whether a value equals an allowed value of an `enum`, after Go's conversion to the same type.
 ///
 /// Source: kube-openapi pkg/validation/validate/validator.go, `basicCommonValidator`; Go reflect, `Convert`.
 pub(super) fn is_value(value: &Value, allowed: &Value) -> bool {
