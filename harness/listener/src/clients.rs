@@ -11,7 +11,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 
-/// The certificate authorities for client certificates.
+/// The certificate authorities that verify client certificates.
 #[derive(Clone, Debug)]
 pub struct ClientAuthorities {
     verifier: Arc<dyn ClientCertVerifier>,
@@ -36,10 +36,10 @@ pub enum InvalidAuthorities {
 }
 
 impl ClientAuthorities {
-    /// Reads the file of `--client-ca-file`: certificates in PEM.
+    /// Parses the content of the file in `--client-ca-file`: CA certificates in PEM.
     ///
     /// # Errors
-    /// The file is not PEM or does not contain a CA certificate.
+    /// [`InvalidAuthorities`] if the file is not PEM, or does not contain a CA certificate.
     pub fn from_pem(bytes: &[u8]) -> Result<Self, InvalidAuthorities> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(bytes) {
@@ -55,21 +55,21 @@ impl ClientAuthorities {
         Ok(Self { verifier, pem: String::from_utf8_lossy(bytes).into_owned() })
     }
 
-    /// Returns the file's content.
+    /// Returns the content of the file.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
     /// Returns a verifier that accepts any client certificate in the handshake.
     ///
-    /// For an unknown issuer, kube-apiserver completes the handshake and returns 401.
+    /// As in kube-apiserver, the handshake succeeds even for an unknown issuer; requests then get a 401 response.
     pub(crate) fn handshake(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::new(AnyCertificate(Arc::clone(&self.verifier)))
     }
 
-    /// Authenticates the user of a certificate chain; returns `None` if the chain is not trusted.
+    /// Returns the verified client certificate, or [`ClientCertificate::Invalid`] if the chain is not trusted.
     ///
-    /// The chain starts with the client's own certificate.
+    /// The chain must start with the client's own certificate.
     pub(crate) fn user(&self, certificates: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
         let (own, others) = certificates.split_first()?;
         match self.verifier.verify_client_cert(own, others, UnixTime::now()) {
@@ -79,7 +79,9 @@ impl ClientAuthorities {
     }
 }
 
-/// Verifies only that the client has the certificate's key. [`ClientAuthorities::user`] verifies the issuer.
+/// A verifier that checks only whether the client has the certificate's private key.
+///
+/// [`ClientAuthorities::user`] verifies the issuer.
 #[derive(Debug)]
 struct AnyCertificate(Arc<dyn ClientCertVerifier>);
 

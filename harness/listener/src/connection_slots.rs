@@ -1,9 +1,9 @@
 //! Limits the number and the duration of connections, and decides which peers are evicted.
 //!
-//! Every peer that reaches the port may connect. Authenticated peers are never evicted by unauthenticated ones. A peer
-//! that has not sent a token gets one slot and a small number of bytes, loses them after a timeout, and is evicted
-//! earlier if another peer connects. Peers that have sent nothing are evicted first, so a flood of idle connections
-//! cannot evict a peer during its handshake.
+//! Every peer that reaches the port may connect. An unauthenticated peer never evicts an authenticated peer. A peer
+//! that is not authenticated gets one slot and a small number of bytes, loses the slot after a timeout, and is evicted
+//! earlier if another peer connects. Peers that have sent nothing are evicted first, so that a flood of idle
+//! connections cannot evict a peer during its handshake.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,10 +27,10 @@ pub(crate) const FIRST_REQUEST: Duration = Duration::from_secs(32);
 /// Source: apiserver `pkg/server/secure_serving.go`, `IdleTimeout`.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// How many bytes a peer may send before it is authenticated. The headers of most requests are smaller.
+/// How many bytes each unauthenticated peer may send. The headers of most requests are smaller.
 const FREE_BYTES: usize = 16 << 10;
 
-/// How many bytes all unauthenticated peers together may send beyond the free bytes.
+/// How many bytes all unauthenticated peers together may send in excess of [`FREE_BYTES`].
 const UNAUTHENTICATED_BYTES: usize = 16 << 20;
 
 /// The connection slots of a listener.
@@ -54,11 +54,11 @@ struct OccupiedSlots {
 #[derive(Debug)]
 struct Peer {
     activity: Mutex<Activity>,
-    /// Canceled when its slot is given to another peer.
+    /// Canceled when the peer is evicted.
     evicted: CancellationToken,
 }
 
-/// The data that a peer has sent so far.
+/// What a peer has sent so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
     Nothing,
@@ -76,11 +76,11 @@ struct Activity {
     is_upgraded: bool,
     /// The number of active requests.
     requests: usize,
-    /// When the last request ended.
+    /// When the last request ended or, before the first request, when the peer connected.
     quiet_since: Instant,
     /// The bytes that the peer sent before it was authenticated.
     bytes: usize,
-    /// The reservation for the peer's bytes in excess of the free bytes.
+    /// The reservation for the peer's bytes in excess of [`FREE_BYTES`].
     charged: Option<OwnedSemaphorePermit>,
 }
 
@@ -100,8 +100,8 @@ impl ConnectionSlots {
 
     /// Takes a slot for a new peer.
     ///
-    /// If no slot is free, evicts the unauthenticated peer that has been connected longest, preferring peers that have
-    /// sent nothing; otherwise, the peer that has been idle longest. Waits only while all peers are authenticated and
+    /// If no slot is free, evicts a peer: the longest connected peer that has sent nothing, else the longest connected
+    /// unauthenticated peer, else the peer that has been idle longest. Waits only while all peers are authenticated and
     /// have active requests.
     pub(crate) async fn take(self: &Arc<Self>) -> ConnectionSlot {
         loop {
@@ -171,7 +171,7 @@ impl Activity {
     }
 }
 
-/// The slot of a connection, released when it is dropped.
+/// The slot of a connection. The slot is released when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     id: u64,
@@ -180,7 +180,7 @@ pub(crate) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Returns a handle for the task that monitors the connection.
+    /// Returns a handle that monitors the connection.
     pub(crate) fn watcher(&self) -> Watcher {
         Watcher { peer: Arc::clone(&self.peer), slots: Arc::clone(&self.slots) }
     }
@@ -188,7 +188,7 @@ impl ConnectionSlot {
     /// Counts bytes that the peer has sent over TLS.
     ///
     /// # Errors
-    /// The peer is unauthenticated and has exceeded its share of the bytes.
+    /// An error if the peer is unauthenticated and the bytes for unauthenticated peers are used up.
     pub(crate) fn count_sent(&self, bytes: usize) -> io::Result<()> {
         let mut activity = lock(&self.peer.activity);
         if activity.progress == Progress::Token {
@@ -217,7 +217,7 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Monitors a connection.
+/// A handle that records the activity of a connection and waits for its eviction or timeout.
 #[derive(Clone, Debug)]
 pub(crate) struct Watcher {
     peer: Arc<Peer>,
@@ -227,7 +227,7 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// Registers a request, which is active until the returned guard is dropped.
     ///
-    /// `is_known` says whether the user is authenticated.
+    /// `is_known` is whether the user is authenticated.
     pub(crate) fn request(&self, is_known: bool) -> ActiveRequest {
         let mut activity = lock(&self.peer.activity);
         activity.progress = activity.progress.max(Progress::Bytes);
@@ -241,7 +241,7 @@ impl Watcher {
         ActiveRequest(self.clone())
     }
 
-    /// Records that HTTP has ended, although the connection may continue.
+    /// Records that the connection no longer uses HTTP. It may continue, for example as a WebSocket.
     pub(crate) fn record_http_end(&self) {
         lock(&self.peer.activity).is_upgraded = true;
     }
@@ -252,7 +252,7 @@ impl Watcher {
         activity.progress = activity.progress.max(Progress::Bytes);
     }
 
-    /// Waits until the slot is given to another peer.
+    /// Waits until the peer is evicted.
     pub(crate) async fn evicted(&self) {
         self.peer.evicted.cancelled().await;
     }
@@ -271,7 +271,7 @@ impl Watcher {
     }
 }
 
-/// Guards an active request.
+/// A guard for an active request, which ends when the guard is dropped.
 #[derive(Debug)]
 pub(crate) struct ActiveRequest(Watcher);
 

@@ -1,4 +1,4 @@
-//! The server certificate, which by default is generated for the process.
+//! Generates the server certificate, and creates the TLS configuration.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::clients::ClientAuthorities;
 
-/// A server certificate and the certificate authority that signed it.
+/// A generated server certificate and the certificate authority that signed it.
 #[derive(Debug)]
 pub struct Credentials {
     authority: CertificateAuthority,
     leaf: Leaf,
 }
 
-/// The reason why there is no server certificate.
+/// The reason why a server certificate cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
     /// A certificate cannot be created for the address.
@@ -38,7 +38,7 @@ impl Credentials {
     /// Creates a certificate for `address` and for the names by which clients on this host reach it.
     ///
     /// # Errors
-    /// The system's random number generator failed.
+    /// [`CredentialError`] if the system's random number generator failed.
     pub fn new(address: SocketAddr) -> Result<Self, CredentialError> {
         let authority = CertificateAuthority::new("admit serve")?;
         let mut names = vec!["localhost".parse()?];
@@ -51,7 +51,7 @@ impl Credentials {
         Ok(Self { authority, leaf })
     }
 
-    /// Returns the CA certificate that clients have to trust, in PEM.
+    /// Returns the CA certificate, in PEM. Clients must trust it.
     pub fn certificate_authority_pem(&self) -> &str {
         self.authority.certificate_pem()
     }
@@ -71,7 +71,7 @@ impl Credentials {
 /// Creates a TLS configuration from a certificate and its key in PEM, with HTTP/2 and HTTP/1.1 as in kube-apiserver.
 ///
 /// # Errors
-/// The certificate or key is invalid, or they do not match.
+/// [`CredentialError`] if the certificate or key is invalid, or if they do not match.
 pub fn server_config(
     certificate_pem: &[u8],
     key_pem: &[u8],

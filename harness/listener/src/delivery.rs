@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::connection_slots::ActiveRequest;
 
-/// How long a client may read nothing of its response before the connection is closed.
+/// How long a client may stop reading a response before the connection is closed.
 ///
 /// Source: kube-apiserver's `--request-timeout`, after which it cuts off the answer of a request that is no watch; here it
 /// is any answer, and only one that is not read.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Measures how long a chunk of a response has been waiting for the client.
+/// A tracker that measures how long a chunk of a response has been waiting for the client to read it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivery(Arc<Mutex<Progress>>);
 
@@ -35,12 +35,12 @@ impl Delivery {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a chunk has been waiting for too long.
+    /// Waits until a chunk has been waiting longer than [`UNREAD_TIMEOUT`].
     async fn overdue(&self) {
         overdue(|| self.progress().waiting).await;
     }
 
-    /// Wraps a chunk and measures how long it waits, until it is dropped.
+    /// Wraps a chunk and measures how long it waits until it is dropped.
     fn begin(&self, bytes: Bytes) -> Bytes {
         if bytes.is_empty() {
             return bytes;
@@ -50,7 +50,7 @@ impl Delivery {
     }
 }
 
-/// A chunk in flight, which is dropped once it has been written to the connection.
+/// A chunk in flight. It is dropped when it has been written to the connection.
 struct Chunk {
     bytes: Bytes,
     delivery: Delivery,
@@ -74,7 +74,7 @@ impl Drop for Chunk {
     }
 }
 
-/// Waits until the chunk that `waiting` observes has been waiting for too long.
+/// Waits until a chunk has been waiting longer than [`UNREAD_TIMEOUT`]; `waiting` returns when it was created.
 async fn overdue(waiting: impl Fn() -> Option<Instant>) {
     loop {
         let now = Instant::now();
@@ -90,7 +90,7 @@ async fn overdue(waiting: impl Fn() -> Option<Instant>) {
 ///
 /// At most one chunk is buffered for a slow client.
 ///
-/// Its request counts as active until the body is dropped.
+/// The request counts as active until the response body is dropped.
 #[derive(Debug)]
 pub(crate) struct Delivered {
     pub(crate) body: Body,
@@ -129,11 +129,11 @@ impl HttpBody for Delivered {
 
 /// The responses of a connection.
 ///
-/// In HTTP/2 each has its own stream, which is reset if the client does not read it, while the others continue; in
-/// HTTP/1 there is one at a time.
+/// In HTTP/2, each response has its own stream. If the client does not read a response, only its stream is reset. In
+/// HTTP/1, there is one response at a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
-    /// The latest response without a stream: hyper creates the stream right after it has called the service.
+    /// The latest response that has no stream yet. hyper creates the stream right after it has called the service.
     latest: Arc<Mutex<Option<Delivery>>>,
 }
 
@@ -149,7 +149,7 @@ impl Deliveries {
         delivery
     }
 
-    /// Waits until a chunk of a response without a stream has been waiting for too long.
+    /// Waits until a chunk of a response without a stream has been waiting longer than [`UNREAD_TIMEOUT`].
     pub(crate) async fn overdue(&self) {
         overdue(|| self.latest().as_ref()?.progress().waiting).await;
     }

@@ -32,32 +32,35 @@ use crate::delivery::{Delivered, Deliveries};
 
 /// The interval of HTTP/2 pings to a client.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// How long an idle connection may take to close.
+/// The time limit for closing an idle connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long active requests may take after the server is stopped.
+/// The time limit for active requests after the server is stopped.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of concurrent HTTP/2 streams, as in kube-apiserver.
 const STREAMS_PER_CONNECTION: u32 = 100;
-/// The HTTP/2 flow-control window of a stream: how many unread bytes of one request a client may send.
+/// The HTTP/2 flow-control window of a stream: how many unread bytes of one request body a client may send.
 ///
 /// Source: apiserver `pkg/server/secure_serving.go`, `resourceBody99Percentile`.
 const STREAM_WINDOW: u32 = 256 << 10;
-/// The flow-control window of a connection. kube-apiserver grants this much to each stream.
+/// The HTTP/2 flow-control window of a connection: how many unread bytes of all requests a client may send.
+///
+/// kube-apiserver's window is larger: the window of a stream times the maximum number of streams.
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// The maximum size of request headers, as in kube-apiserver.
+/// The maximum size of request headers, in bytes, as in kube-apiserver.
 const HEAD_BYTES: usize = 1 << 20;
 /// The length of the kernel's queue of connections to accept, unless its own limit is lower.
 ///
 /// Source: Go's net, `maxListenerBacklog`: `/proc/sys/net/core/somaxconn`, which is 4096 by default.
 const BACKLOG: i32 = 4096;
-/// The size of the kernel's buffers for unread responses and requests; the kernel allocates twice as much memory.
+/// The size of the kernel's buffer for unread responses, in bytes. The kernel allocates twice as much memory.
 ///
-/// By default they would grow to megabytes per connection.
+/// By default, the buffer would grow to megabytes per connection.
 const SEND_BUFFER: usize = 32 << 10;
+/// The size of the kernel's buffer for unread requests, in bytes. The kernel allocates twice as much memory.
 const RECEIVE_BUFFER: usize = 128 << 10;
-/// The size of the TLS buffer for response data that the kernel does not accept yet.
+/// The size, in bytes, of the TLS buffer for response data that the kernel does not accept yet.
 const TLS_BUFFER: usize = 16 << 10;
-/// The number of unsent bytes of an HTTP/2 stream at which no more of the response is produced.
+/// The number of unsent bytes of an HTTP/2 stream at which the response is paused.
 const STREAM_BUFFER: usize = 16 << 10;
 
 /// A bound socket that is not served yet.
@@ -71,7 +74,7 @@ impl Socket {
     /// Binds `address`; port 0 picks a free port.
     ///
     /// # Errors
-    /// The port is in use, or the address does not belong to this host.
+    /// [`ListenError`] if the port is in use, or if the address does not belong to this host.
     pub fn bind(address: SocketAddr) -> Result<Self, ListenError> {
         let socket = std::net::TcpListener::bind(address).and_then(|socket| {
             socket.set_nonblocking(true)?;
@@ -91,7 +94,7 @@ impl Socket {
     }
 }
 
-/// The reason why an address cannot be served. If the port is in use, the message says what to do.
+/// The reason why an address cannot be served. If the port is in use, the message suggests another port.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {source}{}", advice(.source))]
 pub struct ListenError {
@@ -111,13 +114,13 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Starts to serve the router.
+    /// Starts to serve `router` on `socket`.
     ///
-    /// `authenticator` must be the router's authenticator; connections with an authenticated user are not evicted for
-    /// others. `clients` verify client certificates, which are requested if `tls` is configured to do so.
+    /// `authenticator` must be the router's authenticator; a connection with an authenticated user is evicted only if
+    /// it is idle. `clients` verify client certificates, which are requested if `tls` is configured to do so.
     ///
     /// # Errors
-    /// The socket cannot be used.
+    /// [`ListenError`] if the socket cannot be used.
     pub fn start(
         socket: Socket,
         tls: Arc<rustls::ServerConfig>,
@@ -139,7 +142,7 @@ impl Listener {
         Ok(Self { accepting: tokio::spawn(server.accept(listener)), stop })
     }
 
-    /// Closes the socket, waits for active requests, and aborts requests that do not finish in time.
+    /// Closes the socket, waits for active requests, and aborts requests that exceed the time limit.
     pub async fn stop(self) {
         self.stop.cancel();
         // The task is never aborted, and a panic in it has already been reported.
@@ -240,7 +243,7 @@ impl Server {
         watcher.record_http_end();
     }
 
-    /// Returns the function that handles the requests of one connection with the router.
+    /// Returns the function that passes the requests of one connection to the router.
     fn service(
         &self,
         peer: SocketAddr,
@@ -270,7 +273,7 @@ impl Server {
 type BoxedAnswer =
     Pin<Box<dyn Future<Output = Result<hyper::Response<Delivered>, std::convert::Infallible>> + Send>>;
 
-/// A connection and its slot. The connection keeps the slot after an upgrade from HTTP to WebSocket.
+/// A TLS connection and its slot. The connection keeps the slot after an upgrade from HTTP to WebSocket.
 #[derive(Debug)]
 struct Connected {
     stream: TlsStream<TcpStream>,

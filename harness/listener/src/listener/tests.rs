@@ -1,4 +1,4 @@
-//! Tests time limits for peers. The clock is paused while a task can run, and then advances to the next deadline.
+//! Tests the time limits for peers with a paused clock, which advances to the next deadline if no task can run.
 
 use axum::body::{Body, Bytes};
 use axum::response::IntoResponse as _;
