@@ -1,4 +1,4 @@
-//! The URL of a call, as the API server builds and prints it.
+//! Builds the URL of a call as the API server does.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use kubernetes_admission::config::WebhookTarget;
 
 use super::target::Target;
 
-/// The properties that all calls to one webhook target share.
+/// The properties that are the same for all calls to one webhook target.
 #[derive(Debug)]
 pub(super) struct Destination {
     target: WebhookTarget,
@@ -21,11 +21,11 @@ pub(super) struct Destination {
     base: Result<String, String>,
     /// The authority of the service; `None` if the target is a URL.
     service: Option<String>,
-    /// The address and timeout of the first call, which most later calls reuse.
+    /// The timeout in seconds and the address of the first call. Most later calls reuse the address.
     first: OnceLock<(u64, Address)>,
-    /// Whether calls go to the API server itself.
+    /// Whether the target is the API server itself.
     pub(super) is_the_api_server: bool,
-    /// Whether the URL leads to this host.
+    /// Whether the target is a URL with a loopback host.
     pub(super) is_loopback: bool,
 }
 
@@ -49,10 +49,10 @@ impl Destination {
         self.target == *target
     }
 
-    /// Returns the address of a call with the timeout `timeout`.
+    /// Returns the address of a call with `timeout`.
     ///
     /// # Errors
-    /// An invalid URL. The API rejects configurations with such a URL.
+    /// An error message for an invalid URL. The API rejects configurations with an invalid URL.
     ///
     /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
     /// Rule: HTTP-03, HTTP-05.
@@ -67,7 +67,7 @@ impl Destination {
         })
     }
 
-    /// Returns the target of a request to `url`, which may be the service itself.
+    /// Parses the URL of a request, which may be the URL of the service.
     pub(super) fn target(&self, url: &str) -> Result<Target, String> {
         Target::new(url, self.service())
     }
@@ -83,7 +83,7 @@ impl Destination {
     }
 }
 
-/// Returns whether a URL leads to this host, in which case HTTP/2 may be used.
+/// Returns whether a URL has a loopback host. HTTP/2 may be used only for loopback hosts.
 ///
 /// Source: apiserver pkg/util/webhook/client.go, `isLocalHost`.
 /// Rule: HTTP-12.
@@ -99,7 +99,7 @@ fn is_loopback(url: &str) -> bool {
 /// The address of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
-    /// The URL with `?timeout=`, as in error messages.
+    /// The URL with the query `?timeout=`, as shown in error messages.
     pub(super) url: String,
     /// The parsed URL, or the reason why no request can be sent to it.
     pub(super) target: Result<Target, String>,
@@ -124,7 +124,7 @@ fn base(target: &WebhookTarget) -> Result<String, String> {
 /// The host name of the API server in a cluster.
 pub(super) const OWN_HOST: &str = "kubernetes.default.svc";
 
-/// Returns whether a call goes to the API server itself. kube-apiserver uses its own credentials for such calls.
+/// Returns whether the target is the API server itself. kube-apiserver calls it with its own credentials.
 ///
 /// Source: apiserver pkg/util/webhook/authentication.go, `NewDefaultAuthenticationInfoResolverWrapper`; kube-aggregator
 /// pkg/apiserver/resolvers.go, `loopbackResolver`.
@@ -159,7 +159,7 @@ fn cleaned(path: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Decodes percent escapes in `path`; a `%` that does not start an escape is kept.
+/// Decodes percent escapes in `path`. A `%` that does not start an escape is kept.
 pub fn percent_decoded(path: &str) -> Vec<u8> {
     let bytes = path.as_bytes();
     let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
@@ -177,6 +177,8 @@ pub fn percent_decoded(path: &str) -> Vec<u8> {
     decoded
 }
 
+/// Percent-encodes a path.
+///
 /// Source: Go net/url/url.go, `shouldEscape` for paths.
 fn encoded(path: &[u8]) -> String {
     let mut out = String::with_capacity(path.len());

@@ -1,4 +1,4 @@
-//! Reads response bodies, compressed or not.
+//! Reads response bodies and decompresses them if necessary.
 
 use std::io::{self, Read as _};
 
@@ -17,9 +17,9 @@ use super::http_client::Response;
 
 /// The maximum initial capacity, in bytes, of the buffer for a body with a known length.
 const FIRST_BYTES: usize = 64 << 10;
-/// The number of bytes to decompress at a time.
+/// The maximum number of bytes to decompress before the memory budget is checked again.
 const STEP: u64 = 1 << 20;
-/// The magic number of gzip.
+/// The first bytes of data that is compressed with gzip.
 const MAGIC: &[u8] = &[0x1f, 0x8b, 8];
 
 /// Reads and decompresses the body. Memory is reserved as the body arrives.
@@ -59,7 +59,7 @@ fn decompressed(body: &[u8], share: &mut Option<Reservation>) -> Result<Bytes, C
     }
 }
 
-/// Checks that the memory budget allows a body of this length, in addition to `beside` bytes for its source.
+/// Reserves memory for a body of this `length`, in addition to `beside` bytes for its compressed form.
 fn check(length: usize, beside: usize, share: &mut Option<Reservation>) -> Result<(), CallError> {
     if length > MAX_REPLY {
         let what = format!("responses of webhooks with more than {} MiB", MAX_REPLY >> 20);

@@ -1,4 +1,4 @@
-//! Errors in server certificates, in the words of Go's crypto/x509.
+//! Finds errors in server certificates, with the messages of Go's crypto/x509.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use x509_parser::time::ASN1Time;
 
 use kubernetes_types::quoting::quote;
 
-/// The maximum number of names that a message lists; further names are only counted.
+/// The number of names from which a message contains only their count instead of a list.
 const MAX_NAMES: usize = 100;
 
 /// An error in a certificate: `x509: …`.
@@ -31,7 +31,7 @@ impl std::error::Error for CertificateFault {}
 
 /// Returns Go's first error for a certificate: validity period, name, issuer, usage.
 ///
-/// `chain` verifies that a trusted certificate issued the certificate.
+/// `chain` must verify that the certificate is trusted.
 ///
 /// Source: Go crypto/x509/verify.go, `Certificate.Verify`.
 pub(super) fn complaint(
@@ -54,7 +54,7 @@ pub(super) fn complaint(
     text.map(CertificateFault)
 }
 
-/// Returns whether `leaf` is a certificate for a server with this name.
+/// Returns whether `leaf` is valid for a server with the name `server_name`.
 pub(super) fn is_for(leaf: &CertificateDer<'_>, server_name: &str) -> bool {
     X509Certificate::from_der(leaf).is_ok_and(|(_, certificate)| name(&certificate, server_name).is_none())
 }
@@ -79,6 +79,8 @@ fn rfc3339(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
 }
 
+/// Returns Go's error if the certificate is not valid for `host`.
+///
 /// Source: Go crypto/x509/verify.go, `VerifyHostname` and `HostnameError`.
 /// Rule: HTTP-17.
 fn name(certificate: &X509Certificate<'_>, host: &str) -> Option<String> {
@@ -131,7 +133,7 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
         .ok()
 }
 
-/// Returns whether `host` matches `pattern`, whose first label may be a star.
+/// Returns whether `host` matches `pattern`. The first label of a pattern may be a star.
 ///
 /// Source: `matchHostnames`.
 fn is_match(pattern: &str, host: &str) -> bool {
@@ -160,7 +162,7 @@ fn expired_issuer(
     issuers.all(|issuer| times(&issuer, now).is_some()).then_some(first)
 }
 
-/// Returns why no trusted certificate has signed `certificate`.
+/// Returns Go's message for a certificate that was not signed by a trusted certificate.
 fn signer(
     error: &rustls::Error,
     certificate: &X509Certificate<'_>,
@@ -204,7 +206,7 @@ fn signer(
     )
 }
 
-/// Checks the extended key usages. A certificate without extended key usages is valid for every usage.
+/// Returns Go's error if the extended key usages exclude server authentication. Without any, every usage is allowed.
 fn usage(certificate: &X509Certificate<'_>) -> Option<String> {
     let usage = certificate.extended_key_usage().ok().flatten()?;
     (!usage.value.server_auth && !usage.value.any).then(incompatible_usage)

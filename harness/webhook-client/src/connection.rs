@@ -1,4 +1,4 @@
-//! HTTP clients, one for each `clientConfig` and address, so that connections are reused.
+//! Keeps an HTTP client for each `clientConfig` and route, so that connections are reused.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -27,12 +27,12 @@ use super::{ServiceResolver, failure, tls};
 /// The maximum number of clients to keep.
 const MAX_CLIENTS: usize = 200;
 
-/// The reason why there is no client or no connection.
+/// The reason why a client cannot be created, or why a call failed.
 #[derive(Debug)]
 pub(super) enum Error {
-    /// No client can be created.
+    /// No client can be created; contains the message.
     Client(String),
-    /// The call failed.
+    /// The call failed; contains the message.
     Transport(String),
     Unsupported(Unsupported),
 }
@@ -50,7 +50,7 @@ impl From<UserError> for Error {
 /// The route to a webhook.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Route {
-    /// The addresses of a service, which may change; the addresses of a URL are resolved for each connection.
+    /// The addresses of a service, which may change. Empty for a URL, whose host is resolved for each connection.
     addresses: Vec<SocketAddr>,
     versions: Versions,
     identity: Option<Identity>,
@@ -60,7 +60,7 @@ struct Route {
 /// The key of a client.
 type Key = (ClientConfig, Route);
 
-/// A cache in the configuration of a webhook.
+/// Values that are cached in the configuration of a webhook.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) destination: Destination,
@@ -69,11 +69,11 @@ pub(super) struct Prepared {
 
 /// The client of the last call.
 struct Last {
-    /// The set of clients that contains the client.
+    /// The collection that contains the client.
     owner: Weak<Mutex<Clients>>,
     ca_bundle: Vec<u8>,
     route: Route,
-    /// A weak reference to the client, which is dropped after its eviction from the set.
+    /// A weak reference, so that the client is dropped when the collection evicts it.
     http: Weak<HttpClient>,
 }
 
@@ -100,7 +100,7 @@ enum Versions {
     Http1And2,
 }
 
-/// The clients, at most [`MAX_CLIENTS`].
+/// The collection of clients, with at most [`MAX_CLIENTS`].
 ///
 /// Rule: HTTP-22.
 pub(super) struct Connections {
@@ -116,10 +116,10 @@ struct Clients {
     oldest_first: VecDeque<Key>,
 }
 
-/// An HTTP client for one call, with the route to the service and the caller's credentials.
+/// An HTTP client for one call, with the route to the webhook and the caller's credentials.
 pub(super) struct Client {
     http: Arc<HttpClient>,
-    /// The caller's credentials.
+    /// The headers that contain the caller's credentials.
     credentials: HeaderMap,
     route: Route,
     /// The credential plugin to notify if the webhook rejects the credentials.
@@ -127,7 +127,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Takes the route of this client to open another connection to the webhook.
+    /// Takes the route of this client, to diagnose a failed call with another connection.
     pub(super) fn take_diagnostic_connection(&mut self) -> DiagnosticConnection {
         DiagnosticConnection(std::mem::take(&mut self.route))
     }
@@ -137,7 +137,7 @@ impl Client {
         self.plugin.take()
     }
 
-    /// Sends `body` to `target`, with the headers that all requests have and the headers that `complete` adds.
+    /// Sends `body` to `target` with the headers of all requests. `complete` can add more headers.
     pub(super) async fn send(
         self,
         method: &Method,
@@ -163,10 +163,10 @@ impl Client {
 /// The value of the `Accept` header of each request.
 pub(super) const ACCEPT: &str = "application/json, */*";
 pub(super) const USER_AGENT: &str = "kube-apiserver-admission";
-/// The number of headers of most requests.
+/// The number of headers that most requests have.
 const HEADERS: usize = 8;
 
-/// A connection for diagnosis, on which no request is sent.
+/// The route of a failed call, over which another connection can be opened to find the reason.
 pub(super) struct DiagnosticConnection(Route);
 
 impl DiagnosticConnection {
@@ -192,7 +192,7 @@ impl DiagnosticConnection {
         Some(Error::Transport(failure::tls(error)))
     }
 
-    /// Returns why the proxy did not connect to the webhook, if the proxy failed.
+    /// Returns the reason why the proxy did not connect to the webhook, if the proxy failed.
     pub(super) async fn why_no_tunnel(self, url: &str) -> Option<Error> {
         let ProxyRoute { proxy, service } = self.0.proxy?;
         let to = service.map_or_else(|| Url::parse(url).ok(), Some)?;
@@ -210,7 +210,7 @@ impl Connections {
         Self { credentials, ..self }
     }
 
-    /// Returns the client for a request to `url` for `config`.
+    /// Returns the client for a request to `url`, which is the URL of `config` or a redirect from it.
     ///
     /// Source: apiserver pkg/util/webhook/client.go, `HookClient`; client-go transport/transport.go, `TLSConfigFor`.
     /// Rule: HTTP-13, NEW-06.
@@ -289,7 +289,7 @@ impl Connections {
         self.services.resolve(service)
     }
 
-    /// Returns whether proxies are configured.
+    /// Returns whether the environment configures proxies.
     pub(super) fn have_proxies(&self) -> bool {
         !self.proxies.is_empty()
     }
@@ -301,9 +301,9 @@ impl Connections {
         Url::parse(url).map_or(Ok(None), |url| self.proxies.for_url(&url)).map_err(Error::Unsupported)
     }
 
-    /// Returns the addresses of a service, or the proxy for them.
+    /// Returns the addresses of a service, or the proxy for calls to the service.
     ///
-    /// kube-apiserver looks for a proxy after it has replaced the host in the URL by the service's address.
+    /// As in kube-apiserver, the resolved address determines the proxy, not the host in the URL.
     ///
     /// Source: apiserver pkg/util/webhook/client.go, `resolvingRoundTripper`.
     async fn to_service(
@@ -325,10 +325,10 @@ impl Connections {
     }
 }
 
-/// Checks the CA bundle.
+/// Checks that the CA bundle of `config` can be parsed.
 ///
-/// Go's client reads it when the client is created, before it runs a credential plugin or resolves the Service. Here,
-/// [`build`] reads the bundle once; this function reads it earlier only if another error would otherwise come first.
+/// Go's client parses the bundle before it runs a credential plugin or resolves the Service. Here, [`build`] parses the
+/// bundle; this function is called only if another error would otherwise be reported first.
 fn check_bundle_of(config: &ClientConfig) -> Result<(), Error> {
     if config.ca_bundle.is_empty() {
         return Ok(());

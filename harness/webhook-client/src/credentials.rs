@@ -1,4 +1,4 @@
-//! Authentication of the API server to webhooks: the users of a kubeconfig, by host and port.
+//! Reads the credentials that the API server sends to webhooks: the users of a kubeconfig, by host and port.
 
 mod answer;
 mod exec;
@@ -29,8 +29,9 @@ pub struct WebhookCredentials {
 }
 
 impl WebhookCredentials {
-    /// Returns the credential plugins of both; as in client-go, a plugin runs once for all users with the same
-    /// configuration.
+    /// Returns the credential plugins, which both admission plugins share.
+    ///
+    /// As in client-go, a credential plugin runs once for all users with the same configuration.
     pub(super) fn plugins(&self) -> &Plugins {
         &self.mutating.plugins
     }
@@ -43,7 +44,7 @@ impl WebhookCredentials {
     }
 }
 
-/// The users of a kubeconfig (`kubeConfigFile` of a `WebhookAdmissionConfiguration`).
+/// The users of the kubeconfig in `kubeConfigFile` of a `WebhookAdmissionConfiguration`.
 ///
 /// By default there are no users, and all calls are anonymous.
 #[derive(Clone, Default)]
@@ -61,7 +62,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// `current-context`, `contexts`, and `users`; the rest of the file is irrelevant to webhooks.
+/// The fields of a kubeconfig that matter for webhooks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct Kubeconfig {
@@ -91,12 +92,12 @@ struct NamedUser {
 }
 
 impl Credentials {
-    /// Reads a kubeconfig, in YAML or JSON, with relative paths resolved in `folder`.
+    /// Parses a kubeconfig in YAML or JSON. Relative paths are resolved in `folder`.
     ///
     /// Token and certificate files are read when a webhook is called.
     ///
     /// # Errors
-    /// A syntax error with line and column, or a duplicate user.
+    /// A message about a syntax error, with line and column, or about a duplicate user.
     ///
     /// Source: client-go `tools/clientcmd/{loader,api/v1/conversion}.go`.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {
@@ -120,7 +121,7 @@ impl Credentials {
 
     /// Returns the user for calls to `target`; `None` for anonymous calls.
     ///
-    /// This is the user for its host and port, for a wildcard, for all hosts, or for the current context.
+    /// The first match wins: the user for the host and port, for a wildcard, for all hosts, or of the current context.
     ///
     /// Source: apiserver pkg/util/webhook/authentication.go, `clientConfig`.
     /// Rule: HTTP-19.
@@ -142,7 +143,7 @@ impl Credentials {
     }
 }
 
-/// Returns the `HOST:PORT` by which users are named.
+/// Returns the `HOST:PORT` of `target`, which is the name of its user.
 ///
 /// Source: apiserver pkg/util/webhook/client.go, `hookClientConfigForHook`.
 fn host_and_port(target: &WebhookTarget) -> String {

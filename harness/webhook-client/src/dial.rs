@@ -1,4 +1,4 @@
-//! Establishes connections: TCP, a proxy's tunnel, TLS, and the HTTP handshake.
+//! Establishes connections: TCP, the tunnel of a proxy, TLS, and the HTTP handshake.
 
 use std::error::Error as StdError;
 use std::future::poll_fn;
@@ -29,10 +29,11 @@ use super::proxy::ProxyRoute;
 use super::stream::{Stream, dialled};
 use super::target::{Target, basic};
 
-/// The interval of keep-alive probes on an idle connection, and how many may fail before the connection is closed.
+/// The interval of keep-alive probes on an idle connection.
 const KEEPALIVE: Duration = Duration::from_secs(15);
+/// The number of failed keep-alive probes after which a connection is closed.
 const KEEPALIVE_RETRIES: u32 = 3;
-/// How long sent data may remain unacknowledged.
+/// How long sent data may remain unacknowledged before the connection is closed.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// The time limit for a TLS handshake.
@@ -45,7 +46,7 @@ const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
 pub(super) type Body = Full<Bytes>;
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// Sends requests on a connection.
+/// A handle that sends requests on one connection.
 #[derive(Debug)]
 pub(super) enum Sender {
     Http1(http1::SendRequest<Body>, oneshot::Receiver<End>),
@@ -75,17 +76,17 @@ impl From<hyper::Error> for DialError {
     }
 }
 
-/// A proxy that is used over plain HTTP.
+/// A proxy to which connections use plain HTTP.
 #[derive(Debug)]
 pub(super) struct Proxy {
     uri: Uri,
-    /// The `Proxy-Authorization` header.
+    /// The value of the `Proxy-Authorization` header.
     pub(super) authorization: Option<HeaderValue>,
     /// The destination of the tunnel, if it differs from the host of the request's URL.
     service: Option<Uri>,
 }
 
-/// Establishes connections.
+/// Establishes connections to one webhook.
 pub(super) struct Dialer {
     connector: HttpConnector<Resolver>,
     tls: TlsConnector,
@@ -96,7 +97,7 @@ impl Dialer {
     /// Creates a dialer that connects to `addresses` or, if that slice is empty, to the host in the URL.
     ///
     /// # Errors
-    /// A proxy URL that is not supported.
+    /// A message if the URL of the proxy is not supported.
     pub(super) fn new(
         tls: rustls::ClientConfig,
         addresses: &[SocketAddr],
@@ -119,7 +120,7 @@ impl Dialer {
         Ok(Self { connector, tls: TlsConnector::from(Arc::new(tls)), proxy: proxy.transpose()? })
     }
 
-    /// Returns the proxy that forwards requests to `target` without a tunnel.
+    /// Returns the proxy that forwards requests to `target` without a tunnel, which requires plain HTTP.
     pub(super) fn forwarder(&self, target: &Target) -> Option<&Proxy> {
         self.proxy.as_ref().filter(|_| target.is_plain())
     }
@@ -202,7 +203,7 @@ where
     Ok(sender)
 }
 
-/// Resolves host names to the fixed addresses of a service, or with the system's resolver.
+/// A resolver that returns the fixed addresses of a service or, if there are none, asks the system's resolver.
 #[derive(Clone)]
 struct Resolver {
     addresses: Arc<[SocketAddr]>,

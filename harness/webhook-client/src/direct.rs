@@ -16,13 +16,13 @@ use super::{HttpsCaller, reply};
 pub struct DirectRequest<'a> {
     /// The webhook's address and CA bundle.
     pub client_config: &'a ClientConfig,
-    /// The plugin whose credentials are sent.
+    /// The phase whose credentials are sent.
     pub phase: Phase,
     /// The HTTP method.
     pub method: Method,
-    /// The `Content-Type`.
+    /// The value of the `Content-Type` header.
     pub content_type: &'static str,
-    /// The body. Without a body, there is no `Content-Type` header.
+    /// The body; if `None`, no `Content-Type` header is sent.
     pub body: Option<Bytes>,
     /// The value of `?timeout=`, rounded up to whole seconds.
     pub timeout: Duration,
@@ -34,7 +34,7 @@ impl HttpsCaller {
     /// Sends `request`. Dropping the future closes the connection, or resets its HTTP/2 stream.
     ///
     /// # Errors
-    /// [`CallError`] if no readable reply arrives in time, in the words of kube-apiserver's client.
+    /// [`CallError`] if no readable reply arrives in time, with the message of kube-apiserver's client.
     pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
         let deadline = Instant::now() + request.patience;
         let prepared = Prepared::new(&request.client_config.target);

@@ -1,4 +1,4 @@
-//! Transport errors in the words of Go's HTTP client.
+//! Converts transport errors to the messages of Go's HTTP client.
 
 use std::error::Error as StdError;
 use std::io;
@@ -13,12 +13,16 @@ use super::certificate::CertificateFault;
 use super::name_server::lookup_failed;
 use super::{connection, stream};
 
+/// Returns the error for a failed POST request.
+///
 /// Source: Go net/url/url.go, `Error`.
 /// Rule: HTTP-16.
 pub(super) fn post_failed(url: &str, text: &str) -> CallError {
     CallError::Transport(format!("Post {}: {text}", quote(url)))
 }
 
+/// Returns the error for a response body that could not be read.
+///
 /// Source: client-go rest/request.go, `transformResponse`.
 /// Rule: HTTP-31.
 pub(super) fn reading_failed(text: &str) -> CallError {
@@ -27,7 +31,7 @@ pub(super) fn reading_failed(text: &str) -> CallError {
     ))
 }
 
-/// The reason why a request received no response.
+/// The reason why a request did not receive a response.
 #[derive(Debug)]
 pub(super) enum SendError {
     /// No request can be sent to the URL.
@@ -39,7 +43,7 @@ pub(super) enum SendError {
     /// The HTTP/1.1 response is malformed.
     Malformed {
         error: hyper::Error,
-        /// The received bytes.
+        /// The bytes that were received.
         received: Bytes,
     },
 }
@@ -59,7 +63,7 @@ impl SendError {
     }
 }
 
-/// Returns Go's error for a request to `url` that received no response.
+/// Returns Go's error for a request to `url` that did not receive a response.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other errors of the system go out in its own words")]
 pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error {
     let received: &[u8] = if let SendError::Malformed { received, .. } = error { received } else { &[] };
@@ -94,7 +98,7 @@ pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error
     })
 }
 
-/// Returns Go's error for the first line of a response; `None` if Go accepts the line, or it is incomplete or not text.
+/// Returns Go's error for a malformed first line of a response; `None` if the line is valid or incomplete.
 ///
 /// Source: Go net/http/response.go, `ReadResponse`; net/http/request.go, `ParseHTTPVersion`.
 fn malformed(received: &[u8]) -> Option<String> {
@@ -114,7 +118,7 @@ fn malformed(received: &[u8]) -> Option<String> {
     (!is_version).then(|| format!("malformed HTTP version {}", quote(version)))
 }
 
-/// Returns whether the connection ended before the request was sent. The reason is then lost.
+/// Returns whether the connection ended before the request was sent. The error does not contain the reason.
 pub(super) fn was_not_sent(error: &SendError) -> bool {
     matches!(error.cause(), Cause::Http(error) if error.is_canceled() || error.is_closed())
 }
@@ -132,7 +136,7 @@ pub(super) fn body(error: &hyper::Error) -> String {
     }
 }
 
-/// The most specific known cause of an error.
+/// The most specific cause of an error that is known.
 enum Cause<'a> {
     Tls(&'a rustls::Error),
     Io(&'a io::Error),
@@ -140,7 +144,7 @@ enum Cause<'a> {
     Other(String),
 }
 
-/// Returns the most specific error in the chain; an `io::Error` may wrap another error that is not its source.
+/// Returns the most specific error in the chain. An `io::Error` may wrap another error without being its source.
 fn cause<'a>(error: &'a (dyn StdError + 'static)) -> Cause<'a> {
     let mut found = None;
     let mut next = Some(error);
@@ -170,6 +174,8 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
     error.to_string()
 }
 
+/// Returns Go's message for a TLS error.
+///
 /// Source: Go crypto/tls; net/http/transport.go.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other errors go out in the words of rustls")]
 pub(super) fn tls(error: &rustls::Error) -> String {
@@ -194,7 +200,7 @@ pub(super) fn tls(error: &rustls::Error) -> String {
     }
 }
 
-/// The prefix of a TLS alert in the text of a rustls error, which is all that the HTTP/2 library keeps.
+/// The prefix of the message for a TLS alert from rustls. The HTTP/2 library keeps only the message of an error.
 const ALERT_OF_HTTP2: &str = "received fatal alert: ";
 
 fn alert_by_name(text: &str) -> String {
@@ -203,6 +209,8 @@ fn alert_by_name(text: &str) -> String {
     format!("remote error: tls: {}", alert.map_or_else(|| name.to_owned(), alert_text))
 }
 
+/// Returns Go's message for a TLS alert.
+///
 /// Source: Go crypto/tls/alert.go.
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -239,7 +247,7 @@ fn host(url: &str) -> String {
     Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Returns the address to which Go connects first.
+/// Returns the address that Go would connect to first.
 async fn peer(url: &str) -> String {
     let Ok(url) = Url::parse(url) else { return String::new() };
     let host = url.host_str().unwrap_or_default();

@@ -13,8 +13,9 @@ use super::dial::{Body, DialError, Dialer, Sender};
 use super::failure::SendError;
 use super::target::Target;
 
-/// The maximum number of idle connections to one host, and how long they are kept.
+/// The maximum number of idle connections to one host.
 const IDLE_CONNECTIONS: usize = 25;
+/// How long idle connections are kept.
 const IDLE: Duration = Duration::from_secs(90);
 
 /// An HTTP client with its own connection pool.
@@ -23,7 +24,7 @@ pub(super) struct HttpClient {
     pool: Arc<Pool>,
 }
 
-/// The idle connections.
+/// The pool of idle connections.
 #[derive(Default)]
 struct Pool(Mutex<Waiting>);
 
@@ -34,15 +35,15 @@ struct Waiting {
     is_watched: bool,
 }
 
-/// A connection in the pool; an HTTP/2 connection may be in use at the same time.
+/// A connection in the pool. An HTTP/2 connection may be in use at the same time.
 struct Idle {
     sender: Sender,
-    /// The origin to which the connection leads.
+    /// A URI with the scheme, host, and port of the connection.
     uri: Uri,
     since: Instant,
 }
 
-/// A connection for a request, and whether another request has used it.
+/// A connection for a request, and whether an earlier request has used it.
 struct Lease {
     sender: Sender,
     is_reused: bool,
@@ -78,7 +79,7 @@ impl Pool {
 
     /// Returns the most recently used connection to the origin of `target`, if there is one.
     ///
-    /// An HTTP/1.1 connection is taken out of the pool.
+    /// An HTTP/1.1 connection is removed from the pool.
     fn take(&self, target: &Target) -> Option<Sender> {
         let mut waiting = self.waiting();
         waiting.forget_old();
@@ -94,7 +95,7 @@ impl Pool {
         }
     }
 
-    /// Puts a connection back into the pool.
+    /// Puts a connection into the pool, unless it is closed or the pool has too many connections to the same host.
     fn put(self: &Arc<Self>, sender: Sender, uri: &Uri) {
         if sender.is_closed() {
             return;
@@ -141,7 +142,7 @@ impl HttpClient {
 
     /// Sends `request` to `target`, after setting its URI and `Host`.
     ///
-    /// If the peer has closed an idle connection before the request was sent, another connection is used.
+    /// If the peer closes a reused connection before the request is sent, the request is sent on another connection.
     pub(super) async fn send(
         &self,
         mut request: Request<Body>,
@@ -171,7 +172,7 @@ impl HttpClient {
         }
     }
 
-    /// Returns a connection for a request to `target`; `None` if the peer has closed the connection in the meantime.
+    /// Returns a connection for a request to `target`; `None` if the peer has closed the pooled connection.
     async fn connection(&self, target: &Target) -> Result<Option<Lease>, SendError> {
         match self.pool.take(target) {
             Some(sender) if sender.is_ready() => Ok(Some(Lease { sender, is_reused: true })),
@@ -180,7 +181,7 @@ impl HttpClient {
         }
     }
 
-    /// Waits for `sender` to become ready, or for a new connection, whichever comes first.
+    /// Returns `sender` when it is ready, or a new connection, whichever comes first.
     async fn ready_or_new(&self, mut sender: Sender, target: &Target) -> Result<Option<Lease>, SendError> {
         tokio::select! {
             biased;
@@ -216,7 +217,7 @@ impl HttpClient {
     }
 }
 
-/// Returns the reason why a request received no response from `sender`.
+/// Returns the reason why a request on `sender` did not receive a response.
 async fn failed(error: hyper::Error, sender: Sender) -> SendError {
     match sender {
         Sender::Http1(_, end) if error.is_parse() => {
@@ -233,7 +234,7 @@ impl fmt::Debug for HttpClient {
     }
 }
 
-/// A response. Its connection is returned to the pool when the body has been read completely.
+/// A response. When its body has been read completely, its connection is returned to the pool.
 pub(super) struct Response {
     pub(super) head: response::Parts,
     pub(super) body: Incoming,
@@ -253,7 +254,7 @@ impl Response {
         response
     }
 
-    /// Marks the body as completely read.
+    /// Returns the connection to the pool. The body must have been read completely.
     pub(super) fn finish(&mut self) {
         if let Some((sender, pool, uri)) = self.connection.take() {
             pool.put(sender, &uri);

@@ -1,4 +1,4 @@
-//! Inspects the TLS handshake of a webhook's server, so that users find problems early.
+//! Inspects the TLS handshake of a webhook's server, to find problems before a webhook is called.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -36,13 +36,13 @@ pub struct CertificateFacts {
 pub struct Inspection {
     /// The TLS server name that the API server uses: `NAME.NAMESPACE.svc`, or the host of the URL.
     pub server_name: String,
-    /// The server's TLS problem in the words of the API server; `None` if the API server accepts the server.
+    /// The API server's message about the TLS handshake; `None` if the API server accepts the server.
     pub complaint: Option<String>,
     /// The certificates that the server sent, starting with its own; empty if the server sent no certificates.
     pub chain: Vec<CertificateFacts>,
     /// The certificates of the `caBundle`; empty if the system's root certificates are used.
     pub trusted: Vec<CertificateFacts>,
-    /// The version of TLS, such as `TLSv1_3`; `None` if the handshake failed.
+    /// The TLS version, such as `TLSv1_3`; `None` if the handshake failed.
     pub tls_version: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl HttpsCaller {
     /// Performs a TLS handshake with the server of `config`, without sending a request.
     ///
     /// # Errors
-    /// The connection failed. The error is in kube-apiserver's words if possible.
+    /// A message if the connection failed: kube-apiserver's message, if possible.
     pub async fn inspect(&self, config: &ClientConfig, timeout: Duration) -> Result<Inspection, String> {
         let looking = self.look(config);
         tokio::time::timeout(timeout, looking)
@@ -95,10 +95,10 @@ impl HttpsCaller {
     }
 }
 
-/// Parses the certificates of a `caBundle` that is not empty.
+/// Parses the certificates of a `caBundle`, which must not be empty.
 ///
 /// # Errors
-/// The reason why the API server never calls a webhook with this bundle, in its words.
+/// kube-apiserver's message for an invalid bundle. It never calls a webhook with an invalid bundle.
 pub fn bundled(ca_bundle: &[u8]) -> Result<Vec<CertificateFacts>, String> {
     Ok(facts(&tls::bundle(ca_bundle)?))
 }
@@ -107,8 +107,8 @@ pub fn bundled(ca_bundle: &[u8]) -> Result<Vec<CertificateFacts>, String> {
 ///
 /// `served` contains a certificate and intermediate CA certificates in PEM.
 ///
-/// The error is the API server's message. Returns `None` if the first certificate is not for that name, or if an input
-/// cannot be parsed.
+/// The error is the API server's message. Returns `None` if the first certificate is not valid for `server_name`, or if
+/// an input cannot be parsed.
 pub fn verified(
     ca_bundle: &[u8],
     served: &[u8],
@@ -150,7 +150,7 @@ fn facts(certificates: &[CertificateDer<'_>]) -> Vec<CertificateFacts> {
     facts.collect()
 }
 
-/// The certificates that the server sent.
+/// The certificates that the server sent, and the error that the verifier found.
 #[derive(Debug, Default)]
 struct ReceivedCertificates {
     chain: Mutex<Vec<CertificateDer<'static>>>,
@@ -167,7 +167,7 @@ impl ReceivedCertificates {
     }
 }
 
-/// Verifies certificates with another verifier and records them.
+/// A verifier that records the certificates and the result of another verifier.
 #[derive(Debug)]
 struct RecordingVerifier {
     judge: Arc<dyn ServerCertVerifier>,

@@ -51,30 +51,30 @@ use target::Target;
 const MAX_RETRIES: usize = 10;
 /// The maximum number of requests in a chain of redirects.
 const MAX_REDIRECTS: usize = 10;
-/// The maximum size of a reply, in bytes. kube-apiserver has no limit.
+/// The maximum size of a reply, in bytes. kube-apiserver does not have a limit.
 ///
 /// Rule: HTTP-25.
 const MAX_REPLY: usize = 32 * 1024 * 1024;
-/// The maximum number of JSON values in a reply, each of which takes some hundred bytes when parsed.
+/// The maximum number of JSON values in a reply. Each value takes some hundred bytes when parsed.
 ///
-/// kube-apiserver has no limit.
+/// kube-apiserver does not have a limit.
 const MAX_VALUES: usize = 250_000;
 
 /// The number of bytes of a review or a reply that do not count toward the memory budget.
 const FREE_BYTES: usize = 32 << 10;
-/// The estimated memory of a reply as a multiple of its text: one for the document and one for its patch.
+/// How many times a reply is in memory when it is parsed: once as a document and once as its patch.
 const COPIES: usize = 2;
 
 /// Resolves the addresses of services.
 pub trait ServiceResolver: Send + Sync {
-    /// Returns the host (a name or an IP address) and the port to connect to.
+    /// Returns the host (a name or an IP address) and the port of a service.
     ///
     /// # Errors
     /// The error of kube-apiserver's resolver, such as `service "x" not found`.
     fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String>;
 }
 
-/// A resolver without services.
+/// A resolver that does not know any services.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to know")]
 pub struct NoServices;
@@ -91,21 +91,21 @@ impl ServiceResolver for NoServices {
 pub enum RedirectOrRetry {
     /// A redirect: the POST is repeated for 307 and 308; otherwise a GET follows.
     Redirected {
-        /// The HTTP status.
+        /// The HTTP status code of the response.
         status: u16,
-        /// The absolute URL.
+        /// The absolute URL to send the next request to.
         to: String,
     },
     /// A `Retry-After` header: the same request is repeated.
     AskedToWait {
-        /// The HTTP status.
+        /// The HTTP status code of the response.
         status: u16,
-        /// How long to wait.
+        /// How long to wait before the next request.
         wait: Duration,
     },
 }
 
-/// The redirects that are followed.
+/// Which redirects the caller follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a redirect leads to the same origin or to another one")]
 pub enum Redirects {
@@ -174,13 +174,13 @@ impl HttpsCaller {
         Self { connections, redirects: Redirects::All, memory: None, own_server: OnceLock::new() }
     }
 
-    /// Sets the credentials. Call this before any webhook is called.
+    /// Sets the credentials. Must be called before any webhook is called.
     #[must_use]
     pub fn with_credentials(self, credentials: WebhookCredentials) -> Self {
         Self { connections: self.connections.with_credentials(credentials), ..self }
     }
 
-    /// Sets which redirects are followed.
+    /// Sets which redirects the caller follows.
     #[must_use]
     pub fn with_redirects(self, redirects: Redirects) -> Self {
         Self { redirects, ..self }
@@ -192,9 +192,9 @@ impl HttpsCaller {
         Self { memory: Some(memory), ..self }
     }
 
-    /// Sets the API server that the caller belongs to, for webhooks that it serves itself.
+    /// Sets the API server that the caller belongs to. Its own webhooks are called in process.
     ///
-    /// Later calls have no effect.
+    /// Only the first call has an effect.
     pub fn belongs_to(&self, own_server: Box<dyn OwnServer>) {
         let _ = self.own_server.set(own_server);
     }
@@ -204,7 +204,7 @@ impl HttpsCaller {
         self.memory.as_ref().map(|memory| memory.share(FREE_BYTES))
     }
 
-    /// Sends a POST request and follows its redirects.
+    /// Sends a POST request and follows redirects.
     ///
     /// Source: Go net/http/client.go, `redirectBehavior` and `defaultCheckRedirect`.
     /// Rule: HTTP-01, HTTP-11.
@@ -269,7 +269,7 @@ impl HttpsCaller {
         Err(post_failed(&last_location, "stopped after 10 redirects"))
     }
 
-    /// Sends a single HTTP request, to whose headers `complete` adds.
+    /// Sends a single HTTP request. `complete` can add headers.
     ///
     /// Rule: HTTP-32.
     async fn once(
@@ -359,13 +359,15 @@ impl HttpsCaller {
         reply(response, deadline, self.share()).await
     }
 
-    /// Returns whether the API server's host name can be resolved, which requires the cluster's DNS.
+    /// Returns whether the API server's host name can be resolved, which normally requires the cluster's DNS.
     async fn can_be_dialled(&self, prepared: &Prepared, deadline: Instant) -> bool {
         prepared.destination.service().is_some()
             || self.connections.have_proxies()
             || matches!(timeout_at(deadline, lookup_host((OWN_HOST, 443))).await, Ok(Ok(_)))
     }
 
+    /// Calls a webhook that the API server itself serves.
+    ///
     /// Rule: HTTP-15.
     async fn call_own_server(
         &self,
@@ -409,7 +411,7 @@ impl Caller for HttpsCaller {
     }
 }
 
-/// Returns the wait before the webhook wants the review again: only for 429 and 5xx, in whole seconds.
+/// Returns how long to wait before a retry, for a 429 or 5xx response with a `Retry-After` header in seconds.
 ///
 /// Source: client-go `rest/with_retry.go`, `checkWait`.
 /// Rule: HTTP-09.
@@ -422,7 +424,7 @@ fn retry_after(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds.max(0).unsigned_abs().min(24 * 3600)))
 }
 
-/// Reads the reply completely.
+/// Reads the body of a response and returns the reply.
 async fn reply(
     response: Response,
     deadline: Instant,
@@ -441,7 +443,7 @@ fn content_type(headers: &HeaderMap) -> Option<String> {
     Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-/// Checks that a reply does not exceed the limits.
+/// Creates a reply, or returns an error if it exceeds a limit.
 fn checked(
     status: StatusCode,
     content_type: Option<String>,

@@ -1,4 +1,4 @@
-//! The errors of Go's resolver for a host without an address.
+//! Formats the errors of Go's resolver for a host without an address.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -7,10 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 const DEFAULT: &str = "127.0.0.1:53";
 const PORT: u16 = 53;
 
-/// Returns Go's error for a `host` for which the system returned `error`.
+/// Returns Go's error for a `host` that the system could not resolve; `error` is the system's error.
 ///
-/// The system does not report whether the name server failed or did not answer, as Go does: the system's own error is
-/// used instead.
+/// Go reports whether the name server failed or did not answer. The system's error does not distinguish these cases, so
+/// it is used unchanged.
 ///
 /// Source: Go `net/dnsclient_unix.go`, `goLookupIPCNAMEOrder` and `tryOneName`; net/net.go, `DNSError`.
 pub(super) fn lookup_failed(host: &str, error: &str) -> String {
@@ -24,7 +24,7 @@ pub(super) fn lookup_failed(host: &str, error: &str) -> String {
     format!("dial tcp: lookup {host} on {}: {words}", first_server(&configuration))
 }
 
-/// Returns the first name server in the text of a resolv.conf.
+/// Returns the first name server in the content of a `resolv.conf`.
 ///
 /// Source: Go `net/dnsconfig_unix.go`, `dnsReadConfig`.
 fn first_server(configuration: &str) -> String {

@@ -1,15 +1,15 @@
-//! Calls to the API server itself, if it serves a webhook.
+//! The interface for calls to the API server itself, if it serves a webhook.
 
 use std::pin::Pin;
 
 use bytes::Bytes;
 use http::{Request, Response};
 
-/// Handles the API server's requests to itself, with its own credentials: calls to the Service `default/kubernetes`.
+/// Handles requests of the API server to itself: calls to the Service `default/kubernetes`.
 ///
 /// Source: apiserver pkg/util/webhook/authentication.go, `NewDefaultAuthenticationInfoResolverWrapper`; kube-aggregator
 /// pkg/apiserver/resolvers.go, `loopbackResolver`.
 pub trait OwnServer: Send + Sync {
-    /// Handles a request, whose URI consists of a path and a query, and returns the response.
+    /// Handles a request and returns the response. The URI of the request consists of a path and a query.
     fn answer(&self, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>>;
 }

@@ -12,10 +12,10 @@ use url::{Host, Url};
 
 use super::address::percent_decoded;
 
-/// The maximum length of a status line, in bytes.
+/// The maximum length of the status line in a proxy's response, in bytes.
 const STATUS_LINE: u64 = 4096;
 
-/// The proxies in `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`, whose lowercase names take precedence.
+/// The proxies in `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`. Lowercase variable names take precedence.
 ///
 /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `Config`.
 #[derive(Debug, Default)]
@@ -29,9 +29,9 @@ pub(super) struct Proxies {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct ProxyRoute {
     pub(super) proxy: Url,
-    /// The resolved address of the webhook's Service, to which the proxy connects.
+    /// The resolved address of the webhook's Service; `None` if the webhook has a URL.
     ///
-    /// If `None`, the proxy connects to the webhook's URL.
+    /// The proxy connects to this address or, if it is `None`, to the webhook's URL.
     pub(super) service: Option<Url>,
 }
 
@@ -48,7 +48,7 @@ enum Exception {
     All,
     Network(IpNet),
     Address(IpAddr, Option<String>),
-    /// The domain with a leading dot, the port, and whether the domain itself matches, too.
+    /// The domain with a leading dot, the port, and whether the domain itself also matches.
     Domain {
         suffix: String,
         port: Option<String>,
@@ -61,7 +61,7 @@ impl Proxies {
         Self::new(|name| std::env::var(name).ok())
     }
 
-    /// Reads the environment with `variable`. Proxies with invalid URLs are ignored.
+    /// Reads the environment variables with `variable`. Proxies with invalid URLs are ignored.
     ///
     /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `FromEnvironment`; apimachinery `pkg/util/net/http.go`,
     /// `NewProxierWithNoProxyCIDR`, which reads the networks of the name in upper case first.
@@ -93,7 +93,7 @@ impl Proxies {
     /// Returns the proxy for requests to `url`; `None` for direct requests and loopback addresses.
     ///
     /// # Errors
-    /// [`Unsupported`] for a proxy that is not used over plain HTTP.
+    /// [`Unsupported`] for a proxy whose URL does not have the scheme `http`.
     ///
     /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `proxyForURL` and `useProxy`.
     /// Rule: HTTP-23.
@@ -126,6 +126,8 @@ impl Proxies {
 }
 
 impl Exception {
+    /// Parses an entry of `NO_PROXY`.
+    ///
     /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `init`.
     fn new(entry: &str) -> Option<Self> {
         let entry = entry.trim().to_lowercase();
@@ -164,7 +166,7 @@ impl Exception {
     }
 }
 
-/// Parses a URL, or a host with an optional port.
+/// Parses the value of a proxy variable: a URL, or a host with an optional port.
 ///
 /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `parseProxy`.
 fn proxy_url(text: &str) -> Option<Url> {
@@ -172,7 +174,7 @@ fn proxy_url(text: &str) -> Option<Url> {
     complete.or_else(|| Url::parse(&format!("http://{text}")).ok())
 }
 
-/// Requests another tunnel to `url` from `proxy`, and returns why the proxy rejects it; `None` without a rejection.
+/// Requests another tunnel to `url` from `proxy`, and returns the reason if the proxy rejects it.
 ///
 /// Source: Go net/http/transport.go, `dialConn`.
 pub(super) async fn why_no_tunnel(proxy: &Url, url: &Url) -> Option<String> {

@@ -1,4 +1,4 @@
-//! TCP connections whose errors include both addresses, as Go's do.
+//! Wraps TCP connections so that errors include both addresses, as in Go.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -11,11 +11,11 @@ use kubernetes_types::quoting::system_error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A TCP connection with its addresses.
+/// A TCP connection that remembers its addresses.
 #[derive(Debug)]
 pub(super) struct Stream {
     tcp: TcpStream,
-    /// The local and remote address, which the system forgets when the connection is reset.
+    /// The local and the remote address. The system forgets them when the connection is reset.
     addresses: Option<(SocketAddr, SocketAddr)>,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn dialled(tcp: TokioIo<TcpStream>) -> TokioIo<Stream> {
     TokioIo::new(Stream { tcp, addresses })
 }
 
-/// Returns whether an error comes from an established connection, so that its text is complete.
+/// Returns whether an error comes from an established connection, so that its message needs no prefix.
 pub(super) fn is_complete(error: &io::Error) -> bool {
     let text = error.to_string();
     [Operation::Read, Operation::Write].iter().any(|operation| text.starts_with(&format!("{operation} tcp ")))
@@ -53,9 +53,9 @@ impl Stream {
         Pin::new(&mut self.get_mut().tcp)
     }
 
-    /// Formats a system error in Go's words.
+    /// Formats a system error as Go does.
     ///
-    /// The result is a string, because the HTTP/2 library does not keep other errors.
+    /// The result contains a string, because the HTTP/2 library keeps only the message of an error.
     ///
     /// Source: Go net/net.go, `OpError.Error`; `net/fd_posix.go`, `netFD.Read` and `netFD.Write`.
     fn error(&self, operation: Operation, error: io::Error) -> io::Error {

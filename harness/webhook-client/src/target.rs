@@ -11,21 +11,21 @@ use super::address::percent_decoded;
 /// A URL that is parsed once for all requests to it.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
-    /// The complete URL. The URL of a service has no port, so that the client uses the port of the service's address.
+    /// The complete URL. The URL of a service omits the port, because the client connects to a resolved address.
     pub(super) uri: Uri,
     /// The path and query, for an HTTP/1.1 request line.
     pub(super) path: Uri,
-    /// The `Host` header.
+    /// The value of the `Host` header.
     pub(super) host: HeaderValue,
-    /// The `Authorization` header for the user and password in the URL, if the URL contains them.
+    /// The value of the `Authorization` header, if the URL contains a user and password.
     pub(super) authorization: Option<HeaderValue>,
 }
 
 impl Target {
-    /// Parses `url`, which leads to the service with the authority `service`, or to another host.
+    /// Parses `url`, which may be a URL of the service with the authority `service` or of another host.
     ///
     /// # Errors
-    /// A URL to which no request can be sent.
+    /// A message if no request can be sent to the URL.
     ///
     /// Rule: HTTP-01, HTTP-02.
     pub(super) fn new(url: &str, service: Option<&str>) -> Result<Self, String> {
@@ -49,18 +49,18 @@ impl Target {
         Ok(Self { uri, path, host, authorization })
     }
 
-    /// Returns whether a connection to this URL can also be used for `other`.
+    /// Returns whether a connection to this URL can also be used for requests to `other`.
     pub(super) fn is_at(&self, other: &Uri) -> bool {
         self.uri.scheme() == other.scheme() && self.uri.authority() == other.authority()
     }
 
-    /// Returns whether the connection does not use TLS.
+    /// Returns whether connections to this URL do not use TLS.
     pub(super) fn is_plain(&self) -> bool {
         self.uri.scheme() == Some(&Scheme::HTTP)
     }
 }
 
-/// Removes the user and password from `url` and returns them as a header.
+/// Removes the user and password from `url` and returns them as the value of an `Authorization` header.
 fn take_authorization(url: &mut Url) -> Option<HeaderValue> {
     let authorization = basic(url)?;
     url.set_username("").ok()?;
@@ -68,7 +68,7 @@ fn take_authorization(url: &mut Url) -> Option<HeaderValue> {
     Some(authorization)
 }
 
-/// Returns the user and password in `url` as a header, if the URL contains them.
+/// Returns the user and password in `url` as the value of an `Authorization` header, if present.
 pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;

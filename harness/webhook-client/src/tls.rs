@@ -1,4 +1,4 @@
-//! TLS configuration with the `caBundle` or the system's root certificates.
+//! Creates TLS configurations that trust the `caBundle` or the system's root certificates.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use rustls::{
 use super::certificate;
 use super::credentials::Identity;
 
-/// Creates a TLS configuration that trusts `ca_bundle` (PEM), or the system's root certificates if it is empty.
+/// Creates a TLS configuration that trusts `ca_bundle` (PEM) or, if it is empty, the system's root certificates.
 ///
 /// # Errors
 /// kube-apiserver's error for a bundle without a certificate.
@@ -34,7 +34,7 @@ pub(super) fn client_config(
     Ok(config)
 }
 
-/// Sends the certificate to every server that requests one.
+/// A resolver that sends its certificate to every server that requests a client certificate.
 #[derive(Debug)]
 struct Always(Arc<CertifiedKey>);
 
@@ -51,7 +51,7 @@ impl ResolvesClientCert for Always {
 /// Parses a client certificate and its key.
 ///
 /// # Errors
-/// The error of Go's crypto/tls/tls.go, `X509KeyPair`.
+/// The message of Go's `X509KeyPair` in crypto/tls/tls.go.
 pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String> {
     let chain =
         CertificateDer::pem_slice_iter(&identity.certificate).filter_map(Result::ok).collect::<Vec<_>>();
@@ -76,7 +76,7 @@ pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String>
 /// Rule: HTTP-17.
 ///
 /// # Errors
-/// The library does not support any version of TLS.
+/// A message if the TLS library does not support any TLS version.
 pub(super) fn client_config_with(
     verifier: Arc<dyn ServerCertVerifier>,
     protocols: &[&str],
@@ -91,7 +91,7 @@ pub(super) fn client_config_with(
     Ok(config)
 }
 
-/// Creates a verifier that rejects the certificates that Go rejects.
+/// Creates a verifier that rejects the same certificates as Go.
 ///
 /// # Errors
 /// The error of [`client_config`].
@@ -102,7 +102,7 @@ pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, 
     Ok(Arc::new(Verifier { roots, trusted, provider: Arc::new(ring::default_provider()) }))
 }
 
-/// Returns the trusted certificates.
+/// Returns the certificates in `ca_bundle` or, if it is empty, the system's root certificates.
 ///
 /// Rule: HTTP-18.
 ///
@@ -112,7 +112,7 @@ pub(super) fn trusted(ca_bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, 
     if ca_bundle.is_empty() { Ok(system_roots()) } else { bundle(ca_bundle) }
 }
 
-/// Parses the certificates of a `caBundle`, at least one of which must be valid.
+/// Parses the certificates of a `caBundle`. At least one certificate must be valid.
 ///
 /// Rule: HTTP-21.
 ///
@@ -136,7 +136,7 @@ pub(super) fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String>
     })
 }
 
-/// Checks that a `caBundle` contains a certificate.
+/// Checks that a `caBundle` contains a valid certificate.
 ///
 /// # Errors
 /// The error of [`bundle`].
@@ -150,7 +150,7 @@ fn system_roots() -> Vec<CertificateDer<'static>> {
     rustls_native_certs::load_native_certs().certs
 }
 
-/// A verifier with Go's checks, error messages, and order.
+/// A verifier with Go's checks and error messages, in Go's order.
 #[derive(Debug)]
 struct Verifier {
     roots: RootCertStore,

@@ -14,7 +14,7 @@ use crate::tls;
 
 const GROUP: &str = "client.authentication.k8s.io";
 
-/// The supported versions of the API.
+/// The supported versions of the API `client.authentication.k8s.io`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ExecVersion {
     V1,
@@ -44,11 +44,11 @@ pub(super) struct Printed {
     /// The bearer token; empty if the plugin did not print a token.
     pub(super) token: String,
     pub(super) identity: Option<Identity>,
-    /// When the credentials expire, so that the plugin has to run again.
+    /// When the credentials expire; the plugin must then run again. `None` if they do not expire.
     pub(super) expires: Option<Timestamp>,
 }
 
-/// Decodes the output of a plugin that was called with `version`.
+/// Decodes the output of a plugin that was called with this `version`.
 ///
 /// # Errors
 /// kube-apiserver's error for invalid output.
@@ -100,7 +100,7 @@ pub(super) fn read(stdout: &[u8], version: ExecVersion) -> Result<Printed, UserE
     Ok(Printed { token, identity, expires })
 }
 
-/// Returns the kind of the document, with defaults for missing parts.
+/// Returns the kind of the document, with defaults for missing parts. It must be an `ExecCredential`.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `gvkWithDefaults`; pkg/runtime/error.go.
 fn claimed(document: &Document) -> Result<GroupVersionKind, UserError> {
@@ -128,7 +128,7 @@ fn other_version(version: ExecVersion, claimed: &GroupVersionKind) -> UserError 
     ))
 }
 
-/// Parses an expiration time; returns `None` for the start of the year 1, which is Go's zero time.
+/// Parses an expiration time. Returns `None` for the start of the year 1, which is Go's zero time.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/time.go, `UnmarshalJSON`.
 fn expiration(text: &str) -> Result<Option<Timestamp>, UserError> {

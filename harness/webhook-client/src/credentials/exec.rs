@@ -1,4 +1,4 @@
-//! Credential plugins: `exec` in a kubeconfig.
+//! Runs credential plugins: `exec` in a kubeconfig.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use super::user::Identity;
 
 /// The maximum number of cached plugins. With `provideClusterInfo`, each `clientConfig` has its own plugin.
 const MAX_PLUGINS: usize = 200;
-/// The maximum number of hints about a missing program, and the period in which they are counted.
+/// The maximum number of install hints for a missing program per period, and the length of the period.
 ///
 /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `newAuthenticator`.
 const HINTS: (u32, Duration) = (10, Duration::from_secs(3600));
@@ -31,7 +31,7 @@ const HINT: &str = "\n\nIt looks like you are trying to use a client-go credenti
                     more about this feature, consult the documentation available at:\n      \
                     https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins";
 
-/// `exec` as written in a kubeconfig.
+/// The field `exec` of a user, as written in a kubeconfig.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct WrittenExec {
@@ -62,6 +62,8 @@ pub(super) struct ExecConfig {
 }
 
 impl ExecConfig {
+    /// Reads the configuration of a plugin. A relative path of the program is resolved in `folder`.
+    ///
     /// Source: client-go tools/clientcmd/loader.go, `GetAuthInfoFileReferences`; tools/clientcmd/api/v1/defaults.go.
     pub(super) fn new(written: WrittenExec, folder: &Path) -> Self {
         let command = written.command.unwrap_or_default();
@@ -95,7 +97,7 @@ impl ExecConfig {
     /// Returns the API version that the plugin uses.
     ///
     /// # Errors
-    /// The API version of the plugin is unknown.
+    /// kube-apiserver's error for an unknown API version.
     pub(super) fn version(&self) -> Result<ExecVersion, UserError> {
         ExecVersion::parse(&self.api_version).ok_or_else(|| {
             UserError::Client(format!("exec plugin: invalid apiVersion {}", quote(&self.api_version)))
@@ -126,7 +128,7 @@ fn clean(path: &str) -> String {
     }
 }
 
-/// The cluster information for a plugin, which describes the webhook.
+/// The cluster information that a plugin receives. It describes the webhook.
 ///
 /// Source: client-go pkg/apis/clientauthentication/v1/types.go, `Cluster`; rest/exec.go, `ConfigToExecCluster`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -172,7 +174,7 @@ struct ExecCredentialSpec<'a> {
 
 type Key = (ExecConfig, Option<Cluster>);
 
-/// The credential plugins that have run, and their output. Clones share the same plugins.
+/// The credential plugins and their latest output. Clones share the same plugins.
 #[derive(Clone, Default)]
 pub(in super::super) struct Plugins(Arc<SyncMutex<HashMap<Key, Arc<Plugin>>>>);
 
@@ -183,7 +185,7 @@ impl fmt::Debug for Plugins {
 }
 
 impl Plugins {
-    /// Returns the plugin of `config` for calls to `webhook`.
+    /// Returns the plugin with the configuration `config` for calls to `webhook`.
     ///
     /// # Errors
     /// The error of [`ExecConfig::version`].
@@ -209,19 +211,19 @@ impl Plugins {
     }
 }
 
-/// A credential plugin and the credentials that it printed last.
+/// A credential plugin and its latest credentials.
 pub(in super::super) struct Plugin {
     config: ExecConfig,
     version: ExecVersion,
     cluster: Option<Cluster>,
-    /// The plugin's state, which is locked while the program runs, so that only one instance runs at a time.
+    /// The plugin's state. It is locked while the program runs, so that only one instance runs at a time.
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
     printed: Option<Arc<Printed>>,
-    /// The time of the first hint in this period, and the number of hints since then.
+    /// The start of the current period for hints, and the number of hints in it.
     hints: Option<(Instant, u32)>,
 }
 
@@ -229,7 +231,7 @@ impl Plugin {
     /// Returns the credentials. Runs the program if it has not run yet, or if its credentials have expired.
     ///
     /// # Errors
-    /// kube-apiserver's error.
+    /// kube-apiserver's error if the program fails or prints invalid output.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `getCreds`.
     /// Rule: HTTP-20.
@@ -247,7 +249,7 @@ impl Plugin {
         })
     }
 
-    /// Runs the program unless it has run since it printed `used`. If the program fails, the old credentials are kept.
+    /// Runs the program again, unless `used` is no longer its latest output. If it fails, the old credentials are kept.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `maybeRefreshCreds`.
     async fn refresh(self: &Arc<Self>, used: &Arc<Printed>) {
@@ -258,7 +260,7 @@ impl Plugin {
         }
     }
 
-    /// Runs the program. The program continues after the call ends, so that the next call can use its output.
+    /// Runs the program. It continues after the call ends, so that the next call can use its output.
     async fn run(self: &Arc<Self>, mut state: OwnedMutexGuard<State>) -> Result<Arc<Printed>, UserError> {
         let plugin = Arc::clone(self);
         let running = tokio::spawn(async move {
@@ -269,8 +271,9 @@ impl Plugin {
         running.await.unwrap_or_else(|error| Err(UserError::Request(format!("exec: {error}"))))
     }
 
-    /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `refreshCredsLocked` and `isInteractive`. Standard input of an
-    /// API server is no terminal.
+    /// Runs the program and decodes its output. The standard input of an API server is not a terminal.
+    ///
+    /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `refreshCredsLocked` and `isInteractive`.
     async fn ask(&self, state: &mut State) -> Result<Printed, UserError> {
         let complaint = match self.config.interactive_mode.as_str() {
             "Never" | "IfAvailable" => None,
@@ -308,6 +311,8 @@ impl Plugin {
 }
 
 impl State {
+    /// Counts a hint, and returns whether the limit for hints has not been reached.
+    ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `sometimes`.
     fn may_hint(&mut self) -> bool {
         let (most, interval) = HINTS;
@@ -319,14 +324,14 @@ impl State {
     }
 }
 
-/// Credentials from a plugin, and the plugin to run again if the webhook rejects them.
+/// Credentials from a plugin, and the plugin, which runs again if the webhook rejects the credentials.
 pub(in super::super) struct FromPlugin {
     plugin: Arc<Plugin>,
     pub(super) printed: Arc<Printed>,
 }
 
 impl FromPlugin {
-    /// Returns the credentials of `plugin`, which runs if necessary.
+    /// Returns the credentials of `plugin`, after running it if necessary.
     ///
     /// # Errors
     /// The error of [`Plugin::credentials`].
@@ -340,7 +345,7 @@ impl FromPlugin {
         self.printed.identity.as_ref()
     }
 
-    /// Requests new credentials, because the webhook returned 401.
+    /// Runs the plugin again after the webhook returned 401.
     pub(in super::super) async fn unauthorized(self) {
         self.plugin.refresh(&self.printed).await;
     }

@@ -15,9 +15,9 @@ use tokio::time::timeout;
 
 use super::UserError;
 
-/// The maximum run time of a plugin. client-go has no limit.
+/// The maximum run time of a plugin. client-go does not have a limit.
 const MAX_RUN_TIME: Duration = Duration::from_secs(60);
-/// The maximum output of a plugin, in bytes. client-go has no limit.
+/// The maximum size of a plugin's output, in bytes. client-go does not have a limit.
 const MAX_STDOUT: u64 = 1 << 20;
 
 /// The program of a credential plugin, as client-go runs it.
@@ -26,7 +26,7 @@ pub(super) struct Program {
     /// A path, or a name to look up in PATH.
     pub(super) command: String,
     pub(super) args: Vec<String>,
-    /// The environment variables that are set in addition to those of this process.
+    /// Environment variables in addition to the variables of this process.
     pub(super) env: Vec<(String, String)>,
 }
 
@@ -46,10 +46,10 @@ impl From<UserError> for RunError {
 impl Program {
     /// Runs the program with `info` in `KUBERNETES_EXEC_INFO` and returns its standard output.
     ///
-    /// The program's standard input is empty, and its standard error is that of this process.
+    /// The program's standard input is empty. Its standard error is the standard error of this process.
     ///
     /// # Errors
-    /// client-go's error if the program cannot be started or fails; or its run time or output exceeds the limit.
+    /// [`RunError`] if the program cannot be started or fails, or if its run time or its output exceeds the limit.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `refreshCredsLocked` and `wrapCmdRunErrorLocked`.
     pub(super) async fn run(&self, info: &str) -> Result<Vec<u8>, RunError> {
@@ -95,7 +95,9 @@ impl Program {
         UserError::Request(format!("exec: executable {} failed with exit code {code}", self.command))
     }
 
-    /// Source: Go `os/exec/lp_unix.go`, `LookPath`. What is found in a relative folder of PATH does not count.
+    /// Returns the file of the program. Files in relative folders of PATH are ignored.
+    ///
+    /// Source: Go `os/exec/lp_unix.go`, `LookPath`.
     fn file(&self) -> Option<PathBuf> {
         if self.command.contains('/') {
             return Some(PathBuf::from(&self.command));
@@ -120,6 +122,8 @@ fn is_executable(file: &Path) -> bool {
     file.is_file()
 }
 
+/// Returns Go's error for a program that cannot be started.
+///
 /// Source: Go `os/exec_posix.go`, `startProcess`.
 fn not_started(file: &Path, error: &io::Error) -> UserError {
     if error.kind() == io::ErrorKind::InvalidInput {

@@ -1,4 +1,4 @@
-//! A user of a kubeconfig, and the credentials in its requests to webhooks.
+//! Reads the credentials of a user in a kubeconfig for requests to webhooks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::exec::{ExecConfig, FromPlugin, Plugins, WrittenExec};
 use crate::tls;
 
-/// How long the content of a token file is used: one minute, minus the ten seconds that a token must remain valid.
+/// How long a token from a file is used: one minute, minus the ten seconds for which a token must still be valid.
 ///
 /// Source: client-go `transport/token_source.go`, `NewCachedFileTokenSource`.
 const TOKEN_IS_GOOD_FOR: Duration = Duration::from_secs(50);
@@ -78,9 +78,9 @@ pub(in super::super) struct Identity {
 /// The reason why a user's credentials cannot be used.
 #[derive(Debug)]
 pub(in super::super) enum UserError {
-    /// No client can be created; the error is kube-apiserver's.
+    /// No client can be created; contains kube-apiserver's message.
     Client(String),
-    /// The request cannot be sent; the error is that of Go's client.
+    /// The request cannot be sent; contains the message of Go's client.
     Request(String),
     Unsupported(Unsupported),
 }
@@ -123,10 +123,10 @@ impl User {
         }
     }
 
-    /// Returns the client certificate; `None` if the user does not have both a certificate and a key.
+    /// Returns the client certificate and its key; `None` if the user does not have both.
     ///
     /// # Errors
-    /// A file cannot be read, or kube-apiserver or admit does not support the user's credentials.
+    /// [`UserError`] if a file cannot be read, or if kube-apiserver or admit does not support the credentials.
     ///
     /// Source: apiserver pkg/util/webhook/authentication.go, `restConfigFromKubeconfig`; client-go
     /// transport/transport.go, `loadTLSFiles`.
@@ -167,17 +167,17 @@ impl User {
         FromPlugin::ask(plugins.plugin(exec, webhook)?).await.map(Some)
     }
 
-    /// Returns whether the user has a name and a password; a password without a name is ignored.
+    /// Returns whether the user has a name for basic authentication. A password without a name is ignored.
     ///
     /// Source: client-go `transport/config.go`, `HasBasicAuth`.
     fn has_password(&self) -> bool {
         !self.username.is_empty()
     }
 
-    /// Returns the authentication headers of every request, including redirected requests.
+    /// Returns the authentication headers for all requests of a call, including redirected requests.
     ///
     /// # Errors
-    /// Credentials that exclude each other, or that are invalid in a header.
+    /// [`UserError`] if credentials exclude each other, or if they are invalid in a header.
     ///
     /// Source: client-go `transport/round_trippers.go`, `HTTPWrappersForConfig`.
     /// Rule: HTTP-20.
@@ -217,7 +217,7 @@ impl User {
     /// Returns the bearer token. A readable token file takes precedence over a token in the kubeconfig.
     ///
     /// # Errors
-    /// The file cannot be read, and there is no other token.
+    /// [`UserError`] if the file cannot be read and there is no other token.
     fn current_token(&self) -> Result<String, UserError> {
         let Some(file) = &self.token_file else { return Ok(self.token.clone()) };
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
