@@ -11,7 +11,7 @@ use crate::value::{List, Opaque, Text, Value};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Function {
-    /// The name, such as `size`, `ip.isCanonical` or `_+_`.
+    /// The name, such as `size`, `ip.isCanonical`, or `_+_`.
     pub name: &'static str,
     /// The overloads, in the order in which the checker tries them and in which errors list them.
     pub overloads: Vec<Arc<Overload>>,

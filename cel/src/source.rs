@@ -95,7 +95,7 @@ impl Issues {
         self.add_at(code_point.map(|code_point| source.position(code_point)), message);
     }
 
-    /// Adds an error at a line and column.
+    /// Adds an error at a line and column, or without a position.
     pub(crate) fn add_at(&mut self, position: Option<(u32, u32)>, message: impl Into<String>) {
         self.count += 1;
         if self.count <= MAX_ERRORS_SHOWN {

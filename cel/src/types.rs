@@ -48,8 +48,10 @@ pub enum Type {
     /// An object type that the environment declares under this name, or a library type such as
     /// `kubernetes.Quantity`.
     Object(Arc<str>),
-    /// A library type that does not support fields, such as `net.IP` or `optional_type(int)`. Most Kubernetes
-    /// types are objects without fields instead; selecting a field then gives a different error.
+    /// A library type that does not support fields, such as `net.IP` or `optional_type(int)`.
+    ///
+    /// Most Kubernetes types are declared as objects without fields instead; selecting a field of an object gives a
+    /// different error.
     Opaque(Arc<str>, Arc<[Type]>),
     /// A parameter in the signature of an overload, such as `A` in `list(A)`.
     Parameter(&'static str),

@@ -14,7 +14,7 @@ mod rules;
 
 use answer::{Answer, Question};
 
-/// Known differences, with reasons.
+/// The known differences from the results of Kubernetes' packages, with reasons.
 const KNOWN: [(&str, &str); 1] = [(
     "timestamp('1900-01-01T00:00:00Z').getMinutes('Europe/Amsterdam')",
     "the servers' time zones have what Debian keeps of the years before 1970; what is compiled in here does not",

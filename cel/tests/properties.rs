@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::laws::{ENVIRONMENT, OBJECT, check};
 
-/// Parts of expressions, most of which can be combined.
+/// Generates parts of expressions, most of which can be combined.
 fn leaf() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "object",

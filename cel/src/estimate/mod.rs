@@ -65,7 +65,7 @@ impl Entries {
     }
 }
 
-/// A variable of a comprehension.
+/// A variable of a comprehension, with the path and size of its value.
 #[derive(Clone, Debug)]
 struct Variable {
     name: String,
@@ -83,7 +83,7 @@ struct Estimator<'e> {
     entries: HashMap<NodeId, Entries>,
 }
 
-/// An argument of a call.
+/// An argument of a call, with the type, path, and size of its value.
 struct Argument<'e> {
     node: NodeId,
     of: &'e Type,

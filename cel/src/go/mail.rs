@@ -21,7 +21,7 @@ struct Parser<'t> {
 /// A word of a display name.
 enum Word {
     Plain,
-    /// An encoded word, and whether its text is non-empty.
+    /// An encoded word, and whether its text is not empty.
     Encoded(bool),
 }
 

@@ -23,7 +23,7 @@ pub enum MacroSet {
     Standard,
     /// `optMap` and `optFlatMap`, and the syntax of optional fields, elements, and entries.
     Optional,
-    /// `all`, `exists`, `exists_one`, `existsOne`, `transformList`, `transformMap` and `transformMapEntry` with two
+    /// `all`, `exists`, `exists_one`, `existsOne`, `transformList`, `transformMap`, and `transformMapEntry` with two
     /// variables.
     TwoVariables,
     /// `sortBy`.

@@ -18,7 +18,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Adds a node after its children.
+    /// Adds a node, whose children must already be in the tree.
     pub(super) fn add(&mut self, offset: u32, expression: Expression) -> NodeId {
         let mut below = 0;
         expression.children(|child| {

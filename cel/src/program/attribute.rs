@@ -1,7 +1,7 @@
 //! Resolves variables and values with their selections and indices.
 //!
-//! Source: cel-go interpreter/attributes.go; the costs of selections: interpreter/interpretable.go, `evalWatchConstQual` and
-//! `evalWatchAttrQual`.
+//! Source: cel-go interpreter/attributes.go; the costs of selections: interpreter/interpretable.go,
+//! `evalWatchConstQual` and `evalWatchAttrQual`.
 
 use crate::function::Error;
 use crate::value::{List, Value};

@@ -37,7 +37,7 @@ pub(super) struct Plan {
 pub(super) struct Step {
     /// The node identifier under which the cost of the step's result is tracked.
     pub(super) id: u32,
-    /// The node of the tree.
+    /// The node of the tree that the step evaluates.
     pub(super) node: u32,
     /// Whether the step is an argument of a call whose cost depends on the argument.
     pub(super) argument: bool,

@@ -101,7 +101,7 @@ impl Decimal {
         low_bits(&(&self.unscaled / &divisor + i32::from(rest.is_positive())))
     }
 
-    /// Returns the number as an integer at `scale`, rounded toward zero.
+    /// Returns the unscaled number for `scale`, which must not be less than the number's own scale.
     fn raised_to(&self, scale: i32) -> Result<BigInt, QuantityError> {
         let shift = self.scale.abs_diff(scale);
         if shift == 0 || self.unscaled.is_zero() {

@@ -60,7 +60,7 @@ fn bounded(amount: Decimal) -> (Decimal, Format) {
 /// The parts of a quantity's text.
 struct Parts<'t> {
     negative: bool,
-    /// The digits before the point, without leading zeros, but at least one.
+    /// The digits before the point, without leading zeros, but at least one digit.
     whole: &'t str,
     /// The digits after the point.
     fraction: &'t str,

@@ -21,13 +21,13 @@ pub(super) struct Machine {
 
 #[derive(Clone, Copy, Debug)]
 enum Instruction {
-    /// A character, then the next instruction.
+    /// Consumes this character, and continues at the next instruction.
     Character(char),
-    /// A character of the class with this index, then the next instruction.
+    /// Consumes a character of the class with this index, and continues at the next instruction.
     Class(u32),
-    /// An assertion about the position, then the next instruction.
+    /// Continues at the next instruction if the assertion about the position is true.
     Place(Place),
-    /// Continues at both instructions; the first one is preferred.
+    /// Continues at both instructions; the first instruction is preferred.
     Fork(u32, u32),
     Match,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// A part of an expression. Captured texts are not kept, because they are not used.
+/// A part of an expression. Captured texts are not kept, because no caller uses them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     /// An empty expression, which matches the empty text.

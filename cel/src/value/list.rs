@@ -174,7 +174,7 @@ impl<'a> List<'a> {
         matches!(self.0, Repr::Concat(_))
     }
 
-    /// Returns a copy without nested concatenations, for results that outlive the evaluation.
+    /// Returns the list without nested concatenations, for results that outlive the evaluation.
     pub(crate) fn flattened(self) -> Self {
         if self.is_concat() { Self::from(self.iter().collect::<Vec<_>>()) } else { self }
     }

@@ -321,8 +321,8 @@ impl<'a> Map<'a> {
     /// Returns the iterations of a comprehension: the entries, and null for each member of an object that is not in its
     /// schema.
     ///
-    /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Iterator`, which has room for a key of each
-    /// member.
+    /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Iterator`, which has room for a key of
+    /// each member.
     pub(crate) fn turns(&self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> {
         let unknown = self.structured().map_or(0, |(members, schema)| {
             members.keys().filter(|name| schema.member(name).is_none()).count()

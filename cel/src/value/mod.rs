@@ -60,7 +60,7 @@ pub enum Value<'a> {
     Duration(i64),
     /// A point in time with a UTC offset.
     Timestamp(Timestamp),
-    /// A list.
+    /// A list of values.
     List(List<'a>),
     /// A map, or an object with declared fields.
     Map(Map<'a>),

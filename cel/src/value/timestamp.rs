@@ -14,9 +14,9 @@ pub struct Timestamp {
     offset: i32,
 }
 
-/// 0001-01-01T00:00:00Z, in seconds since 1970.
+/// The earliest valid time, 0001-01-01T00:00:00Z, in seconds since 1970.
 const EARLIEST: i64 = -62_135_596_800;
-/// 9999-12-31T23:59:59Z, in seconds since 1970.
+/// The latest valid time, 9999-12-31T23:59:59Z, in seconds since 1970.
 const LATEST: i64 = 253_402_300_799;
 const NANOSECONDS: i64 = 1_000_000_000;
 

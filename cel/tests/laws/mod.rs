@@ -13,7 +13,7 @@ use kubernetes_cel::value::{Origin, Value, equal};
 use kubernetes_cel::{COST_LIMIT, Limits};
 use serde_json::{Value as Json, json};
 
-/// The variables of admission, and `self` of [`SCHEMA`].
+/// An environment with the variables of admission, and with `self` of [`SCHEMA`].
 pub(crate) static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     let admission = Admission { params: false, authorizer: true };
     let environment = with_admission_variables(environment_at(Version::new(1, 37)), admission);
@@ -23,7 +23,7 @@ pub(crate) static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     }
 });
 
-/// An object of admission.
+/// The object of an admission request.
 pub(crate) static OBJECT: LazyLock<Json> = LazyLock::new(|| {
     json!({
         "metadata": {"name": "web-1", "labels": {"app": "web", "a/b": "x"}, "annotations": {}},

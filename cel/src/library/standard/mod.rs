@@ -1,7 +1,7 @@
 //! The standard library: operators, sizes, conversions, strings, and times.
 //!
-//! Source: cel-go common/stdlib/standard.go, with cross-type comparisons of numbers and UTC as default time zone. Overloads
-//! are in cel-go's order of declaration.
+//! Source: cel-go common/stdlib/standard.go, with cross-type comparisons of numbers and UTC as default time zone.
+//! Overloads are in cel-go's order of declaration.
 
 mod conversions;
 mod operators;
@@ -21,8 +21,8 @@ pub(crate) fn functions() -> Vec<Function> {
 
 /// Returns the error for a call whose function does not support the type of its first argument.
 ///
-/// Source: cel-go interpreter/interpretable.go: texts, durations and timestamps are asked for a method of that name, and
-/// have none.
+/// Source: cel-go interpreter/interpretable.go: texts, durations and timestamps do not have a method with
+/// that name.
 fn unknown(function: &str, argument: &crate::value::Value<'_>) -> Error {
     use crate::value::Value;
     match argument {

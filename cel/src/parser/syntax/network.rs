@@ -64,7 +64,7 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Plain,
-    /// The start of a choice, an optional part or a loop.
+    /// The start of a choice, an optional part, or a loop.
     Decision,
     /// The end of a choice or an optional part.
     BlockEnd,

@@ -41,7 +41,7 @@ pub(super) enum Prediction {
 enum Next {
     Nothing,
     Set(usize),
-    /// The alternative that the prediction decides on.
+    /// The only alternative that remains.
     Unique(usize),
     Conflict,
 }

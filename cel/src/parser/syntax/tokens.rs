@@ -1,6 +1,7 @@
 //! Reads tokens on demand and collects errors.
 //!
-//! Source: antlr4-go `lexer.go`, `common_token_stream.go` and `error_strategy.go`; cel-go parser/parser.go, `SyntaxError`.
+//! Source: antlr4-go `lexer.go`, `common_token_stream.go` and `error_strategy.go`; cel-go parser/parser.go,
+//! `SyntaxError`.
 
 use super::visit::NOWHERE;
 use crate::parser::lexer::{self, Kind, Lexed, NoToken, Token};
