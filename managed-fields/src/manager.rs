@@ -72,7 +72,7 @@ pub struct FieldManager<'a, V> {
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make it")]
 pub struct Writer<'a> {
-    /// The `fieldManager`; an empty one becomes `unknown`.
+    /// The `fieldManager`; an empty name becomes `unknown`.
     pub manager: &'a str,
     /// The time in UTC with a precision of seconds: `2026-01-02T03:04:05Z`.
     pub now: &'a str,
@@ -169,7 +169,8 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(Written { object: new, is_timed })
     }
 
-    /// Returns the object that a write stores, as [`Self::update`] does, but keeps the managedFields on an error.
+    /// Returns the object that a write stores, as [`Self::update`] does, but keeps the live object's managedFields on
+    /// an error.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `UpdateNoErrors`.
     pub fn update_no_errors(&self, live: Option<&Value>, mut new: Value, by: &Writer<'_>) -> Written {
@@ -364,7 +365,8 @@ impl<V: Versions> FieldManager<'_, V> {
         Ok(Change { object, managed: Managed { fields: owners, times } })
     }
 
-    /// Returns the live object's fields from client-side `kubectl apply`, or `None` if client-side apply was not used.
+    /// Returns the unchanged fields from client-side `kubectl apply`, or `None` if the annotation is missing or
+    /// invalid.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/lastappliedmanager.go, `allowedConflictsFromLastApplied`.
     fn last_applied(&self, live: &Rc<Value>) -> Option<Set> {

@@ -6,7 +6,7 @@ use crate::go;
 
 /// The maximum nesting depth of objects and lists.
 ///
-/// Upstream accepts 10 000, but documents from the server's own decoder are never that deep.
+/// Upstream accepts 10,000, but documents from the server's own decoder are never that deep.
 pub(crate) const MAX_DEPTH: usize = 500;
 
 /// Parses JSON and keeps the first error; values that are read after an error are meaningless.

@@ -83,7 +83,7 @@ impl Set {
         self.members.binary_search(element).is_ok()
     }
 
-    /// Returns the members below one element.
+    /// Returns the members below one element, or `None` if the set does not contain such members.
     pub(crate) fn child(&self, element: &PathElement) -> Option<&Self> {
         let index = self.children.binary_search_by(|(child, _)| child.cmp(element)).ok()?;
         self.children.get(index).map(|(_, set)| set.as_ref())

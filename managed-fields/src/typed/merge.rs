@@ -177,9 +177,9 @@ impl<'a> Indexed<'a> {
 
 /// The next item of the merged list.
 enum Step<'a> {
-    /// The live item at this index, which is not applied.
+    /// The live item at this index, which the applied list does not contain.
     Ours(usize),
-    /// The applied item, merged with the live one if it exists.
+    /// The applied item, merged with the live item, if it exists.
     Theirs(&'a PathElement),
 }
 
