@@ -61,7 +61,7 @@ pub enum Error {
 
 const MAX_COMMON_NAME_LENGTH: usize = 64;
 pub(crate) const DAY: Duration = Duration::days(1);
-/// The time by which certificates are backdated, because the clocks of machines differ.
+/// The duration by which certificates are backdated, because the clocks of machines differ.
 const CLOCK_SKEW: Duration = Duration::hours(1);
 
 impl CertificateAuthority {
