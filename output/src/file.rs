@@ -23,8 +23,8 @@ pub enum Readers {
 ///
 /// The temporary file is created together with this value, so an invalid path is reported immediately.
 ///
-/// A regular file, or a symbolic link to one, is replaced. A device, a FIFO, and an open descriptor such as `/dev/stdout`
-/// are written to in place.
+/// A regular file, or a symbolic link to one, is replaced. A device, a FIFO, and an open descriptor such as
+/// `/dev/stdout` are written to in place.
 #[derive(Debug)]
 pub struct OutputFile(Place);
 
