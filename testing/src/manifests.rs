@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::server::Error;
 
-/// An object in a file.
+/// An object from a manifest file.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
     pub(crate) file: PathBuf,

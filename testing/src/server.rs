@@ -82,7 +82,7 @@ pub enum Error {
     Setup(String),
 }
 
-/// The Service of a webhook.
+/// The namespace and the name of a webhook's Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceName {
     pub(crate) namespace: String,
@@ -140,8 +140,8 @@ impl Builder {
 
     /// Creates the objects in a file, or in all YAML and JSON files in a folder.
     ///
-    /// Namespaces and `CustomResourceDefinitions` are created first, webhook configurations last. Missing namespaces are
-    /// created, and Services of webhooks under test are omitted.
+    /// Namespaces and `CustomResourceDefinitions` are created first, webhook configurations last. Missing namespaces
+    /// are created, and Services of webhooks under test are omitted.
     #[must_use]
     pub fn manifests(mut self, path: impl AsRef<Path>) -> Self {
         self.manifests.push(path.as_ref().to_owned());

@@ -20,7 +20,9 @@ use tokio::time::{Instant, sleep};
 use self::watchdog::Watchdog;
 use crate::LOOPBACK;
 
-/// Running etcd and kube-apiserver processes, which are stopped, and whose folder is removed, when dropped.
+/// Running etcd and kube-apiserver processes.
+///
+/// When this value is dropped, the processes are stopped and their folder is removed.
 #[derive(Debug)]
 pub struct Envtest {
     config: kube::Config,

@@ -7,10 +7,11 @@ use std::process::{Child, Command, Stdio};
 
 /// A shell that reads process IDs from a pipe that only this process can write to.
 ///
-/// If this process ends in any way, the pipe closes, and the shell kills the processes and removes their folder. Dropping
-/// the watchdog stops it.
+/// If this process ends in any way, the pipe closes, and the shell kills the processes and removes their folder.
+/// Dropping the watchdog stops it.
 ///
-/// A parent death signal would be simpler, but it exists only on Linux and is bound to the thread that started the child.
+/// A parent death signal would be simpler, but it exists only on Linux and is bound to the thread that started the
+/// child.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     /// The shell, whose standard input is the pipe.
