@@ -17,7 +17,7 @@ use crate::misanswer::misanswer;
 use crate::raw::raw;
 use crate::{Behavior, Circumstances, Hang, Leak, MixUp, Queue, Timeout, Write, changed, mutation};
 
-/// The outcome of a call for the caller.
+/// The outcome of a call, as the caller sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Nothing is sent, and the connection stays open.

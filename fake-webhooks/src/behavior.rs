@@ -17,8 +17,8 @@ use crate::script::{Cycle, Delay, First, Leak, MixUp, Queue, Rate, Sequence, Sid
 
 /// The behavior of a fake.
 ///
-/// In a fakes file it is a name (`allow`), a name with parameters (`deny: {message: not today}`), or a fault of the catalog
-/// (`fault: E07-missing`).
+/// In a fakes file it is a name (`allow`), a name with parameters (`deny: {message: not today}`), or a fault of the
+/// catalog (`fault: E07-missing`).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

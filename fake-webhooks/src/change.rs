@@ -130,8 +130,8 @@ impl Default for ReorderLists {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DropUnknownFields {
     /// The known fields: a map lists the known fields, a list of one map applies to each entry, and any other value
-    /// means that all fields are known. The default is the schema of Kubernetes 1.15 for `ConfigMaps`, Pods, and objects
-    /// with a pod template; other kinds are not changed.
+    /// means that all fields are known. The default is the schema of Kubernetes 1.15 for `ConfigMaps`, Pods, and
+    /// objects with a pod template; other kinds are not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<Value>,
 }

@@ -33,7 +33,7 @@ const STREAMS_PER_CONNECTION: u32 = 100;
 /// The raw bytes to write for a call, and the call's slot, which is held until the bytes are written.
 type Taken = (Script, Option<CallPlace>);
 
-/// The parameters of HTTP connections: the router, and the signal that stops them.
+/// The parameters of HTTP connections: the router, and the signal that stops the connections.
 #[derive(Clone)]
 pub(crate) struct Http {
     pub(crate) router: Router,

@@ -28,7 +28,7 @@ pub struct Convert {
     /// How objects that already have the requested version are rejected; if `None`, they are returned unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same: Option<Unknown>,
-    /// The version of converted objects, without the group, instead of the requested one.
+    /// The version of converted objects, without the group, instead of the requested version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// How multiple objects in one review are converted.

@@ -1,9 +1,10 @@
 //! Admission webhooks that respond correctly or misbehave on demand.
 //!
-//! A [`Behavior`] describes a fake; [`act()`] maps it and a review to an [`Answer`] without I/O; [`FakeWebhook`] sends the
-//! response over TLS and records the calls in a journal.
+//! A [`Behavior`] describes a fake; [`act()`] maps it and a review to an [`Answer`] without I/O; [`FakeWebhook`] sends
+//! the response over TLS and records the calls in a journal.
 //!
-//! Reviews are plain JSON here. No code is shared with the caller of webhooks, so that both sides cannot have the same bug.
+//! Reviews are plain JSON here. No code is shared with the caller of webhooks, so that both sides cannot have the same
+//! bug.
 
 mod admin;
 mod answer;

@@ -11,10 +11,10 @@ use crate::{Behavior, Condition, Hang};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {
-    /// `response.warnings`.
+    /// The warnings for the client, in `response.warnings`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// `response.auditAnnotations`.
+    /// The annotations for the audit log, in `response.auditAnnotations`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub audit_annotations: BTreeMap<String, String>,
 }
@@ -23,19 +23,19 @@ pub struct Allow {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deny {
-    /// `response.status.code`.
+    /// The status code of the denial, in `response.status.code`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// `response.status.reason`.
+    /// The reason of the denial, in `response.status.reason`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// `response.status.message`.
+    /// The message of the denial, in `response.status.message`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// `response.warnings`.
+    /// The warnings for the client, in `response.warnings`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// `response.auditAnnotations`.
+    /// The annotations for the audit log, in `response.auditAnnotations`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub audit_annotations: BTreeMap<String, String>,
 }
@@ -49,10 +49,10 @@ pub struct Patch {
     /// The number of spaces after the operations, which make the patch larger.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub padding: usize,
-    /// `response.warnings`.
+    /// The warnings for the client, in `response.warnings`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// `response.auditAnnotations`.
+    /// The annotations for the audit log, in `response.auditAnnotations`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audit_annotations: BTreeMap<String, String>,
 }
@@ -213,8 +213,8 @@ pub struct Raw {
     /// The HTTP status; the default is 200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusCode>,
-    /// Headers in addition to `Content-Length`. The default `content-type` is `application/json`; an empty value omits the
-    /// header.
+    /// Headers in addition to `Content-Length`. The default `content-type` is `application/json`; an empty value omits
+    /// the header.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// The body of the response as JSON.

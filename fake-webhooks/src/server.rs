@@ -89,7 +89,8 @@ pub struct Limits {
     pub calls: usize,
     /// The maximum number of connections of a port, for each fake that the port serves.
     ///
-    /// A new connection replaces the one that has been idle longest, or waits if all connections have a call in progress.
+    /// A new connection replaces the one that has been idle longest, or waits if all connections have a call in
+    /// progress.
     pub connections: usize,
 }
 

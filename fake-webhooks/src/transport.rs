@@ -78,7 +78,7 @@ impl Transport {
 }
 
 impl std::fmt::Display for Transport {
-    /// Formats the differences from the default, such as `certificate expired`.
+    /// Formats the certificate, and the other settings that differ from their defaults.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "certificate `{}`", self.certificate)?;
         let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();

@@ -58,10 +58,10 @@ pub struct Fault {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Class {
-    /// `policy`: the `failurePolicy` applies: `Fail` rejects the request, `Ignore` admits it.
+    /// `policy`: the `failurePolicy` applies: `Fail` rejects the request, and `Ignore` admits it.
     #[value(help = "The failurePolicy applies: Fail rejects the request, Ignore admits it")]
     Policy,
-    /// `immune`: the request fails whatever the `failurePolicy`; conversion webhooks do not have one.
+    /// `immune`: the request fails regardless of the `failurePolicy`, which conversion webhooks do not have.
     #[value(help = "The request fails whatever the failurePolicy")]
     Immune,
     /// `accepted`: the response looks broken but is accepted.

@@ -60,7 +60,8 @@ impl Fleet {
     /// Starts all fakes in `files` according to their [`Plan`].
     ///
     /// # Errors
-    /// Returns an error if the files conflict, or if an address is in use, not allowed, or unreachable.
+    ///
+    /// Returns an error if the files conflict, or if an address is in use, not allowed, or not available.
     pub async fn start(files: &[FakesFile], log: &Log) -> Result<Self, FleetError> {
         Self::start_with(files, FleetOptions::default(), log).await
     }

@@ -41,17 +41,17 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Subject {
-    /// `request.operation`, such as `CREATE`.
+    /// The operation (`request.operation`), such as `CREATE`.
     pub operation: String,
-    /// `request.kind.kind`, such as `Pod`.
+    /// The kind of the object (`request.kind.kind`), such as `Pod`.
     pub kind: String,
-    /// `request.subResource`, such as `scale`.
+    /// The subresource (`request.subResource`), such as `scale`.
     pub sub_resource: String,
-    /// `request.namespace`.
+    /// The namespace of the object (`request.namespace`).
     pub namespace: String,
-    /// `request.name`, or the name of the object, or its `generateName` followed by `*`.
+    /// The name of the object (`request.name` or from the object), or its `generateName` followed by `*`.
     pub name: String,
-    /// `request.dryRun`.
+    /// Whether the request is a dry run (`request.dryRun`).
     pub dry_run: bool,
 }
 
