@@ -26,7 +26,10 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Measures the benchmarks whose names contain one of `names`, or all if it is empty, for about `time` each.
+    /// Creates a meter for the benchmarks whose names contain one of `names`, or for all benchmarks if `names` is
+    /// empty.
+    ///
+    /// Each benchmark is measured for about `time`.
     pub(crate) fn new(names: Vec<String>, time: Duration) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { names, time, runtime, results: Results::default() }

@@ -35,7 +35,8 @@ impl Measured {
         format!("{name:<42} {p50:>12} {p99:>12} {cpu:>12} {allocations:>12.1} {bytes:>12.0} {samples:>8}")
     }
 
-    /// Returns the noise threshold for two medians of CPU time: the spread of the faster half of both runs.
+    /// Returns the noise threshold for two medians of CPU time: the spread of the faster half of both runs, but at
+    /// least [`NOISE`].
     fn noise(&self, other: &Self) -> f64 {
         let spread = |measured: &Self| percent(measured.cpu_p10, measured.cpu_p50);
         spread(self).max(spread(other)).max(NOISE)
@@ -71,7 +72,8 @@ impl Results {
         std::fs::write(file, serde_json::to_vec_pretty(self).unwrap()).unwrap();
     }
 
-    /// Returns a line for each benchmark whose allocations changed, or whose CPU time changed by more than the noise.
+    /// Returns a line for each benchmark that is new, whose allocations changed, or whose CPU time changed by more than
+    /// the noise.
     pub(crate) fn changes(&self, new: &Self) -> String {
         let mut text = String::new();
         for (name, new) in &new.0 {
