@@ -36,7 +36,7 @@ pub(crate) enum Reference {
 }
 
 impl Checked {
-    /// Returns the type of a node.
+    /// Returns the type of a node, or [`Type::Error`] if the node has no recorded type.
     pub(crate) fn type_of(&self, node: NodeId) -> &Type {
         self.types.get(node.0 as usize).unwrap_or(&Type::Error)
     }

@@ -226,7 +226,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Returns the type of a field of an operand.
+    /// Returns the type of `operand.field`, and reports an error if the operand cannot have the field.
     fn field(&mut self, node: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
         self.check(operand);
         let operand = self.substituted(operand);

@@ -93,7 +93,7 @@ pub(crate) fn bit_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// Returns whether the address is an IPv4-mapped IPv6 address.
+/// Returns whether the address is an IPv4-mapped IPv6 address, such as `::ffff:10.0.0.1`.
 pub(crate) fn is_ipv4_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
 }

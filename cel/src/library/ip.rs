@@ -152,7 +152,7 @@ fn is_canonical<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Bool(parse(text).map_err(Error::new)?.to_string() == text))
 }
 
-/// Returns whether the address is a link-local multicast address.
+/// Returns whether the address is a link-local multicast address, such as `224.0.0.1` or `ff02::1`.
 ///
 /// Source: Go net/netip/netip.go, `IsLinkLocalMulticast`.
 fn is_link_local_multicast(address: IpAddr) -> bool {
@@ -162,7 +162,7 @@ fn is_link_local_multicast(address: IpAddr) -> bool {
     }
 }
 
-/// Returns whether the address is a link-local unicast address.
+/// Returns whether the address is a link-local unicast address, such as `169.254.0.1` or `fe80::1`.
 ///
 /// Source: Go net/netip/netip.go, `IsLinkLocalUnicast`.
 fn is_link_local_unicast(address: IpAddr) -> bool {

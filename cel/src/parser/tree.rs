@@ -30,7 +30,7 @@ impl Tree {
         NodeId(index)
     }
 
-    /// Returns the expression of a node.
+    /// Returns the expression of a node, or `Null` if the tree does not contain the node.
     pub(super) fn expression(&self, id: NodeId) -> &Expression {
         self.nodes.get(id.0 as usize).map_or(&Expression::Null, |node| &node.expression)
     }

@@ -77,7 +77,7 @@ pub struct Observation<'a> {
     pub cost: u64,
 }
 
-/// A value of a node.
+/// The value or error of a node, and the cost of the evaluation so far.
 #[derive(Debug)]
 struct NodeValue<'a> {
     node: u32,

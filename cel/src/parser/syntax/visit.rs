@@ -190,7 +190,7 @@ impl Visitor<'_, '_, '_, '_> {
         }
     }
 
-    /// Returns the name of a field.
+    /// Returns the name of a field, without the backticks of an escaped name.
     fn field(&mut self, name: &Tree) -> Result<String, &'static str> {
         match (name.label, name.leaf(Slot::Name)) {
             (Label::SimpleIdent, Some(leaf)) => Ok(self.text(leaf).to_owned()),
