@@ -62,7 +62,7 @@ impl<T> Atom<T> {
     }
 }
 
-/// A type of scalars.
+/// The scalars that a type allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "structured-merge-diff has these")]
 pub enum Scalar {
@@ -76,7 +76,7 @@ pub enum Scalar {
     Untyped,
 }
 
-/// A type of lists.
+/// A type of lists: the type of their items, and how items are matched.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make them")]
 pub struct ListType<T> {
@@ -98,7 +98,7 @@ pub enum Relation {
     Keyed,
 }
 
-/// A type of structs and maps.
+/// A type of structs and maps: their members, and whether each is treated as a single value.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make them")]
 pub struct MapType<T> {
