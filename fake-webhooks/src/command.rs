@@ -94,7 +94,7 @@ pub enum CommandError {
     /// The authority of a directory cannot be used.
     #[error("{}: ca.crt and ca.key: {source}", directory.display())]
     Authority {
-        /// The path of the directory.
+        /// The path of the directory that should contain `ca.crt` and `ca.key`.
         directory: PathBuf,
         /// The reason why the authority cannot be used.
         source: certs::Error,
