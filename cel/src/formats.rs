@@ -8,8 +8,8 @@ use regex::Regex;
 
 use crate::go::url::Url;
 
-/// Replaces a final hyphen and the character before it with a letter, as kube-apiserver does to validate the prefix of
-/// a generated name.
+/// Returns the name with a letter in place of a final hyphen and the character before it, as kube-apiserver does to
+/// validate the prefix of a generated name.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `maskTrailingDash`.
 pub(crate) fn completed(name: &str) -> Cow<'_, str> {
@@ -25,14 +25,14 @@ pub(crate) fn completed(name: &str) -> Cow<'_, str> {
     Cow::Owned(completed)
 }
 
-/// Validates an absolute URL or path.
+/// Validates an absolute URL or path, and returns the error messages.
 ///
 /// Source: apiserver pkg/cel/library/format.go.
 pub(crate) fn uri(text: &str) -> Vec<String> {
     Url::parse_request_uri(text).err().into_iter().collect()
 }
 
-/// Validates a UUID.
+/// Validates a UUID, and returns the error messages.
 ///
 /// Source: kube-openapi pkg/validation/strfmt/default.go, `UUIDPattern`.
 pub(crate) fn uuid(text: &str) -> Vec<String> {
@@ -46,7 +46,7 @@ pub(crate) fn uuid(text: &str) -> Vec<String> {
     wrong_unless(is_valid && rest.is_empty(), "does not match the UUID format")
 }
 
-/// Validates base64 with padding.
+/// Validates base64 with padding, and returns the error messages.
 ///
 /// Source: `kube-openapi pkg/internal/third_party/govalidator/patterns.go`, `Base64`.
 pub(crate) fn byte(text: &str) -> Vec<String> {
@@ -57,14 +57,14 @@ pub(crate) fn byte(text: &str) -> Vec<String> {
     wrong_unless(is_valid, "invalid base64")
 }
 
-/// Validates a date, such as `2024-01-02`.
+/// Validates a date, such as `2024-01-02`, and returns the error messages.
 ///
 /// Source: kube-openapi pkg/validation/strfmt/date.go, `IsDate`.
 pub(crate) fn date(text: &str) -> Vec<String> {
     wrong_unless(is_date(text), "invalid date")
 }
 
-/// Validates a date and time, such as `2024-01-02T03:04:05Z`.
+/// Validates a date and time, such as `2024-01-02T03:04:05Z`, and returns the error messages.
 ///
 /// Source: kube-openapi pkg/validation/strfmt/time.go, `IsDateTime`.
 pub(crate) fn date_time(text: &str) -> Vec<String> {

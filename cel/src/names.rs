@@ -9,7 +9,7 @@ const DNS1123_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS1035_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const LABEL_KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
-/// Validates a lower-case DNS subdomain, such as the name of most objects.
+/// Validates a lower-case DNS subdomain, such as the name of most objects, and returns the error messages.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Subdomain`.
 pub fn dns1123_subdomain(name: &str) -> Vec<String> {
@@ -17,7 +17,7 @@ pub fn dns1123_subdomain(name: &str) -> Vec<String> {
     subdomain(name, too_long)
 }
 
-/// Validates a lower-case DNS label, such as the name of a Namespace.
+/// Validates a lower-case DNS label, such as the name of a Namespace, and returns the error messages.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Label`.
 pub fn dns1123_label(name: &str) -> Vec<String> {
@@ -39,7 +39,7 @@ pub fn dns1123_label(name: &str) -> Vec<String> {
     wrong
 }
 
-/// Validates a DNS label that starts with a letter, such as an API version.
+/// Validates a DNS label that starts with a letter, such as an API version, and returns the error messages.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1035Label`.
 pub fn dns1035_label(name: &str) -> Vec<String> {
@@ -57,7 +57,7 @@ pub fn dns1035_label(name: &str) -> Vec<String> {
     wrong
 }
 
-/// Validates a label key: a name with an optional `domain/` prefix.
+/// Validates a label key (a name with an optional `domain/` prefix), and returns the error messages.
 ///
 /// Source: apimachinery pkg/api/validate/content/kube.go, `IsLabelKey`.
 pub fn label_key(key: &str) -> Vec<String> {
@@ -95,7 +95,7 @@ pub fn label_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// Validates a label value, which may be empty.
+/// Validates a label value, which may be empty, and returns the error messages.
 ///
 /// Source: apimachinery pkg/api/validate/content/kube.go, `IsLabelValue`.
 pub fn label_value(value: &str) -> Vec<String> {

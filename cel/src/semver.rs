@@ -171,7 +171,7 @@ fn has_leading_zeros(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0')
 }
 
-/// Removes leading zeros from a part of a version, but keeps one zero unless a digit follows.
+/// Returns the part of a version without leading zeros, but with one zero unless a digit follows.
 fn without_leading_zeros(part: &str) -> String {
     if part.len() <= 1 {
         return part.to_owned();

@@ -42,7 +42,7 @@ impl Range {
         Self::new(self.min.saturating_mul(other.min), self.max.saturating_mul(other.max))
     }
 
-    /// Multiplies each bound by a factor and rounds up.
+    /// Returns the range with each bound multiplied by a factor and rounded up.
     pub(super) fn by(self, factor: f64) -> Self {
         Self::new(scaled(self.min, factor), scaled(self.max, factor))
     }

@@ -245,7 +245,7 @@ impl Groups<'_> {
         Ok(())
     }
 
-    /// Replaces `::` with zeros and returns the octets of the address.
+    /// Returns the octets of the address, with zeros in place of `::`.
     fn expand(self) -> Result<[u8; 16], String> {
         if !self.rest.is_empty() {
             return self.error("trailing garbage after address", self.rest);

@@ -420,7 +420,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Returns whether the caller has interrupted the evaluation.
+    /// Returns whether the caller has interrupted the evaluation; looks at the flag only on every 100th call.
     pub(super) fn is_interrupted(&mut self) -> bool {
         const FREQUENCY: u64 = 100;
         self.turns += 1;
@@ -437,7 +437,7 @@ pub(super) fn check_hash(key: &Value<'_>) -> Result<(), Stop> {
     }
 }
 
-/// Appends a list to the accumulator in place.
+/// Appends a list to the accumulator in place, and returns the accumulator.
 fn append<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Error> {
     match (accumulator, other) {
         (Value::List(mut list), Value::List(other)) => {
@@ -448,7 +448,7 @@ fn append<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Er
     }
 }
 
-/// Inserts an entry into the accumulator in place.
+/// Inserts an entry into the accumulator in place, and returns the accumulator.
 fn insert<'a>(accumulator: Value<'a>, key: Value<'a>, value: Value<'a>) -> Result<Value<'a>, Error> {
     let Value::Map(mut map) = accumulator else { return Err(Error::no_such_overload()) };
     if map.get(&key).is_some() {
@@ -458,7 +458,7 @@ fn insert<'a>(accumulator: Value<'a>, key: Value<'a>, value: Value<'a>) -> Resul
     Ok(Value::Map(map))
 }
 
-/// Inserts the entries of another map into the accumulator in place.
+/// Inserts the entries of another map into the accumulator in place, and returns the accumulator.
 fn insert_all<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Error> {
     let Value::Map(other) = other else {
         return Err(Error::new(format!("no such overload: cel.@mapInsert(map, {})", other.type_name())));

@@ -90,7 +90,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
     }
 }
 
-/// Adds the name of the field to a conversion error; returns [`Error::Unsupported`] unchanged.
+/// Returns a conversion error with the name of the field added; [`Error::Unsupported`] is returned unchanged.
 fn conversion(message: &str, field: &str, error: Error) -> Error {
     if let Error::Unsupported(_) = error {
         return error;

@@ -154,7 +154,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Extends a range by the parentheses around the operands at its start and end.
+    /// Returns the range extended by the parentheses around the operands at its start and end.
     fn balanced(&self, (mut first, mut last): Ends) -> Option<Ends> {
         let (mut open, mut missing) = (0_usize, 0_usize);
         for token in self.tokens.get(first..=last)? {

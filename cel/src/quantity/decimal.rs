@@ -58,7 +58,7 @@ impl Decimal {
         Self { unscaled: -&self.unscaled, scale: self.scale }
     }
 
-    /// Rounds the number away from zero to `scale` digits after the point.
+    /// Returns the number rounded away from zero to `scale` digits after the point.
     ///
     /// # Errors
     /// Returns an error if the result has too many digits.

@@ -43,7 +43,7 @@ fn nano_units(amount: Decimal) -> Result<Decimal, QuantityError> {
     if amount.sign() == 0 { Ok(amount) } else { amount.rounded_up(-NANO) }
 }
 
-/// Limits an amount with a binary suffix to 2^63-1; an amount below one gets a decimal suffix instead.
+/// Returns an amount with a binary suffix, limited to ±(2^63-1), and its format: decimal for an amount below one.
 fn bounded(amount: Decimal) -> (Decimal, Format) {
     let largest = largest_binary();
     if amount > largest {

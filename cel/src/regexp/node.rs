@@ -97,7 +97,7 @@ impl Measure {
     }
 }
 
-/// Replaces each part that `inner` splits with its inner parts.
+/// Returns the parts, with the inner parts in place of each part that `inner` splits.
 fn flattened(parts: Vec<Node>, inner: fn(Node) -> Result<Vec<Node>, Node>) -> Vec<Node> {
     let mut flat = Vec::with_capacity(parts.len());
     for part in parts {

@@ -125,7 +125,7 @@ fn is_address(text: &str) -> bool {
     is_strict_address(&without_zeros(text))
 }
 
-/// Removes leading zeros from the decimal parts after the last colon.
+/// Returns the text without leading zeros in the decimal parts after the last colon.
 fn without_zeros(text: &str) -> String {
     let Some(dot) = text.find('.') else { return text.to_owned() };
     let start = text.get(..dot).and_then(|before| before.rfind(':')).map_or(0, |colon| colon + 1);

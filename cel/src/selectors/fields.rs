@@ -26,7 +26,7 @@ pub(crate) fn parse_fields(selector: &str) -> Result<Vec<FieldRequirement>, Stri
         .collect()
 }
 
-/// Splits at commas without a preceding backslash.
+/// Splits a selector at commas without a preceding backslash.
 fn split_terms(selector: &str) -> Vec<&str> {
     let mut escaped = false;
     selector

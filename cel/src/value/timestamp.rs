@@ -65,7 +65,7 @@ impl Timestamp {
         self.seconds == EARLIEST && self.nanoseconds == 0
     }
 
-    /// Adds `nanoseconds`, keeping the offset.
+    /// Returns the time plus `nanoseconds`, with the same offset.
     ///
     /// # Errors
     ///

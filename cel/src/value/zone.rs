@@ -79,8 +79,9 @@ pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Returns the seconds east of UTC in a time zone: a name such as `Europe/Rome`, or an offset such as
-/// `-02:30`.
+/// Returns the seconds east of UTC in a time zone at a Unix time.
+///
+/// The zone is a name such as `Europe/Rome`, or an offset such as `-02:30`.
 ///
 /// # Errors
 ///

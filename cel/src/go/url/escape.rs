@@ -37,7 +37,7 @@ impl Mode {
     }
 }
 
-/// Unescapes `text`.
+/// Unescapes a part of a URL; `mode` specifies the part.
 ///
 /// # Errors
 /// Returns Go's message if an escape sequence is invalid, such as `invalid URL escape "%z"`.

@@ -43,8 +43,8 @@ pub(super) enum Decide {
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Free(usize),
-    /// The end of a rule that was called at this state, and whether the return leaves the outermost call of a
-    /// left-recursive rule.
+    /// The end of a called rule: the state at which the caller continues, and the left-recursive rule whose outermost
+    /// call ends, if any.
     Return {
         to: usize,
         outermost: Option<Rule>,
