@@ -203,7 +203,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(reconciled)
     }
 
-    /// Removes from `merged` the fields that the manager applied last time but not this time.
+    /// Returns `merged` without the fields that the manager applied last time but not this time.
     ///
     /// Fields that another manager owns are kept.
     fn pruned(
@@ -228,7 +228,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(pruned.convert(self.versions, api_version)?)
     }
 
-    /// Adds to `pruned` the fields of `merged` that any manager owns.
+    /// Returns `pruned` with the fields of `merged` that any manager owns.
     fn with_owned(
         &self,
         merged: &Object<V>,
@@ -258,7 +258,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(pruned)
     }
 
-    /// Adds to `pruned` the fields of `merged` that are not in the manager's last set.
+    /// Returns `merged` without the fields of the manager's last set that are not in `pruned`.
     fn with_dangling(
         &self,
         merged: &Object<V>,

@@ -78,7 +78,7 @@ impl Builder {
     }
 }
 
-/// Merges sets in pairs, so that many duplicates do not take quadratic time.
+/// Returns the union of the sets, merged in pairs so that many duplicates do not take quadratic time.
 fn united(mut sets: Vec<Arc<Set>>) -> Arc<Set> {
     while sets.len() > 1 {
         let mut rest = sets.into_iter();

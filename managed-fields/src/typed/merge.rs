@@ -11,7 +11,7 @@ use super::{NO_TYPE, Side, deduced, items, members, paired, same_kinds};
 use crate::path::PathElement;
 use crate::schema::{Atom, ListType, MapType, Relation, Schema, Type};
 
-/// Merges `applied` into `live`; both are of type `of`.
+/// Returns the result of merging `applied` into `live`; both must be of type `of`.
 ///
 /// Fields of `live` are never removed. Items that are in both lists have the order of `applied`.
 ///

@@ -8,15 +8,15 @@ use crate::path::PathElement;
 use crate::schema::{ListType, MapType, Relation, Schema, Type};
 use crate::set::Set;
 
-/// Removes `fields` from `value`, which is of type `of`. A struct, list, or map that becomes empty is replaced with
-/// null.
+/// Returns `value`, which must be of type `of`, without `fields`. A struct, list, or map that becomes empty is replaced
+/// with null.
 ///
 /// Source: structured-merge-diff typed/remove.go.
 pub fn remove_items<T: Schema>(value: Value, fields: &Set, of: Type<T>) -> Value {
     visit(value, fields, of, Mode::Remove)
 }
 
-/// Removes all fields except `fields` from `value`, which is of type `of`.
+/// Returns only the fields in `fields` of `value`, which must be of type `of`.
 ///
 /// Source: structured-merge-diff typed/remove.go.
 pub fn extract_items<T: Schema>(value: Value, fields: &Set, of: Type<T>) -> Value {

@@ -122,7 +122,7 @@ fn typed(question: &Value, of: Type<Ref<'_>>) -> Value {
     answer.into()
 }
 
-/// Removes insignificant differences: floats that are whole numbers, and the order of errors.
+/// Returns the value without insignificant differences: floats that are whole numbers, and the order of errors.
 ///
 /// In Go, the order of errors is that of a map.
 pub(crate) fn comparable(value: &Value) -> Value {
