@@ -105,7 +105,7 @@ fn rsa_signed(bits: usize, digest: Digest, params: &CertificateParams, key: &Key
     Ok(Leaf::new(RsaKey::sign(&issuer, digest, params, key)?, key, bundle))
 }
 
-/// Applies `change` to each DNS name, and omits IP addresses and names for which `change` returns `None`.
+/// Returns the DNS names after `change`; omits IP addresses and names for which `change` returns `None`.
 fn dns_names(
     names: &[Name],
     defect: Defect,
