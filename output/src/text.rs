@@ -65,7 +65,7 @@ pub fn json(document: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Replaces each character that XML 1.0 does not allow with U+FFFD.
+/// Returns the text with U+FFFD in place of each character that XML 1.0 does not allow.
 ///
 /// Source: XML 1.0 (Fifth Edition), production 2, `Char`
 pub fn xml(text: &str) -> Cow<'_, str> {
