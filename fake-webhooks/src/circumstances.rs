@@ -31,7 +31,7 @@ impl Circumstances {
     }
 }
 
-/// Replaces the placeholders in a string.
+/// Returns a string with its placeholders replaced.
 ///
 /// The placeholders are `{uid}` of the review, `{call}` (the number of the call, from 1), `{timestamp}`, `{random}` or
 /// `{random:SEED}` (five letters), `{operation}`, `{namespace}`, `{name}`, `{user}`, and `{/a/pointer}` for a value of
@@ -54,7 +54,7 @@ pub(crate) fn filled(text: &str, at: &Circumstances, review: &Value) -> String {
     filled
 }
 
-/// Replaces the placeholders in all strings of a value.
+/// Returns a value with the placeholders in all its strings replaced.
 pub(crate) fn filled_value(value: &Value, at: &Circumstances, review: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(filled(text, at, review)),

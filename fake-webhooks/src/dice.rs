@@ -31,7 +31,7 @@ pub(crate) fn letters(seed: u64, nth: u64) -> String {
     text
 }
 
-/// Shuffles the entries; the order depends only on `seed` and `nth`.
+/// Returns the entries in random order, which depends only on `seed` and `nth`.
 pub(crate) fn shuffled<T>(mut entries: Vec<T>, seed: u64, nth: u64) -> Vec<T> {
     let own = draw(seed, nth);
     for last in (1..entries.len()).rev() {

@@ -195,7 +195,7 @@ impl FakesFile {
     }
 }
 
-/// Creates a file without webhooks that uses a free port of 127.0.0.1.
+/// Returns the contents of a fakes file without webhooks that uses a free port of 127.0.0.1.
 impl Default for FakesFile {
     fn default() -> Self {
         Self {

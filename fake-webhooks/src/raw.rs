@@ -50,7 +50,7 @@ pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
     }
 }
 
-/// Replaces the placeholders `{review}`, `{length}`, and `{uid}` in a string.
+/// Returns a string with the placeholders `{review}`, `{length}`, and `{uid}` replaced.
 pub(crate) fn filled(text: &str, review: &Value) -> String {
     let uid = review.pointer("/request/uid").and_then(Value::as_str).unwrap_or_default();
     let allowing = match Question::read(review) {
@@ -61,7 +61,7 @@ pub(crate) fn filled(text: &str, review: &Value) -> String {
     text.replace("{review}", &allowing).replace("{length}", &length).replace("{uid}", uid)
 }
 
-/// Adds spaces before a body; JSON and YAML parsers ignore them.
+/// Returns a body with spaces before it, which JSON and YAML parsers ignore.
 fn padded(blanks: usize, text: String) -> Vec<u8> {
     let mut bytes = vec![b' '; blanks];
     bytes.extend(text.into_bytes());

@@ -32,7 +32,7 @@ impl Token {
         &self.0
     }
 
-    /// Compares the token with `shown` in constant time.
+    /// Returns whether `shown` is the token, compared in constant time.
     pub(super) fn is(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }

@@ -117,7 +117,7 @@ impl Group {
     }
 }
 
-/// Finds the fake with exactly this path, because axum's routes interpret some characters.
+/// Calls the fake with exactly this path; axum's routes are not used because they interpret some characters.
 async fn dispatch(State(routes): State<Arc<Routes>>, request: Request) -> Response {
     let endpoint =
         routes.read().unwrap_or_else(PoisonError::into_inner).get(request.uri().path()).map(Arc::clone);
