@@ -32,7 +32,7 @@ pub(super) struct Plan {
     pub(super) depth: u32,
 }
 
-/// A step of the evaluation, which evaluates one or more nodes of the tree.
+/// A step of a plan, which evaluates one or more nodes of the tree.
 #[derive(Debug)]
 pub(super) struct Step {
     /// The node identifier under which the cost of the step's result is tracked.
