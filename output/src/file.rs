@@ -32,7 +32,7 @@ pub struct OutputFile(Place);
 enum Place {
     /// The temporary file, and the path to which it is renamed.
     Beside(NamedTempFile, PathBuf),
-    /// The file at the path itself.
+    /// The open device, FIFO, or descriptor at the path.
     There(File),
 }
 
