@@ -1,15 +1,16 @@
-//! kube-apiserver's admission webhooks, and the API server around them.
+//! A Rust implementation of kube-apiserver's admission webhooks, and of the API server around them.
 //!
-//! The crates below this one are its layers, which the compiler keeps apart:
+//! This crate is built on the following layers, which are separate crates:
 //!
 //! - `kubernetes-types`: the API's types, and how they are compared and validated.
 //! - `kubernetes-admission`: the admission of one request: matching, reviews, patches, reinvocation, failures, and the
-//!   record of them. Decisions are pure functions; the [`dispatcher`] is the only part that waits.
+//!   record of these steps. Decisions are pure functions; only the [`dispatcher`] waits for webhooks.
 //! - `admission-webhook-client`: [calls](client) webhooks over HTTPS.
-//! - `kubernetes-api-server`: the Kubernetes REST API around the dispatcher, the [`server`]. It has no admission rules.
-//! - `admission-webhook-verifier`: sends requests through the dispatcher to [`verify`] a webhook.
+//! - `kubernetes-api-server`: the Kubernetes REST API around the dispatcher, the [`server`]. It contains no admission
+//!   rules.
+//! - `admission-webhook-verifier`: [verifies](verify) a webhook by sending requests through the dispatcher.
 //!
-//! This crate re-exports all of them and adds [`chain`], a server with its webhooks that is called in process.
+//! This crate re-exports all layers and adds [`chain`]: a server and its webhooks, called in process.
 
 pub mod chain;
 

@@ -1,4 +1,4 @@
-//! Sends single requests through the whole chain: an in-process API server with its webhooks.
+//! Sends single requests through the whole chain: an in-process API server that calls webhooks.
 //!
 //! ```no_run
 //! # async fn example(configuration: serde_json::Value, pod: serde_json::Value) {
@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 pub use self::sent::{Sent, Verdict};
 
-/// An API server and its webhooks. Clones share the same server and the connections to its webhooks.
+/// An API server that calls webhooks. Clones share the same server and the connections to webhooks.
 #[derive(Clone, Debug)]
 pub struct Chain {
     server: ApiServer,
@@ -40,24 +40,25 @@ pub struct Chain {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "callers build requests field by field")]
 pub struct Request {
-    /// The operation.
+    /// The operation to perform.
     pub operation: Operation,
-    /// The resource; with a subresource, its parent resource.
+    /// The resource. For a request to a subresource, the resource that contains it.
     pub resource: ResourceName,
-    /// The namespace; empty means `default`. Ignored for a cluster-scoped resource.
+    /// The namespace; empty means `default`. It is ignored for a cluster-scoped resource.
     pub namespace: String,
     /// The object's name; may be empty for a CREATE with a generated name.
     pub name: String,
     /// The subresource, such as `status` or `exec`; empty for the object itself.
     pub subresource: String,
-    /// The body: the new object of a CREATE or an UPDATE, the `DeleteOptions` of a DELETE.
+    /// The body: the new object of a CREATE or an UPDATE, or the `DeleteOptions` of a DELETE.
     pub body: Option<Value>,
-    /// Query parameters, such as `command=sh` of a CONNECT or `fieldManager=me`. The `path` of a CONNECT to `proxy` is
-    /// appended to the URL path.
+    /// Query parameters, such as `command=sh` for a CONNECT or `fieldManager=me`.
+    ///
+    /// For a CONNECT to `proxy`, the parameter `path` is appended to the URL path.
     pub query: Vec<(String, String)>,
     /// Whether the request is a dry run (`dryRun=All`).
     pub dry_run: bool,
-    /// The user of the request.
+    /// The user who sends the request.
     pub user: UserInfo,
 }
 
@@ -65,7 +66,7 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The server does not serve this kind; the message is that of kubectl.
+    /// The server does not serve this kind. The message is kubectl's.
     #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version())]
     UnknownKind(GroupVersionKind),
     /// The server does not serve this resource.
@@ -74,10 +75,10 @@ pub enum RequestError {
     /// The request requires an object name.
     #[error("metadata.name is required")]
     NoName,
-    /// Path and query are too long for a URI.
+    /// The path and the query are too long for a URI.
     #[error("invalid request URI of {bytes} bytes: {error}")]
     NoUri {
-        /// The length of path and query in bytes.
+        /// The length of the path and the query, in bytes.
         bytes: usize,
         /// The error of the URI parser.
         error: String,
@@ -85,17 +86,17 @@ pub enum RequestError {
 }
 
 impl Request {
-    /// Creates a request by which an administrator creates `object`.
+    /// Creates a request in which an administrator creates `object`.
     pub fn create(object: Value) -> Self {
         Self::write(Operation::Create, object)
     }
 
-    /// Creates a request by which an administrator replaces the object with the name of `object`.
+    /// Creates a request in which an administrator replaces the stored object that has the name of `object`.
     pub fn update(object: Value) -> Self {
         Self::write(Operation::Update, object)
     }
 
-    /// Creates a request by which an administrator deletes the object with the same kind, namespace, and name.
+    /// Creates a request in which an administrator deletes the object with the same kind, namespace, and name.
     pub fn delete(object: &Value) -> Self {
         Self { body: None, ..Self::write(Operation::Delete, object.clone()) }
     }
@@ -138,16 +139,18 @@ impl Chain {
         Self { server: ApiServer::new(options) }
     }
 
-    /// Returns the server.
+    /// Returns the API server of this chain.
     pub fn server(&self) -> &ApiServer {
         &self.server
     }
 
-    /// Stores an object without admission, replacing any existing one: a webhook configuration, a custom resource
-    /// definition, a namespace, or any other object that requests depend on. A configuration takes effect immediately.
+    /// Stores an object without admission, replacing any existing object with the same name.
+    ///
+    /// This is for objects that requests depend on, such as webhook configurations, custom resource definitions, and
+    /// namespaces. A webhook configuration takes effect immediately.
     ///
     /// # Errors
-    /// The Status of an object that the server would reject.
+    /// The Status with which the server would reject the object.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(object)
     }
@@ -155,7 +158,7 @@ impl Chain {
     /// Creates a namespace if it does not exist. Returns whether it was created.
     ///
     /// # Errors
-    /// The Status if `name` is not a valid namespace name.
+    /// The Status with which the server rejects an invalid namespace name.
     pub fn ensure_namespace(&self, name: &str) -> Result<bool, Box<Status>> {
         let namespaces = GroupVersionResource::new("", "v1", "namespaces");
         if self.server.stored(&namespaces, "", name).is_some() {
@@ -165,10 +168,10 @@ impl Chain {
         Ok(true)
     }
 
-    /// Sends one request through the chain.
+    /// Sends one request through the chain and returns the result.
     ///
     /// # Errors
-    /// [`RequestError`] if the request cannot be sent. Any response of the server is in [`Sent`].
+    /// [`RequestError`] if the request cannot be sent. A rejection by the server is not an error, but part of [`Sent`].
     pub async fn send(&self, request: &Request) -> Result<Sent, RequestError> {
         let uri = path::uri(request, &self.server)?;
         let method = match request.operation {

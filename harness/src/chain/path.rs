@@ -9,7 +9,7 @@ use url::form_urlencoded::Serializer;
 
 use super::{Request, RequestError};
 
-/// The proxy option with the rest of the path.
+/// The query parameter that contains the rest of the URL path of a proxy request.
 ///
 /// Source: kubernetes pkg/registry/core/pod/rest/subresources.go, `ProxyREST.NewConnectOptions`.
 const SUBPATH: &str = "path";
@@ -17,7 +17,7 @@ const SUBPATH: &str = "path";
 /// Returns the URI of `request`, such as `/apis/apps/v1/namespaces/default/deployments/web/scale?dryRun=All`.
 ///
 /// # Errors
-/// The resource does not exist, a name is missing, or the URI is too long.
+/// [`RequestError`] if the resource does not exist, a name is missing, or the URI is too long.
 pub(super) fn uri(request: &Request, server: &ApiServer) -> Result<Uri, RequestError> {
     let resource = server.resource(&request.resource).ok_or_else(|| match &request.resource {
         ResourceName::OfKind(kind) => RequestError::UnknownKind(kind.clone()),
@@ -79,7 +79,7 @@ fn query(request: &Request) -> String {
     query.finish()
 }
 
-/// Appends the `path` option of a proxy, adding a leading slash if it is missing.
+/// Appends the `path` parameter of a proxy request, with a leading slash.
 fn push_subpath(path: &mut String, rest: &str) {
     for segment in rest.strip_prefix('/').unwrap_or(rest).split('/').filter(|_| !rest.is_empty()) {
         path.push('/');
@@ -87,7 +87,7 @@ fn push_subpath(path: &mut String, rest: &str) {
     }
 }
 
-/// Appends a percent-encoded segment, so that an invalid name cannot result in another path.
+/// Appends a percent-encoded segment. The encoding keeps an invalid name from changing the path.
 fn push_encoded(path: &mut String, segment: &str) {
     for byte in segment.bytes() {
         match byte {

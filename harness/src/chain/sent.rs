@@ -1,4 +1,4 @@
-//! The result of a request.
+//! Interprets the response to a request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,24 +18,25 @@ use super::Request;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Sent {
-    /// The meaning of the response.
+    /// The interpretation of the response.
     pub verdict: Verdict,
     /// The HTTP status code.
     pub code: u16,
-    /// The object as stored, or as it would be stored in a dry run; a `Status` for failures, most deletions, and
-    /// operations without an object.
+    /// The response body: the object as stored or, in a dry run, as it would be stored.
+    ///
+    /// It is a `Status` for failures, most deletions, and operations without an object.
     pub body: Value,
-    /// The texts of the warnings that the client receives.
+    /// The warnings that the client receives.
     pub warnings: Vec<String>,
     /// The audit annotations that admission added.
     pub audit_annotations: BTreeMap<String, String>,
-    /// The decoded body with the defaults of its version, with which admission began.
+    /// The decoded request body, with the defaults of its version, as it was before admission.
     pub read: Option<Value>,
-    /// The admission record. Each call includes its review and its response as bytes.
+    /// The admission record. Each call contains its review and its response as bytes.
     pub record: Record,
 }
 
-/// The meaning of a response.
+/// The interpretation of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the list of verdicts is complete")]
 pub enum Verdict {
@@ -43,18 +44,20 @@ pub enum Verdict {
     Admitted,
     /// A webhook, a plugin, or the server itself rejected the request.
     Denied,
-    /// The request failed without a decision: a webhook did not return a valid response and its failure policy is
-    /// `Fail`, or the server could not process its response.
+    /// The request failed without a decision.
+    ///
+    /// A webhook with the failure policy `Fail` did not return a valid response, or the server could not process the
+    /// response.
     Undecided,
     /// The request requires a feature that admit does not support.
     Unsupported,
 }
 
 impl Sent {
-    /// Converts a request that arrived over a connection, and its result, to the types of this module.
+    /// Converts a request that a client sent over a connection, and its result, to the types of this module.
     ///
-    /// The bodies of DELETE, PATCH, and CONNECT requests are not objects, so these requests have no body. A request
-    /// that was not answered has the code 0.
+    /// For DELETE, PATCH, and CONNECT, whose bodies are not objects, the body is `None`. The code is 0 if the server
+    /// did not respond.
     pub fn of_observed(observed: ObservedRequest) -> (Request, Self) {
         let ObservedRequest {
             operation, resource, namespace, name, subresource, sent, dry_run, user, ..
@@ -87,7 +90,7 @@ impl Sent {
         (request, sent)
     }
 
-    /// Returns the calls in the order in which they ended.
+    /// Returns the webhook calls in the order in which they ended.
     pub fn calls(&self) -> impl Iterator<Item = &Called> {
         self.record.calls()
     }
@@ -126,7 +129,7 @@ fn refused_by_a_plugin(record: &Record) -> bool {
     record.events.iter().any(|event| matches!(event, Event::PluginRefused { .. }))
 }
 
-/// Returns whether the request passed both phases.
+/// Returns whether the request passed both admission phases.
 fn passed(record: &Record) -> bool {
     record
         .timings

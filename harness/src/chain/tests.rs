@@ -1,4 +1,4 @@
-//! Tests of requests through a chain whose webhooks are not running.
+//! Tests requests through a chain whose webhooks are not running.
 
 use kubernetes_admission::event::{CallResult, Mismatch};
 
