@@ -1,23 +1,23 @@
-//! The audit annotations that a case compares.
+//! Selects the audit annotations that a case compares.
 //!
-//! The index of a mutating webhook counts the webhooks of all configurations, including those of other cases on a
-//! shared server. On a shared server the index is replaced by the position of the webhook in the case, which the
-//! annotation names. On a server that only this case uses, the index is kept.
+//! The index of a mutating webhook counts the webhooks of all configurations, including the configurations of other
+//! cases on a shared server. On a shared server, the position of the webhook in the case replaces the index; the value
+//! of the annotation names the webhook. On a server that only one case uses, the index is kept.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Annotations that contain durations.
+/// The prefixes of annotations that contain durations.
 const OTHERS: [&str; 1] = ["apiserver.latency.k8s.io/"];
 
-/// The annotations that `PodSecurity` adds for every Pod in a namespace without its labels.
+/// The annotation that `PodSecurity` adds for every Pod in a namespace without `PodSecurity` labels.
 const PRIVILEGED: (&str, &str) = ("pod-security.kubernetes.io/enforce-policy", "privileged:latest");
 
-/// The prefix of the authorizer's annotations. For the administrator they say only that everything is allowed.
+/// The prefix of the authorizer's annotations. For the administrator, they only state that everything is allowed.
 const AUTHORIZER: &str = "authorization.k8s.io/";
 
-/// Returns the compared annotations of one request; `order` lists the case's mutating webhooks in dispatch order.
+/// Returns the compared annotations of one request. `order` lists the case's mutating webhooks in dispatch order.
 pub(crate) fn judged(
     annotations: &BTreeMap<String, String>,
     order: &[(String, String)],
@@ -39,8 +39,9 @@ pub(crate) fn judged(
     judged.collect()
 }
 
-/// Maps each `round_R_index_I` to a position in the case, from the value of the annotation `mutation…` with this
-/// index.
+/// Maps each `round_R_index_I` to the position of its webhook in the case.
+///
+/// The value of the annotation `mutation…` with this index names the webhook.
 fn places(annotations: &BTreeMap<String, String>, order: &[(String, String)]) -> BTreeMap<String, String> {
     let mut places = BTreeMap::new();
     for (key, value) in annotations {

@@ -1,4 +1,4 @@
-//! Values of earlier answers that later requests of a case refer to.
+//! Keeps the values of earlier answers that later requests of a case refer to.
 
 use serde_json::Value;
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) version: String,
-    /// The `continue` token of a page of a list.
+    /// The `continue` token of a page of a list; empty if the answer contains none.
     pub(crate) page: String,
-    /// The token of a service account.
+    /// The token of a service account; empty if the answer contains none.
     token: String,
     uid: String,
 }
@@ -28,8 +28,8 @@ impl Answered {
 
 /// Resolves a reference such as `<resourceVersion of request 1>`.
 ///
-/// `<continue of request 1>` is the token of the next page, `<token of request 1>` the service account token that the
-/// answer contains, and `<uid of request 1>` the UID of its object.
+/// `<continue of request 1>` is the token of the next page, `<token of request 1>` the service account token in the
+/// answer, and `<uid of request 1>` the UID of the object.
 pub(crate) fn referred<'a>(text: &str, answered: &'a [Answered]) -> Option<&'a str> {
     let (what, number) = text.strip_prefix('<')?.strip_suffix('>')?.split_once(" of request ")?;
     let answered = answered.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
@@ -42,7 +42,7 @@ pub(crate) fn referred<'a>(text: &str, answered: &'a [Answered]) -> Option<&'a s
     }
 }
 
-/// Replaces the references in a body.
+/// Replaces the references in a request body with their values.
 pub(crate) fn fill_in(body: &mut Value, answered: &[Answered]) {
     match body {
         Value::String(text) => {

@@ -1,4 +1,4 @@
-//! The audit events of a server that has its own audit policy.
+//! Reads the audit events of a server that has its own audit policy.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::case::Request;
 use crate::server::ServerError;
 use crate::transport::{Message, send};
 
-/// The audit log of a server, read up to its last complete line.
+/// The audit log of a server, which is read up to its last complete line.
 #[derive(Debug)]
 pub(crate) struct AuditEvents(Mutex<Tail>);
 
@@ -27,18 +27,18 @@ struct Tail {
     events: HashMap<String, Vec<Value>>,
 }
 
-/// A request that every policy logs: see [`with_barrier`].
+/// The path of a request that every policy logs: see [`with_barrier`].
 const BARRIER: &str = "/livez/ping";
 /// The maximum time to wait for the event of the barrier request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Adds a rule to a policy that logs the barrier request, which no case sends.
+/// Adds a rule that logs the barrier request to a policy. No case sends this request.
 pub(crate) fn with_barrier(rules: &mut Vec<Value>) {
     rules.insert(0, serde_json::json!({"level": "Metadata", "nonResourceURLs": [BARRIER]}));
 }
 
 impl AuditEvents {
-    /// Follows the events that are written to `log`, from the beginning.
+    /// Starts to read the events in the file `log`, from the beginning.
     pub(crate) fn follow(log: &Path) -> io::Result<Self> {
         let reader = BufReader::new(File::open(log)?);
         Ok(Self(Mutex::new(Tail { reader, line: Vec::new(), events: HashMap::new() })))
@@ -50,7 +50,7 @@ impl AuditEvents {
     /// been read.
     ///
     /// # Errors
-    /// Returns an error if the server does not answer, or does not write that event.
+    /// Returns an error if the server does not answer, or does not write the event of the barrier request.
     pub(crate) async fn catch_up(&self, client: &kube::Client) -> Result<(), ServerError> {
         let answer = send(client, Message::new(Method::GET, BARRIER, None)).await?;
         let started = tokio::time::Instant::now();
@@ -64,7 +64,7 @@ impl AuditEvents {
         Ok(())
     }
 
-    /// Returns the events of a request.
+    /// Returns the events of the request with this Audit-ID.
     pub(crate) fn of(&self, audit_id: &str, request: &Request, order: &[(String, String)]) -> Vec<Value> {
         let events = self.read(|tail| tail.events.remove(audit_id).unwrap_or_default());
         events.into_iter().map(|event| comparable(event, request, order)).collect()
@@ -92,8 +92,9 @@ impl Tail {
     }
 }
 
-/// Removes what legitimately differs between the two servers from an event: the client's address, and how the
-/// administrator may impersonate, which depends on what other cases did.
+/// Removes the parts of an event that may differ between the two servers.
+///
+/// These are the client's address, and the reason why the administrator may impersonate, which depends on other cases.
 fn comparable(mut event: Value, request: &Request, order: &[(String, String)]) -> Value {
     let Some(members) = event.as_object_mut() else { return event };
     members.remove("sourceIPs");

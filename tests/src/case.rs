@@ -1,4 +1,4 @@
-//! The file format of a case: `case.yaml`.
+//! Defines the file format of a case: `case.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -19,32 +19,36 @@ pub struct Case {
     /// Whether the case must run alone, because its webhooks may be called for requests of other cases.
     #[serde(default)]
     pub serial: bool,
-    /// Webhooks whose order of response affects the answer of the server. The recording has one alternative for each
-    /// webhook that may be first.
+    /// Webhooks whose order of responses affects the server's answer.
+    ///
+    /// The recording has one alternative for each webhook that may respond first.
     #[serde(default)]
     pub race: Vec<String>,
-    /// The in-tree admission plugins of the server, if not the defaults. Cases with the same plugins share a server.
+    /// The settings of the server's in-tree admission plugins. Cases with the same settings share a server.
     #[serde(default)]
     pub plugins: Plugins,
     /// The conversion webhooks of the custom resource definitions.
     #[serde(default)]
     pub converters: Vec<Converter>,
-    /// Objects that exist before the webhooks are registered. In a custom resource definition, a conversion's
-    /// `clientConfig` with `converter: NAME` is replaced by that of the converter.
+    /// Objects that exist before the webhooks are registered.
+    ///
+    /// In a custom resource definition, a conversion's `clientConfig` with `converter: NAME` is replaced with the
+    /// `clientConfig` of that converter.
     #[serde(default)]
     pub cluster: Vec<Value>,
     /// The webhooks, in the order of their configurations.
     #[serde(default)]
     pub webhooks: Vec<Webhook>,
-    /// The configurations, by the `configuration` of their webhooks, that are written directly to storage, as an
-    /// earlier server version may have left them: they are neither validated nor admitted. A field that is null is
-    /// removed.
+    /// The names of the configurations that are written directly to storage.
+    ///
+    /// They are neither validated nor admitted, like configurations from an earlier server version. Fields that are
+    /// null are removed.
     #[serde(default)]
     pub stored: Vec<String>,
-    /// The version of `admissionregistration.k8s.io` in which these are stored.
+    /// The version of `admissionregistration.k8s.io` in which the `stored` configurations are written.
     #[serde(default = "v1")]
     pub stored_version: String,
-    /// Whether `metadata.managedFields` is compared, too.
+    /// Whether `metadata.managedFields` is also compared.
     #[serde(default)]
     pub managed_fields: bool,
     /// The requests, in order.
@@ -61,26 +65,32 @@ pub struct Plugins {
     /// The value of `--disable-admission-plugins`.
     #[serde(default)]
     pub disable: Vec<String>,
-    /// The content of the `--admission-control-config-file`; empty omits the flag. It is the same for every run, so
-    /// it cannot use `<id>`.
+    /// The content of the file in `--admission-control-config-file`; empty omits the flag.
+    ///
+    /// The content must be the same for every run, so it cannot use `<id>`.
     #[serde(default)]
     pub configuration: String,
-    /// The content of a kubeconfig with credentials for webhooks. `<credentials>` in `configuration` is replaced by
-    /// its path.
+    /// The content of a kubeconfig with credentials for webhooks.
+    ///
+    /// `<credentials>` in `configuration` is replaced with the path of this file.
     #[serde(default)]
     pub credentials: String,
-    /// The contents of further files, by name, in a directory. `<folder>` in them and in `configuration` is replaced
-    /// by the path of the directory. A name that ends with `/` is a directory.
+    /// The contents of further files in a directory, by file name. A name that ends with `/` is a directory.
+    ///
+    /// `<folder>` in these files and in `configuration` is replaced with the path of the directory.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Webhooks that run as long as the server. One whose name begins with `certificate` requires a client
-    /// certificate. In all these texts, `<port of NAME>` is replaced by the port of a webhook, `<caBundle>` by the CA
-    /// of their certificates, and `<client certificate>` and `<client key>` by those of a client `jane`. Cases with
-    /// such webhooks are serial.
+    /// The names of webhooks that run as long as the server.
+    ///
+    /// A webhook whose name begins with `certificate` requires a client certificate. In all files, `<port of NAME>` is
+    /// replaced with the port of a webhook, `<caBundle>` with the CA of the webhooks' certificates, and `<client
+    /// certificate>` and `<client key>` with the certificate and key of a client `jane`. Cases with such webhooks are
+    /// serial.
     #[serde(default)]
     pub webhooks: Vec<String>,
-    /// The content of the `--audit-policy-file`; empty omits the flag. With it, all audit events of each request are
-    /// recorded.
+    /// The content of the file in `--audit-policy-file`; empty omits the flag.
+    ///
+    /// If it is set, all audit events of each request are recorded.
     #[serde(default)]
     pub audit_policy: String,
 }
@@ -89,12 +99,12 @@ pub struct Plugins {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// Its name. A name without a dot gets the domain of the case.
+    /// The name of the webhook. The domain of the case is appended to a name without a dot.
     pub name: String,
     /// The kind of configuration that contains the webhook.
     #[serde(rename = "type")]
     pub kind: Kind,
-    /// The case's configuration of this kind that contains the webhook.
+    /// The name of the configuration that contains the webhook.
     #[serde(default = "only_configuration")]
     pub configuration: String,
     /// The behavior of the webhook.
@@ -103,56 +113,59 @@ pub struct Webhook {
     /// The certificate that the webhook presents.
     #[serde(default)]
     pub certificate: Certificate,
-    /// The certificate that it presents after the first handshake, if another one.
+    /// The certificate that the webhook presents after the first handshake, if it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotate: Option<Certificate>,
-    /// DNS names in its certificate, in addition to the loopback addresses.
+    /// The DNS names in the certificate, in addition to the loopback addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// What happens to a connection.
+    /// How connections to it behave.
     #[serde(default)]
     pub connection: Connection,
-    /// The versions of HTTP that it offers.
+    /// The HTTP versions that the webhook offers.
     #[serde(default)]
     pub http: HttpVersions,
-    /// The part of its URL after `https://host:port`.
+    /// The part of the webhook's URL after `https://host:port`.
     #[serde(default = "root")]
     pub path: String,
-    /// The requests that the webhook sends to the server before it responds: the first before its first response, and
-    /// so on; null sends nothing. `<name of the review>` is the name of the object under review.
+    /// The requests that the webhook sends to the server before it responds, one for each call.
+    ///
+    /// Null sends nothing. `<name of the review>` is the name of the object under review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meanwhile: Vec<Option<Request>>,
-    /// Whether it is called only for the namespaces of the case.
+    /// Whether the webhook is called only for the namespaces of the case.
     #[serde(default)]
     pub reach: Reach,
-    /// Whether its configuration is in a file of the server, so that none is created.
+    /// Whether the configuration of the webhook is in a file of the server instead of the API.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_file: bool,
-    /// All other fields of its entry in the configuration.
+    /// All other fields of the webhook's entry in its configuration.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
-/// A conversion webhook. It is also called between requests, because the server caches objects in each served
-/// version. Only its first call can be recorded.
+/// A conversion webhook.
+///
+/// The server also calls it between requests, because it caches objects in each served version. Therefore, only the
+/// first call can be recorded.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Converter {
-    /// The name by which definitions refer to it.
+    /// The name that definitions use to refer to the converter.
     pub name: String,
     /// The behavior of the converter.
     #[serde(default)]
     pub behavior: Behavior,
-    /// The behavior once the objects of `cluster` exist.
+    /// The behavior after the objects of `cluster` exist; by default, the behavior does not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<Behavior>,
     /// The certificate that the converter presents.
     #[serde(default)]
     pub certificate: Certificate,
-    /// What happens to a connection.
+    /// How connections to it behave.
     #[serde(default)]
     pub connection: Connection,
-    /// Whether its first call is recorded: the first request of the case must cause it.
+    /// Whether the first call of the converter is recorded. The first request of the case must cause this call.
     #[serde(default)]
     pub recorded: bool,
 }
@@ -167,14 +180,14 @@ pub enum Kind {
     Validating,
 }
 
-/// The requests of a shared server that a webhook may receive.
+/// Which requests on a shared server a webhook is called for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// Its `namespaceSelector` also requires the label of the case's namespaces.
+    /// Requests in the case's namespaces: the label of these namespaces is added to the `namespaceSelector`.
     #[default]
     Case,
-    /// As its fields say. Unless they select something that only this case has, the case must be serial.
+    /// Requests that the webhook's fields select. The case must be serial unless only this case sends such requests.
     AsWritten,
 }
 
@@ -187,49 +200,49 @@ pub struct Request {
     /// A non-resource path, such as `/version`, instead of the fields that name a resource.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// `configmaps`, or with group and version: `apps/v1/deployments`.
+    /// The resource: `configmaps`, or with its group and version: `apps/v1/deployments`.
     #[serde(default = "config_maps")]
     pub resource: String,
-    /// A subresource; empty for the object itself.
+    /// The subresource; empty for the object itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub subresource: String,
-    /// The namespace. By default that of the case; empty for none.
+    /// The namespace. The default is the first namespace of the case; an empty string means no namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The name of the object. In a creation it becomes `metadata.name` if the body has none.
+    /// The name of the object. For a creation, it becomes `metadata.name` if the body does not have a name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The object, the patch, or the options.
+    /// The body: an object, a patch, or options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
     /// A body that is not JSON, such as the YAML of an apply patch, instead of `body`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Further headers.
+    /// Additional headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// The format of a patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<PatchFormat>,
-    /// Whether it is a dry run.
+    /// Whether the request is a dry run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// For a watch: the number of the request, from 1, after whose answer it begins.
+    /// For a watch, the number of the request (from 1) after whose answer the watch begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<usize>,
-    /// For a watch: use a WebSocket.
+    /// For a watch, the behavior of the WebSocket client to use instead of plain HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub websocket: Option<WebSocket>,
-    /// Further query parameters.
+    /// Additional query parameters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub query: BTreeMap<String, String>,
-    /// The user of the request, instead of the administrator.
+    /// The user who sends the request, instead of the administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<User>,
-    /// The client that impersonates that user, instead of the administrator.
+    /// The client that impersonates `user`, instead of the administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Requestor>,
-    /// Whether the server handles several objects at the same time, so that its calls have no order.
+    /// Whether the server handles several objects concurrently, so that the calls of the request have no order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unordered: bool,
 }
@@ -238,10 +251,10 @@ pub struct Request {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebSocket {
-    /// Headers that are added to those of the usual handshake or replace them; an empty value removes a header.
+    /// Headers that are added to the usual handshake or replace its headers. An empty value removes a header.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The frames that it sends once the server has accepted the handshake.
+    /// The frames that the client sends after the server has accepted the handshake.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sends: Vec<Frame>,
 }
@@ -250,11 +263,11 @@ pub struct WebSocket {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Frame {
-    /// A text frame.
+    /// A text frame with the given text.
     Text(String),
-    /// A ping frame with this payload.
+    /// A ping frame with the given payload.
     Ping(String),
-    /// A close frame with this code.
+    /// A close frame with the given code.
     Close(u16),
 }
 
@@ -262,22 +275,22 @@ pub enum Frame {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// POST to a collection or a subresource.
+    /// Sends a POST to a collection or a subresource.
     #[default]
     Create,
-    /// GET.
+    /// Sends a GET.
     Get,
-    /// PUT.
+    /// Sends a PUT.
     Update,
-    /// PATCH.
+    /// Sends a PATCH.
     Patch,
-    /// DELETE.
+    /// Sends a DELETE for an object.
     Delete,
-    /// DELETE of a collection.
+    /// Sends a DELETE for a collection.
     DeleteCollection,
-    /// POST to a subresource that opens a connection.
+    /// Sends a POST to a subresource that opens a connection.
     Connect,
-    /// GET that watches a collection for one second.
+    /// Sends a GET that watches a collection for one second.
     Watch,
 }
 
@@ -285,13 +298,13 @@ pub enum Verb {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PatchFormat {
-    /// RFC 6902.
+    /// JSON Patch (RFC 6902).
     Json,
-    /// RFC 7396.
+    /// JSON Merge Patch (RFC 7396).
     Merge,
     /// A strategic merge patch.
     Strategic,
-    /// Server-side apply.
+    /// Server-side apply of a configuration.
     Apply,
 }
 
@@ -299,32 +312,32 @@ pub enum PatchFormat {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Requestor {
-    /// Its name.
+    /// The name of the service account.
     pub service_account: String,
-    /// The pod that its token is bound to; empty for any.
+    /// The Pod that the token is bound to; empty for an unbound token.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pod: String,
 }
 
-/// The user that the administrator impersonates.
+/// A user to impersonate.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct User {
-    /// The name.
+    /// The user's name.
     pub name: String,
-    /// The groups. Defaults to `system:masters` if the administrator impersonates, so that the request is authorized.
+    /// The user's groups. If the administrator impersonates, the default is `system:masters`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// The uid.
+    /// The user's UID.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Further attributes.
+    /// Additional attributes of the user.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, String>,
 }
 
 impl Case {
-    /// Parses a case whose names have been expanded.
+    /// Parses a case. Its placeholders must already be expanded.
     ///
     /// # Errors
     /// Returns the syntax error with its line.

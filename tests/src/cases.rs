@@ -1,4 +1,4 @@
-//! The case files in this repository.
+//! Finds the case files in this repository.
 
 use std::fs;
 use std::io;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 /// A case directory on disk.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CaseFile {
-    /// `<concept>/<behavior>`.
+    /// The name of the case: `<concept>/<behavior>`.
     pub name: String,
     /// The directory of the case.
     pub folder: PathBuf,
 }
 
 impl CaseFile {
-    /// Returns the path of the case file, which people write.
+    /// Returns the path of the case file, which is written by hand.
     pub fn path(&self) -> PathBuf {
         self.folder.join("case.yaml")
     }
@@ -24,13 +24,13 @@ impl CaseFile {
         self.folder.join("apiserver.yaml")
     }
 
-    /// Returns the path of admit's own answer, for a known difference.
+    /// Returns the path of admit's recorded answer, which exists for a known difference.
     pub fn own_answer(&self) -> PathBuf {
         self.folder.join("admit.yaml")
     }
 }
 
-/// Returns the directory of the cases.
+/// Returns the directory that contains all cases.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
 }
@@ -67,7 +67,7 @@ fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns whether `name` matches `glob`, in which `*` matches any text.
+/// Returns whether `name` matches `glob`, where `*` matches any sequence of characters.
 pub fn matches(glob: &str, name: &str) -> bool {
     match glob.split_once('*') {
         None => glob == name,

@@ -1,4 +1,4 @@
-//! The conversion webhooks of a case: running fakes, and the definitions that refer to them.
+//! Runs the conversion webhooks of a case, and adds their addresses to definitions.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct Running {
 }
 
 impl Converters {
-    /// Starts the fakes.
+    /// Starts the fakes of a case.
     pub(crate) async fn start(case: &Case, authority: &Arc<CertificateAuthority>) -> Result<Self, RunError> {
         let mut running = Vec::new();
         for converter in &case.converters {
@@ -43,7 +43,7 @@ impl Converters {
         Ok(Self { running })
     }
 
-    /// Returns the object with the address and the CA of each converter that it refers to.
+    /// Returns the object with the address and the CA of each converter that the object refers to.
     pub(crate) fn filled(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let config =
@@ -93,7 +93,7 @@ impl Converters {
         }
     }
 
-    /// Returns the ports with the names of their converters.
+    /// Returns the ports of all converters, each with the converter's name.
     pub(crate) fn ports(&self) -> Vec<(u16, String)> {
         self.running.iter().map(|it| (it.fake.address().port(), it.converter.name.clone())).collect()
     }

@@ -17,35 +17,37 @@ use crate::names::Names;
 pub struct Coverage {
     /// The sections, in the order of the file.
     pub sections: Vec<Section>,
-    /// Statement IDs that cases refer to and the file does not have, with the case.
+    /// Statement IDs that are missing in the file, each with the case that refers to it.
     pub unknown: Vec<(String, String)>,
 }
 
-/// One section of the file.
+/// A section of `tests/behaviors.md`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Its heading, without the number.
+    /// The heading of the section, without its number.
     pub title: String,
-    /// Its statements, in file order.
+    /// The IDs of the statements in the section, in file order, with their status.
     pub statements: Vec<(String, Standing)>,
 }
 
 /// The proof status of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Nothing refers to it.
+    /// No case or test refers to the statement.
     Unproved,
-    /// `unproved.yaml` says why it cannot be proved.
+    /// The statement cannot be proved; `unproved.yaml` contains the reason.
     Unprovable,
-    /// Only cases in which admit is known to differ refer to it.
+    /// Only cases in which admit is known to differ refer to the statement.
     NotImitated,
-    /// A case or a test shows it on a real server and on admit.
+    /// A case or a test proves the statement on a real server and on admit.
     Proved,
 }
 
 impl Coverage {
-    /// Counts the statements that are proved by the cases below `folder`, by `proves.yaml`, and by
-    /// `webhook_authentication/proves.yaml`. Reads `unproved.yaml` next to `statements`.
+    /// Counts the statements that cases and command tests prove.
+    ///
+    /// The cases are in `folder`. The command tests are in `proves.yaml` and `webhook_authentication/proves.yaml`, next
+    /// to `statements`; `unproved.yaml` is also read.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read.
@@ -88,7 +90,7 @@ impl Coverage {
         self.sections.iter().map(|section| section.total(standing)).sum()
     }
 
-    /// Returns a table of the sections, followed by the unproved statements.
+    /// Returns a table of all sections, followed by the unproved statements.
     pub fn table(&self) -> String {
         let mut lines = vec![format!(
             "{:58} {:>6} {:>8} {:>12} {:>10}",
@@ -131,8 +133,9 @@ impl Section {
     }
 }
 
-/// Returns the statements that are proved by command tests, which run on admit and on kube-apiserver, with the
-/// situations or functions that prove them.
+/// Returns the statements that command tests prove, with the situations or functions that prove them.
+///
+/// The command tests run on admit and on kube-apiserver.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read.
@@ -152,7 +155,7 @@ fn read<T: DeserializeOwned>(file: &Path) -> io::Result<T> {
         .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))
 }
 
-/// Parses headings `## 5. Title` and statements `- **SEL-05** …`.
+/// Parses the headings `## 5. Title` and the statements `- **SEL-05** …`.
 fn sections(text: &str, standing: &BTreeMap<String, Standing>) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     for line in text.lines() {

@@ -1,12 +1,12 @@
-//! Service account tokens in the form that recordings use.
+//! Decodes service account tokens for recordings.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-/// Returns the header and the claims of a JSON Web Token, with times relative to when it was issued.
+/// Returns the header and the claims of a JSON Web Token, with times relative to the time of issue.
 ///
-/// Returns `None` for other text. The signature is omitted, because it differs in each run.
+/// Returns `None` if `text` is not a token. The signature is omitted, because it differs in each run.
 pub(crate) fn readable(text: &str) -> Option<Value> {
     let parts: Vec<&str> = text.split('.').collect();
     let [header, claims, _signature] = parts.as_slice() else { return None };

@@ -1,6 +1,6 @@
 //! Waits until kube-apiserver has processed the custom resource definitions that a case writes.
 //!
-//! Its controllers write the status, accept the names, and delete the objects some time after the request.
+//! The server's controllers write the status, accept the names, and delete the objects some time after the request.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Definitions {
     names: Vec<String>,
-    /// Whether the webhooks of this case would see an additional definition.
+    /// Whether the webhooks of the case would be called for an additional definition.
     is_watched: bool,
 }
 
-/// When to wait for the controllers: if the webhooks see definitions, the controllers' writes cause calls.
+/// When to wait for the controllers. If the webhooks see definitions, the controllers' writes cause calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Before the calls are read, if the webhooks see definitions.
@@ -35,7 +35,7 @@ pub(crate) enum Moment {
 }
 
 impl Definitions {
-    /// Starts without definitions.
+    /// Creates the list for `case`, without definitions.
     pub(crate) fn of(case: &Case) -> Self {
         let is_meant = |webhook: &crate::case::Webhook| {
             let rules = webhook.fields.get("rules").map(Value::to_string).unwrap_or_default();
@@ -45,7 +45,6 @@ impl Definitions {
     }
 
     /// Waits after a request that may have changed a definition or its objects. Returns the paths of helper objects.
-    /// what was made for that.
     ///
     /// # Errors
     /// Returns an error if the server does not become idle.
@@ -84,8 +83,9 @@ impl Definitions {
         Ok(made)
     }
 
-    /// Creates another definition and waits until it is established: watch events arrive in order, so the server has
-    /// then processed all earlier definitions.
+    /// Creates another definition and waits until it is established.
+    ///
+    /// Watch events arrive in order, so the server has then processed all earlier definitions.
     async fn wait_for_a_later_one(&self, server: &Server, names: &Names) -> Result<String, ServerError> {
         let group = format!("m{}.{}.example.com", uuid::Uuid::new_v4().simple(), names.id());
         let definition = json!({
@@ -137,7 +137,7 @@ impl Definitions {
     }
 }
 
-/// Returns whether the controllers have finished with a definition that has these objects.
+/// Returns whether the controllers have finished processing a definition whose objects are `objects`.
 fn is_settled(definition: &Value, objects: &[Value]) -> bool {
     let is_deleting = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
     let has_finalizer = |name: &str| {

@@ -1,21 +1,21 @@
-//! Differences between two documents, shown side by side.
+//! Finds the differences between two documents, and shows them side by side.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// One place at which the documents differ.
+/// A path at which two documents differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The path, such as `requests[0].answer.status`.
     pub path: String,
-    /// The value in the recording, if any.
+    /// The value in the recording; `None` if it is missing.
     pub expected: Option<Value>,
-    /// The actual value, if any.
+    /// The actual value; `None` if it is missing.
     pub actual: Option<Value>,
 }
 
-/// Returns every place at which the documents differ.
+/// Returns every path at which the documents differ.
 pub fn differences(expected: &Value, actual: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     compare(String::new(), Some(expected), Some(actual), &mut found);
@@ -45,7 +45,7 @@ fn compare(path: String, expected: Option<&Value>, actual: Option<&Value>, found
     }
 }
 
-/// Formats the differences: expected and actual values side by side under each path.
+/// Formats the differences, with the expected and the actual value side by side under each path.
 pub fn side_by_side(differences: &[Difference]) -> String {
     const COLUMN: usize = 56;
     let mut text = format!("    {:COLUMN$} | actual\n", "expected");
@@ -65,7 +65,7 @@ pub fn side_by_side(differences: &[Difference]) -> String {
 
 const MOST: usize = 12;
 
-/// Splits a value into lines that fit next to each other.
+/// Formats a value as lines that are short enough for one of two columns.
 fn lines(value: Option<&Value>) -> Vec<String> {
     let Some(value) = value else { return vec!["(nothing)".to_owned()] };
     let text = serde_json::to_string_pretty(value).unwrap_or_default();

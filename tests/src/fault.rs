@@ -1,7 +1,6 @@
-//! Deliberate faults, which show that the suite detects errors.
+//! Injects deliberate faults, to show that the suite detects errors.
 //!
-//! Each fault makes an in-process run wrong in one way, as a bug in the dispatcher would: it changes the input or the
-//! result.
+//! Each fault changes the input or the result of an in-process run in one way, as a bug in the dispatcher would.
 
 use fake_webhooks::Behavior;
 use serde_json::{Value, json};
@@ -27,7 +26,7 @@ pub enum Fault {
     LostAnnotation,
     /// The index of mutating webhooks counts from one.
     IndexOffByOne,
-    /// A denial without a code is a 403.
+    /// A denial without a code causes a 403 response.
     DenialIsForbidden,
     /// The last warning is missing.
     LostWarning,
@@ -37,9 +36,9 @@ pub enum Fault {
     StarMatchesSubresources,
     /// A fail-open call is counted as a rejection.
     WrongCounter,
-    /// `oldObject` is missing in reviews.
+    /// The `oldObject` is missing in reviews.
     NoOldObject,
-    /// `request.resource` is the requested resource, even if the webhook matched an equivalent one.
+    /// The `request.resource` is the requested resource, even if the webhook matched an equivalent resource.
     ResourceOfTheRequest,
     /// The `timeout` in the query is one second short.
     TimeoutOffByOne,
@@ -49,7 +48,7 @@ pub enum Fault {
     PatchedTwice,
     /// All calls of a request have the same UID.
     SameUid,
-    /// Later webhooks do not see earlier changes: all get the object of the first call.
+    /// Later webhooks do not see earlier changes. All receive the object of the first call.
     StaleObject,
 }
 
@@ -78,7 +77,7 @@ impl Fault {
         Self::StaleObject,
     ];
 
-    /// Changes the input of the dispatcher.
+    /// Applies the fault to a case, which is the input of the dispatcher.
     pub(crate) fn spoil_case(self, case: &mut Case) {
         for webhook in &mut case.webhooks {
             let fields = &mut webhook.fields;
@@ -137,7 +136,7 @@ impl Fault {
         }
     }
 
-    /// Changes the result of the dispatcher.
+    /// Applies the fault to the result of the dispatcher.
     pub(crate) fn spoil_result(self, document: &mut Value) {
         for request in document["requests"].as_array_mut().into_iter().flatten() {
             match self {
@@ -203,7 +202,7 @@ impl Fault {
     }
 }
 
-/// Copies this field of the first review to every review of the request.
+/// Copies `field` of the first review to every review of the request.
 fn repeat_of_the_first(request: &mut Value, field: &str) {
     let Some(calls) = request["calls"].as_array_mut() else { return };
     let Some(first) = calls.first().map(|call| call["review"]["request"][field].clone()) else { return };

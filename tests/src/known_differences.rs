@@ -1,4 +1,4 @@
-//! The cases in which admit differs from their recordings, with reasons: `tests/known-differences.toml`.
+//! Reads the cases in which admit differs from the recording, with reasons: `tests/known-differences.toml`.
 
 use std::path::Path;
 
@@ -21,16 +21,16 @@ pub struct KnownDifferences {
 pub struct KnownDifference {
     /// A pattern of case names, such as `selection/*`.
     pub glob: String,
-    /// Features that the differential test leaves out for this reason.
+    /// The features that the differential test excludes for this reason.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// The reason why they differ.
+    /// The reason why admit differs.
     pub reason: String,
     /// The ID of the row in `docs/differences` that describes the difference for users.
     pub row: String,
 }
 
-/// An error of reading the list.
+/// The reason why the list cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListError {
@@ -52,7 +52,7 @@ impl KnownDifferences {
         Ok(toml::from_str(&std::fs::read_to_string(path)?)?)
     }
 
-    /// Returns the entry for a case.
+    /// Returns the entry that matches the name of a case.
     pub fn of(&self, case: &str) -> Option<&KnownDifference> {
         self.entries.iter().find(|entry| cases::matches(&entry.glob, case))
     }

@@ -1,5 +1,6 @@
-//! The launch settings of a server: its arguments, the files that these refer to, and the webhooks that run as long
-//! as the server, because the files contain their ports.
+//! Prepares the launch settings of a server: its arguments, and the files that the arguments refer to.
+//!
+//! Webhooks that run as long as the server are also started here, because the files contain their ports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,11 +21,11 @@ use crate::server::ServerError;
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) arguments: TargetArguments,
-    /// The webhooks that the files refer to.
+    /// The running webhooks that the files refer to, by name.
     pub(crate) standing: BTreeMap<String, Arc<FakeWebhook>>,
     /// The path of the audit log, if the case has an audit policy.
     pub(crate) audit_log: Option<PathBuf>,
-    /// The directory of the files, if there are any.
+    /// The temporary directory that contains the files, if there are any.
     folder: Option<TempDir>,
 }
 
@@ -91,7 +92,7 @@ impl Launch {
         Ok(Self { arguments, standing, audit_log, folder: Some(folder) })
     }
 
-    /// Replaces the path of the directory in server output.
+    /// Replaces the path of the directory in server output with a placeholder.
     pub(crate) fn masked(&self, text: &str) -> String {
         match &self.folder {
             Some(folder) => text.replace(&folder.path().display().to_string(), "<folder>"),

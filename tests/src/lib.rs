@@ -1,8 +1,8 @@
-//! The conformance suite of admit: what a real kube-apiserver did, and whether admit does the same.
+//! The conformance suite of admit, which compares admit with recordings of a real kube-apiserver.
 //!
-//! A *case* describes a situation: objects, webhooks with their behaviors, and requests. Its *recording* is the
-//! result on a real kube-apiserver; recordings never come from anything else. `cargo test` replays every case in
-//! process and compares.
+//! A *case* describes a situation: objects, webhooks with their behaviors, and requests. Its *recording* is the result
+//! on a real kube-apiserver, never the output of admit. `cargo test` runs every case in process and compares the result
+//! with the recording.
 
 #![expect(clippy::indexing_slicing, reason = "all of it is tests, and a wrong index fails the test")]
 

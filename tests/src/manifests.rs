@@ -1,6 +1,6 @@
 //! Compares objects of built-in kinds, and variants with one invalid field, on a kube-apiserver and in process.
 //!
-//! Each is created in a dry run: acceptance, defaults, errors, and warnings must be the same.
+//! Each object is created in a dry run. Acceptance, defaults, errors, and warnings must be the same on both servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::published::{self, PublishedError};
 use crate::server::Server;
 use crate::transport::{Answer, Message};
 
-/// The directories of modules whose manifests are compared by default.
+/// The modules whose manifests are compared by default, each with its directories.
 const UPSTREAM: [(&str, &[&str]); 3] = [
     (
         "k8s.io/kubernetes@v1.37.1",
@@ -25,7 +25,7 @@ const UPSTREAM: [(&str, &[&str]); 3] = [
     ("k8s.io/kubectl@v0.37.1", &["testdata"]),
     ("k8s.io/api@v0.37.1", &["testdata/HEAD"]),
 ];
-/// The maximum number of fields of one object that are made invalid.
+/// The maximum number of fields of one object to make invalid.
 const MOST_FIELDS: usize = 200;
 
 /// The objects to compare.
@@ -48,7 +48,7 @@ pub struct Comparison {
     pub objects: BTreeMap<String, usize>,
     /// The number of variants that were sent.
     pub variants: usize,
-    /// The features that admit does not support, with the number of requests.
+    /// The features that admit does not support, with the number of requests that need each.
     pub unsupported: BTreeMap<String, usize>,
     /// The differences by kind and nature, each with an example and the number of occurrences.
     pub differences: BTreeMap<(String, String), (String, usize)>,
@@ -132,7 +132,7 @@ fn objects(folder: &Path) -> Vec<Value> {
     objects
 }
 
-/// The servers, and the results so far.
+/// The two servers and the results so far.
 struct Run {
     real: Server,
     own: Server,
@@ -142,7 +142,7 @@ struct Run {
 }
 
 impl Run {
-    /// Returns the URI to create an object in a dry run, and the object in an existing namespace.
+    /// Returns the URI for creating an object in a dry run, and the object, moved to an existing namespace.
     ///
     /// Returns `None` if objects of this kind cannot be created.
     async fn destination(&mut self, mut object: Value) -> Result<Option<(String, Value)>, PublishedError> {
@@ -196,7 +196,7 @@ impl Run {
     }
 }
 
-/// A Job has its UID in labels, too.
+/// Removes the UID of a Job from `compared`, because a Job also contains its UID in labels.
 fn without_uid(compared: &Value, answer: &Answer) -> Value {
     match answer.body.pointer("/metadata/uid").and_then(Value::as_str) {
         Some(uid) if uid.len() == 36 => serde_json::from_str(&compared.to_string().replace(uid, "UID"))
@@ -205,7 +205,7 @@ fn without_uid(compared: &Value, answer: &Answer) -> Value {
     }
 }
 
-/// Returns a summary of a difference, so that similar differences are counted together.
+/// Summarizes a difference, so that similar differences are counted together.
 fn nature(real: &Answer, own: &Answer) -> String {
     let fields = |answer: &Answer| -> BTreeSet<String> {
         let causes = answer.body.pointer("/details/causes").and_then(Value::as_array);
@@ -221,7 +221,7 @@ fn nature(real: &Answer, own: &Answer) -> String {
     if real.warnings == own.warnings { "another body".to_owned() } else { "other warnings".to_owned() }
 }
 
-/// Removes the numbers and keys from a path.
+/// Removes the indexes and map keys from a path.
 fn generic(field: &str) -> String {
     let mut depth = 0_usize;
     let mut kept = String::new();
@@ -263,7 +263,7 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Collects the pointers to a value and to all values below it; for a list only to the first two items.
+/// Collects JSON pointers to a value and to all nested values. For a list, only the first two items are included.
 fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
     paths.push(path.to_owned());
     match value {
@@ -281,7 +281,7 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// Returns invalid replacements for a value; null removes it.
+/// Returns invalid replacements for a value. Null means that the value is removed.
 fn wrong_values(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => Vec::new(),

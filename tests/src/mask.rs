@@ -1,8 +1,8 @@
-//! Replaces the values that differ between two runs of a case by named placeholders.
+//! Replaces values that differ between two runs of a case with named placeholders.
 //!
-//! Values are masked only here. Equal values get equal placeholders: `<uid-1>` is the same UID everywhere, numbered
-//! by first occurrence. The mask omits `metadata.managedFields`, unless a case compares them, and by
-//! [`crate::annotations`] the audit annotations of other parts of the server.
+//! No other module masks values. Equal values get equal placeholders: `<uid-1>` is the same UID everywhere, and the
+//! numbers are in order of first occurrence. The mask omits `metadata.managedFields` unless a case compares them, and
+//! the audit annotations of other parts of the server (see [`crate::annotations`]).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::credentials;
 use crate::names::Names;
 
-/// Masks one run of a case.
+/// A mask for one run of a case.
 #[derive(Debug)]
 pub struct Mask<'a> {
     names: &'a Names,
@@ -31,10 +31,10 @@ pub struct Mask<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "they are compared or not")]
 pub enum ManagedFields {
-    /// They are omitted.
+    /// The field is omitted.
     #[default]
     LeftOut,
-    /// They are compared. The time of each entry varies, so they are sorted by everything else.
+    /// The field is compared. Its entries are sorted without their times, which vary.
     Compared,
 }
 
@@ -42,34 +42,35 @@ static UID: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
-/// kube-apiserver appends a random number.
+/// Matches the CEL type name to which kube-apiserver appends a random number.
 static SELF_TYPE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bselfType\d+").ok());
-/// In a message that quotes an object.
+/// Matches a `resourceVersion` in a message that quotes an object.
 static VERSION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"("resourceVersion":")(\d+)(")"#).ok());
-/// In a message about a precondition.
+/// Matches a `resourceVersion` in a message about a precondition.
 static PRECONDITION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(ResourceVersion in (?:precondition|object meta): )(\d+)()").ok());
-/// In another message about a precondition.
+/// Matches a `resourceVersion` in the other type of message about a precondition.
 static IN_RECORD: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(the ResourceVersion in (?:the precondition|record) \()(\d+)(\))").ok());
-/// In a message about an object that cannot be decoded.
+/// Matches a revision in a message about an object that cannot be decoded.
 static REVISION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(object not decodable revision=)(\d+)(:)").ok());
-/// In a message about a cache that lags behind by a random number of versions.
+/// Matches the versions in a message about a cache that lags behind by a random number of versions.
 static TOO_LARGE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"Too large resource version: \d+, current: \d+").ok());
-/// In a message that also quotes an object.
+/// Matches `managedFields` in a message that quotes an object.
 static MANAGED_FIELDS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#""managedFields":\[[^\]]*\],|,"managedFields":\[[^\]]*\]"#).ok());
-/// In a cell of a Table: the age in seconds.
+/// Matches an age in seconds in a cell of a Table.
 static AGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\d{1,3}s$").ok());
-/// In a cell of a Table: the node port of a service.
+/// Matches the node port of a Service in a cell of a Table.
 static NODE_PORT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r":3\d{4}/").ok());
-/// The path of the server's public keys for verifying tokens.
+/// Matches the address of the server in the URL of its public keys for verifying tokens.
 static OWN_KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+/openid/").ok());
-/// The errors of Go's HTTP client if a server requires a client certificate and does not get one: either its reader
-/// or its writer receives the alert, or finds the connection closed by the other.
+/// Matches the errors of Go's HTTP client if a server requires a client certificate and does not receive one.
+///
+/// Either the client's reader or its writer receives the alert; the other one may find the connection closed.
 static CERTIFICATE_REQUIRED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         "(?:write tcp .+?: )?(?:remote error: tls: certificate required|use of closed network connection)",
@@ -78,8 +79,7 @@ static CERTIFICATE_REQUIRED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
 
-/// Sorts the conditions of a definition: the controller for API approval writes its condition before, between, or
-/// after those of the others.
+/// Sorts the conditions of a definition, because several controllers write them in any order.
 fn with_sorted_conditions(status: &Value) -> Value {
     let mut status = status.clone();
     if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
@@ -88,7 +88,9 @@ fn with_sorted_conditions(status: &Value) -> Value {
     status
 }
 
-/// Decodes the token of a page, in which the `resourceVersion` is random: it is that of its list, or another one.
+/// Decodes the `continue` token of a list's metadata.
+///
+/// The `resourceVersion` in the token is random: it is the version of the list, or a different one.
 fn with_readable_token(metadata: &Value) -> Value {
     let mut metadata = metadata.clone();
     let token = metadata.get("continue").and_then(Value::as_str).filter(|token| !token.is_empty());
@@ -128,12 +130,13 @@ fn sorted_by(list: &Value, field: &str) -> Value {
     list
 }
 
-/// The text that Go's HTTP client adds to one of two errors, or to neither, when its own timeout ends a call. This
-/// depends on which of its timers is first.
+/// The suffix that Go's HTTP client adds to one of two errors, or to neither, when its own timeout ends a call.
+///
+/// Which error gets the suffix depends on which of the client's timers expires first.
 const CLIENT_TIMEOUT: &str = " (Client.Timeout exceeded while awaiting headers)";
 
 impl<'a> Mask<'a> {
-    /// Creates a mask for a run with these names, whose webhooks have these ports.
+    /// Creates a mask for a run with `names`. `ports` are the ports of its webhooks.
     pub fn new(names: &'a Names, ports: Vec<(u16, String)>) -> Self {
         Self {
             names,
@@ -152,14 +155,14 @@ impl<'a> Mask<'a> {
         self
     }
 
-    /// Adds the `generateName`s of the run's requests: the server may return only the name of an object.
+    /// Adds the `generateName`s of the run's requests, because an answer may contain only a generated name.
     #[must_use]
     pub fn of_generated_names(mut self, prefixes: Vec<String>) -> Self {
         self.prefixes = prefixes;
         self
     }
 
-    /// Masks a document. The documents of one run must go through one mask, in order.
+    /// Masks a document. All documents of one run must be passed to the same mask, in order.
     pub fn apply(&mut self, document: &Value) -> Value {
         self.note_generated_names(document);
         self.value(document, "")
@@ -322,14 +325,14 @@ impl<'a> Mask<'a> {
         text
     }
 
-    /// Returns the placeholder of a UID, in capitals if the UID is.
+    /// Returns the placeholder for a UID, in uppercase if the UID is in uppercase.
     fn uid(&mut self, uid: &str) -> String {
         let lower = uid.to_lowercase();
         let placeholder = self.number("uid", &lower);
         if uid == lower { placeholder } else { placeholder.to_uppercase() }
     }
 
-    /// Returns the placeholder of a value: the next number, unless the value was seen before.
+    /// Returns the placeholder for a value, with the next number unless the value has already occurred.
     fn number(&mut self, what: &'static str, value: &str) -> String {
         if let Some(known) = self.numbered.get(value).filter(|known| known.starts_with(&format!("<{what}-")))
         {
@@ -342,7 +345,7 @@ impl<'a> Mask<'a> {
         placeholder
     }
 
-    /// Notes objects with a `generateName`: their `name` ends in five random letters.
+    /// Records the names of objects with a `generateName`, which end with five random characters.
     fn note_generated_names(&mut self, value: &Value) {
         match value {
             Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Requests that webhooks send before they respond, by which a case lets another request finish first.
+//! Sends requests for webhooks before they respond, so that another request can finish first.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,8 +19,10 @@ use crate::run::{RunError, title};
 use crate::server::Server;
 use crate::transport::send;
 
-/// Sends the requests of webhooks. A fake only sends a signal here, so that the request is sent in the same way as
-/// those of the case itself.
+/// A listener that sends the requests of webhooks.
+///
+/// A fake only sends a signal to this listener, so that its request is sent in the same way as the requests of the
+/// case.
 pub(crate) struct Meanwhile {
     address: SocketAddr,
     requests: Arc<Requests>,
@@ -33,14 +35,14 @@ const NAME_OF_THE_CALL: &str = "<name of the review>";
 struct Requests {
     client: kube::Client,
     names: Names,
-    /// The pending requests of each webhook, by name, one for each call.
+    /// The pending requests of each webhook, by its name, with one entry for each call.
     pending: Mutex<BTreeMap<String, Vec<Option<Request>>>>,
     /// The requests that were sent, with their answers.
     answered: Mutex<Vec<Value>>,
 }
 
 impl Meanwhile {
-    /// Listens for the webhooks of `case`, or returns `None` if they send no requests.
+    /// Starts the listener for the webhooks of `case`. Returns `None` if they do not send requests.
     pub(crate) async fn start(case: &Case, names: &Names, server: &Server) -> Result<Option<Self>, RunError> {
         let ended = |error: std::io::Error| RunError::Ended(error.to_string());
         let mut pending = BTreeMap::new();
@@ -68,7 +70,7 @@ impl Meanwhile {
         Ok(Some(Self { address, requests, serving }))
     }
 
-    /// Returns the behavior of a webhook that sends its next request first.
+    /// Returns the behavior `then`, preceded by the next request of the webhook.
     pub(crate) fn behavior(&self, webhook: &str, then: &Behavior) -> Result<Behavior, RunError> {
         let url = format!("http://{}/{webhook}", self.address);
         let url = Target::try_from(url).map_err(RunError::Ended)?;
@@ -82,7 +84,7 @@ impl Meanwhile {
         Ok(Behavior::SideEffect(SideEffect { write: Some(write), then: Box::new(then.clone()) }))
     }
 
-    /// Returns the requests since the last call of this function, with their answers.
+    /// Returns the requests that were sent since the last call of this function, with their answers.
     pub(crate) fn answers(&self) -> Vec<Value> {
         std::mem::take(&mut *self.requests.answered.lock().unwrap_or_else(PoisonError::into_inner))
     }

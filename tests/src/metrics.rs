@@ -1,4 +1,4 @@
-//! The admission counters of a server that a case compares.
+//! Selects the admission counters that a case compares.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::server::MARKER;
 
-/// Families with a webhook label. For histograms, only the count does not depend on time.
+/// The metrics with a webhook label. For histograms, only the count is compared, because other values depend on time.
 const COUNTERS: [&str; 7] = [
     "apiserver_admission_webhook_request_total",
     "apiserver_admission_webhook_rejection_count",
@@ -17,19 +17,20 @@ const COUNTERS: [&str; 7] = [
     "apiserver_admission_match_condition_evaluation_seconds_count",
 ];
 
-/// Families without a webhook label, which only cases that run alone compare. The server itself opens no connections
-/// and is not rejected.
+/// The metrics without a webhook label. Only cases that run alone compare them.
+///
+/// The server's own loopback requests do not affect these metrics.
 const SHARED: [&str; 2] = [
     "apiserver_admission_controller_admission_duration_seconds_count{",
     "apiserver_admission_step_admission_duration_seconds_count{",
 ];
 
-/// The samples that belong to a case.
+/// Which samples belong to a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope<'a> {
-    /// Samples of webhooks whose name contains this ID.
+    /// Samples of webhooks whose name contains the given ID.
     Shared(&'a str),
-    /// The same, and samples without a webhook label.
+    /// Samples of webhooks whose name contains the given ID, and samples without a webhook label.
     Alone(&'a str),
 }
 
@@ -48,8 +49,9 @@ impl Scope<'_> {
     }
 }
 
-/// Returns the lines of an exposition that may belong to a case. After many cases this is a hundredth of the lines,
-/// and each line is read for every case.
+/// Returns the lines of a metrics response that may belong to a case.
+///
+/// After many cases, these are about a hundredth of all lines, which saves time because each case reads them.
 pub(crate) fn counters(exposition: &str) -> String {
     let is_counter = |line: &&str| {
         line.split_once('{').is_some_and(|(name, _)| COUNTERS.contains(&name))
@@ -58,7 +60,7 @@ pub(crate) fn counters(exposition: &str) -> String {
     exposition.lines().filter(is_counter).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Returns the samples of a case, by name and labels, in order.
+/// Returns the samples of a case, by name and labels.
 pub(crate) fn samples(exposition: &str, scope: Scope<'_>) -> BTreeMap<String, f64> {
     let mut samples = BTreeMap::new();
     for line in exposition.lines() {

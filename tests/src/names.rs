@@ -1,6 +1,6 @@
-//! The names that separate cases that run on one server at the same time.
+//! Generates the names that separate cases that run concurrently on one server.
 //!
-//! A case uses `<id>` in unique names, and `<ns>` for its first namespace. Recordings contain both, too.
+//! A case uses `<id>` in unique names, and `<ns>` for its first namespace. Recordings also contain both placeholders.
 
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ pub struct Names {
 pub const CASE_LABEL: &str = "admit.example.com/case";
 
 impl Names {
-    /// Returns names that no other run has.
+    /// Returns random names that no other run uses.
     pub fn random() -> Self {
         let id = Uuid::new_v4().simple().to_string();
         Self { id: std::iter::once('c').chain(id.chars().take(9)).collect() }
@@ -25,27 +25,27 @@ impl Names {
         &self.id
     }
 
-    /// Returns the first namespace of the case.
+    /// Returns the name of the case's first namespace.
     pub fn namespace(&self) -> String {
         format!("{}-ns", self.id)
     }
 
-    /// Returns the full name of a webhook; a name with a dot is already full.
+    /// Returns the full name of a webhook. A name with a dot is already complete.
     pub fn webhook(&self, short: &str) -> String {
         if short.contains('.') { short.to_owned() } else { format!("{short}.{}.example.com", self.id) }
     }
 
-    /// Returns the full name of a configuration: those of one case are adjacent in dispatch order.
+    /// Returns the full name of a configuration. Configurations of one case are adjacent in dispatch order.
     pub fn configuration(&self, short: &str) -> String {
         format!("{}-{short}", self.id)
     }
 
-    /// Replaces the placeholders in a case by the names of this run.
+    /// Replaces the placeholders in a case with the names of this run.
     pub fn expand(&self, text: &str) -> String {
         text.replace("<ns>", &self.namespace()).replace("<id>", &self.id)
     }
 
-    /// Replaces the names of this run in server output by the placeholders.
+    /// Replaces the names of this run in server output with the placeholders.
     pub fn shorten(&self, text: &str) -> String {
         text.replace(&self.namespace(), "<ns>").replace(&self.id, "<id>")
     }

@@ -24,11 +24,11 @@ const CLUSTER_SCOPED: [&str; 13] = [
     "runtimeclasses",
 ];
 
-/// Objects whose `apiVersion` and `kind` a case may omit.
+/// Resources whose objects may omit `apiVersion` and `kind` in a case, with the kinds.
 const SHORT: [(&str, &str); 4] =
     [("configmaps", "ConfigMap"), ("secrets", "Secret"), ("pods", "Pod"), ("namespaces", "Namespace")];
 
-/// Returns the collection in which to create an object of `cluster`, and the object with the label of the case.
+/// Returns the path for creating an object of `cluster`, and the object with the label of the case.
 pub fn placed(object: &Value, cluster: &[Value], names: &Names) -> (String, Value) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("/apiVersion"), text("/kind"));
@@ -129,7 +129,7 @@ pub fn message(request: &Request, names: &Names) -> Message {
     }
 }
 
-/// Returns the body with the fields that a case may omit.
+/// Returns the request body, after adding the fields that a case may omit.
 fn body(request: &Request, resource: &str) -> Option<Value> {
     let is_object = matches!(request.verb, Verb::Create | Verb::Update) && request.subresource.is_empty();
     if !is_object {
@@ -167,7 +167,7 @@ fn impersonation(request: &Request) -> Vec<(String, String)> {
     headers
 }
 
-/// Returns the object at `key`, and creates it if it is missing.
+/// Returns the member `key` for modification, after creating an object if it is missing.
 pub(crate) fn member<'a>(value: &'a mut Value, key: &str) -> &'a mut Value {
     if !value.get(key).is_some_and(Value::is_object) {
         value[key] = json!({});

@@ -1,4 +1,4 @@
-//! The recorded answers of admit for known differences, so that one difference cannot hide another.
+//! Records the answers of admit for known differences, so that one difference cannot hide another.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::yaml;
 const HEAD: &str =
     "# Written by `cargo run -p tests -- own`: what admit answers here. apiserver.yaml says what is right.\n";
 
-/// The answer of admit to a case; several answers if they vary.
+/// The recorded answers of admit to a case; there are several if they vary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnAnswer {
     alternatives: Vec<Value>,
@@ -51,7 +51,7 @@ impl OwnAnswer {
         fs::write(path, format!("{HEAD}{}", yaml::write(&document)))
     }
 
-    /// Returns how the closest answer differs from the current one, or `None` if one is equal.
+    /// Describes how the closest recorded answer differs from the current answer; `None` if one is equal.
     pub fn difference(&self, now: &Value) -> Option<String> {
         let all = self.alternatives.iter().map(|alternative| differences(alternative, now));
         let nearest = all.min_by_key(Vec::len)?;

@@ -1,7 +1,7 @@
 //! Compares published custom resource definitions and their example objects on a kube-apiserver and in process.
 //!
-//! Each definition is created in a dry run, then installed, and each object of its kinds is created in a dry run:
-//! acceptance, defaulting, pruning, and errors must be the same.
+//! Each definition is created in a dry run and then installed, and each object of its kinds is created in a dry run.
+//! Acceptance, defaults, pruning, and errors must be the same on both servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::transport::{Answer, Message, SendError};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The maximum number of example objects of one module: some have thousands of similar ones.
+/// The maximum number of example objects of one module. Some modules have thousands of similar objects.
 const MOST_OBJECTS: usize = 400;
 const LARGEST_FILE: u64 = 4 << 20;
 
@@ -32,7 +32,7 @@ pub enum PublishedError {
     /// The server does not start, or rejects a required request.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// A request is not answered.
+    /// A server does not answer a request.
     #[error(transparent)]
     NotSent(#[from] SendError),
     /// Go cannot fetch a module.
@@ -48,11 +48,11 @@ pub enum PublishedError {
 /// The results for one module.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// The number of definitions.
+    /// The number of compared definitions.
     pub definitions: usize,
-    /// The number of objects.
+    /// The number of compared objects.
     pub objects: usize,
-    /// The features that admit does not support, with the number of requests.
+    /// The features that admit does not support, with the number of requests that need each.
     pub unsupported: BTreeMap<String, usize>,
     /// The differences between the servers.
     pub differences: Vec<String>,
@@ -71,7 +71,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Returns the default modules.
+/// Returns the modules that are compared by default.
 pub fn modules() -> Vec<&'static str> {
     let lines = include_str!("../published.txt").lines();
     lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
@@ -99,7 +99,7 @@ pub async fn compare(
     Ok(agrees)
 }
 
-/// Returns the directory of a module in Go's module cache, and downloads the module if necessary.
+/// Returns the directory of a module in Go's module cache, after downloading the module if necessary.
 pub(crate) fn fetched(module: &str) -> Result<PathBuf, PublishedError> {
     let failed = |why: String| PublishedError::NoModule { module: module.to_owned(), why };
     let output = Command::new("go").args(["mod", "download", "-json", module]).current_dir("/").output();
@@ -111,7 +111,7 @@ pub(crate) fn fetched(module: &str) -> Result<PathBuf, PublishedError> {
     }
 }
 
-/// Returns all objects in the YAML files of a directory, in path order. Templates and the like are skipped.
+/// Returns all objects in the YAML files of a directory, in path order. Templates are skipped.
 pub(crate) fn documents(folder: &Path) -> Vec<Value> {
     let mut seen = BTreeSet::new();
     let mut documents = Vec::new();
@@ -153,7 +153,7 @@ fn yaml_files(folder: &Path) -> BTreeSet<PathBuf> {
     files
 }
 
-/// The two servers.
+/// The two servers to compare.
 struct Both<'a> {
     real: &'a Server,
     own: &'a Server,
@@ -224,7 +224,7 @@ impl Both<'_> {
         Ok(())
     }
 
-    /// Waits until a definition is served, or fails permanently.
+    /// Waits until the real server serves a definition or has rejected it permanently.
     async fn wait(&self, name: &str) -> Result<(), PublishedError> {
         let path = format!("{DEFINITIONS}/{name}");
         let is_done = |answer: &Answer| {
@@ -250,7 +250,7 @@ impl Both<'_> {
     }
 }
 
-/// Returns the collection in which to create the object, if the definition serves its kind and version.
+/// Returns the path for creating the object; `None` if the definition does not serve its kind and version.
 fn collection(definition: &Value, object: &Value) -> Option<String> {
     let spec = &definition["spec"];
     let (group, version) = object["apiVersion"].as_str()?.split_once('/')?;
@@ -263,7 +263,7 @@ fn collection(definition: &Value, object: &Value) -> Option<String> {
     is_it.then(|| format!("/apis/{group}/{version}{place}/{plural}"))
 }
 
-/// Returns an answer without variable fields. The server reports several errors in any order.
+/// Returns an answer without fields that vary, and with sorted errors, which the server reports in any order.
 pub(crate) fn comparable(answer: &Answer, has_name: bool) -> Value {
     let mut body = answer.body.clone();
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -1,6 +1,6 @@
-//! Random numbers that are reproducible from a seed on every machine.
+//! Generates random numbers that are reproducible from a seed on every machine.
 
-/// `SplitMix64`: a counter with a step of `0x9e3779b97f4a7c15`, each value mixed by two multiplications.
+/// The generator `SplitMix64`: a counter with a step of `0x9e3779b97f4a7c15`, mixed by two multiplications.
 ///
 /// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, figure 17.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct Random {
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
-    /// Returns a generator for situation `number` of `seed`, which depends on nothing else.
+    /// Creates the generator for situation `number` of `seed`. Its numbers depend only on these two values.
     pub(crate) fn new(seed: u64, number: u64) -> Self {
         let start = Self { state: seed }.next();
         Self { state: start ^ Self { state: number }.next().rotate_left(32) }

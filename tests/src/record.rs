@@ -22,7 +22,7 @@ pub struct Recorded {
     pub outcome: Result<Recording, RunError>,
 }
 
-/// Groups the cases by the plugins of the server that each needs.
+/// Groups the cases by the plugin settings of the server that each case needs.
 pub fn by_plugins(cases: Vec<CaseFile>) -> BTreeMap<Plugins, Vec<CaseFile>> {
     let mut batches: BTreeMap<Plugins, Vec<CaseFile>> = BTreeMap::new();
     for case in cases {
@@ -34,7 +34,7 @@ pub fn by_plugins(cases: Vec<CaseFile>) -> BTreeMap<Plugins, Vec<CaseFile>> {
     batches
 }
 
-/// Runs the cases on `server`, first the serial ones alone and then `jobs` at a time, and returns the outcomes.
+/// Runs the cases on `server`: first the serial cases one by one, then the others, `jobs` at a time.
 ///
 /// # Errors
 /// Returns an error if the server does not return its version or its metrics.
@@ -84,7 +84,7 @@ pub async fn record(
     Ok(recorded)
 }
 
-/// Runs the case once, or for a race once for each webhook that may be first.
+/// Runs the case once or, for a race, once for each webhook that may respond first.
 async fn alternatives(text: &str, race: &[String], server: &Server) -> Result<Vec<Seen>, RunError> {
     if race.is_empty() {
         return Ok(vec![run(text, server, Manner::default()).await?]);

@@ -1,4 +1,4 @@
-//! Recordings: the results of cases on a real kube-apiserver.
+//! Reads and writes recordings: the results of cases on a real kube-apiserver.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,11 @@ use crate::yaml;
 pub struct Recording {
     /// The version of the server, such as `v1.37.1`.
     pub apiserver: String,
-    /// The results; several if the behavior of the server varies.
+    /// The results of the case. There are several if the behavior of the server varies.
     pub alternatives: Vec<Value>,
 }
 
-/// An error of reading or writing a recording.
+/// The reason why a recording cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
@@ -26,13 +26,13 @@ pub enum RecordingError {
     /// The file is not a valid recording.
     #[error("{0}")]
     Syntax(#[from] Box<serde_saphyr::Error>),
-    /// The recording has another format version.
+    /// The recording has a different format version.
     #[error("no recording of version 1")]
     Version,
 }
 
 impl Recording {
-    /// Returns the recording as text; equal recordings have equal text.
+    /// Formats the recording as YAML. Equal recordings have equal text.
     pub fn text(&self) -> String {
         let mut document = json!({"version": 1, "apiserver": self.apiserver});
         match self.alternatives.as_slice() {
@@ -59,7 +59,7 @@ impl Recording {
     /// Parses a recording.
     ///
     /// # Errors
-    /// Returns an error if the text is not a valid recording.
+    /// Returns an error if `text` is not a valid recording.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         let mut document: Value = serde_saphyr::from_str(text).map_err(Box::new)?;
         if document["version"] != 1 {

@@ -18,9 +18,9 @@ use crate::run::{Manner, run_in_process};
 /// The result of the comparison.
 #[derive(Debug)]
 pub enum Verdict {
-    /// Admit agrees with the recording.
+    /// The result of admit agrees with the recording.
     Agrees,
-    /// Admit differs; the text shows where.
+    /// The result of admit differs. Contains a description of the differences.
     Differs(String),
 }
 
@@ -36,7 +36,7 @@ pub async fn replay(
     verdict(case, &answer(case, authority, fault).await?)
 }
 
-/// Returns the result of the case in admit, or only `error` if admit cannot prepare the case.
+/// Returns the result of the case in admit. If admit cannot prepare the case, the result contains only `error`.
 ///
 /// # Errors
 /// Returns an error if the case cannot be read.
@@ -102,7 +102,7 @@ fn request_of(difference: &Difference) -> Option<usize> {
     difference.path.strip_prefix("requests[")?.split(']').next()?.parse().ok()
 }
 
-/// Returns the line of each request.
+/// Returns the line number of each request in a case file.
 fn lines(text: &str) -> Vec<u64> {
     let names = Names::random();
     let case = Case::parse(&names.expand(text));

@@ -1,4 +1,4 @@
-//! The service accounts of a case that impersonate users.
+//! Creates clients for the service accounts of a case that impersonate users.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::names::Names;
 use crate::server::{Server, ServerError};
 use crate::transport::Message;
 
-/// The clients of a run that are not the administrator's.
+/// The clients of a run, in addition to the administrator's client.
 #[derive(Default)]
 pub(crate) struct Requestors {
     clients: BTreeMap<Requestor, kube::Client>,
 }
 
 impl Requestors {
-    /// Returns the client of a requestor, which is another user in every run.
+    /// Returns the client of a requestor. Its user is different in each run.
     ///
     /// # Errors
     /// Returns an error if the service account or the pod does not exist, or gets no token.

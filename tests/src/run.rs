@@ -35,7 +35,7 @@ pub struct Manner<'a> {
 
 type Samples = std::collections::BTreeMap<String, f64>;
 
-/// The results of a run before masking. The counters of the server are added later.
+/// The results of a run before masking. The server's counters are added later.
 #[derive(Debug)]
 pub struct Seen {
     names: Names,
@@ -51,7 +51,7 @@ pub struct Seen {
     fault: Option<Fault>,
 }
 
-/// An error that ends a run early.
+/// The reason why a run ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -64,7 +64,7 @@ pub enum RunError {
     /// A request has no audit event.
     #[error("request {0} has no audit event")]
     NoAuditEvent(usize),
-    /// The run was ended, with the reason.
+    /// The run was stopped. Contains the reason.
     #[error("the run ended: {0}")]
     Ended(String),
 }
@@ -225,7 +225,7 @@ async fn add_events(
     Ok(())
 }
 
-/// Returns the counters of a shared server, if the case runs alone.
+/// Returns the counters of a shared server; `None` unless the case runs alone on it.
 async fn counters(case: &Case, names: &Names, server: &Server) -> Result<Option<Samples>, RunError> {
     if !case.serial || !server.is_shared() {
         return Ok(None);
@@ -233,7 +233,7 @@ async fn counters(case: &Case, names: &Names, server: &Server) -> Result<Option<
     Ok(Some(metrics::samples(&server.metrics().await?, scope(names, case.serial))))
 }
 
-/// Creates the configurations of the webhooks, or writes them to the storage.
+/// Creates the configurations of the webhooks, through the API or directly in the storage.
 async fn configure(
     case: &Case,
     names: &Names,
@@ -261,8 +261,9 @@ async fn configure(
     Ok(())
 }
 
-/// Replaces the placeholders in a request; `answered` are the answers so far. The server sends earlier events to a
-/// watch immediately, so one second is enough for a watch.
+/// Replaces the placeholders in a request with values from the answers so far.
+///
+/// A watch is limited to one second, which is enough, because the server sends earlier events immediately.
 fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError> {
     let mut request = request.clone();
     if let Some(body) = &mut request.body {
@@ -289,8 +290,9 @@ fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError
     Ok(request)
 }
 
-/// Returns whether a list has the `resourceVersion` of an earlier answer. That of other lists is random, because
-/// other clients write to a shared server.
+/// Returns the `resourceVersion` that a page of a list shares with an earlier answer; `None` for other requests.
+///
+/// The `resourceVersion` of other lists is random, because other clients write to a shared server.
 fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
     let query = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
     let limit: i64 = query("limit").parse().unwrap_or_default();
@@ -306,15 +308,16 @@ fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
     Some(json!(if earlier.version == last.version { "that of the request" } else { "another" }))
 }
 
-/// Parses the events of a watch: one document each. The body of a single event is already parsed.
+/// Parses the events of a watch, one document for each event. The body of a single event is already parsed.
 fn events(body: &Value) -> Value {
     let Some(lines) = body.as_str() else { return json!([body]) };
     let event = |line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
     lines.lines().map(event).filter(|event| !is_chance(event)).collect()
 }
 
-/// Returns whether an event is a bookmark that a server sends occasionally, and not the one after the initial events.
-/// In a Table without objects they look the same.
+/// Returns whether an event is a bookmark other than the bookmark after the initial events.
+///
+/// A server sends such bookmarks occasionally. In a Table without objects, both types look the same.
 fn is_chance(event: &Value) -> bool {
     let is_bookmark = event["type"] == "BOOKMARK";
     let metadata = event.pointer("/object/rows/0/object/metadata").or_else(|| {
@@ -330,7 +333,7 @@ fn scope(names: &Names, is_alone: bool) -> Scope<'_> {
     if is_alone { Scope::Alone(names.id()) } else { Scope::Shared(names.id()) }
 }
 
-/// Returns whether an object is a role or a binding.
+/// Returns whether an object is in the RBAC API group: a role or a binding.
 fn is_of_rbac(object: &Value) -> bool {
     object["apiVersion"] == "rbac.authorization.k8s.io/v1"
 }
@@ -339,8 +342,9 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Waits until the server's cache has the written objects: an update that begins with a stale object runs admission
-/// twice, which is random.
+/// Waits until the server's cache contains the written objects.
+///
+/// An update that begins with a stale object runs admission twice, which would make the result random.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache.
 async fn catch_up(
@@ -437,7 +441,7 @@ pub async fn run_in_process(
     Ok(seen.masked(&exposition))
 }
 
-/// Returns whether the server timed out the request: it then answers while webhooks are still called.
+/// Returns whether the server timed out the request. The server then answers while webhooks are still being called.
 ///
 /// Source: apiserver pkg/server/filters/timeout.go and pkg/endpoints/handlers/finisher/finisher.go.
 fn has_timed_out(answer: &Answer) -> bool {
@@ -466,7 +470,7 @@ pub(crate) fn title(request: &Request) -> String {
     title
 }
 
-/// Keeps only the headers that do not state a length.
+/// Returns a webhook call in the format of recordings, without `content-length` headers.
 fn recorded(call: &Call) -> Value {
     let kind = match call.kind {
         Kind::Mutating => "mutating",
@@ -481,7 +485,7 @@ fn recorded(call: &Call) -> Value {
     recorded
 }
 
-/// Returns the data that was sent to a webhook.
+/// Returns the request that a webhook received, in the format of recordings.
 pub(crate) fn sent(entry: &Entry) -> Value {
     let query = if entry.query.is_empty() { String::new() } else { format!("?{}", entry.query) };
     let headers: Map<String, Value> = entry

@@ -1,9 +1,10 @@
-//! Maps sections of the admission webhook documentation to scenarios in `features/`: the page
-//! `docs/project/coverage.md`.
+//! Maps sections of the admission webhook documentation to scenarios in `features/`.
 //!
-//! The paragraph `Source:` at the end of the description of a feature, rule, or scenario lists the documents that it
-//! covers, separated by semicolons, each with the titles of its sections in quotes. Without such a paragraph, that of
-//! the parent applies.
+//! The result is the page `docs/project/coverage.md`.
+//!
+//! The description of a feature, rule, or scenario may end with a paragraph `Source:`. It lists the documents that are
+//! covered, separated by semicolons, each with the titles of its sections in quotes. Without this paragraph, the
+//! paragraph of the parent applies.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +14,7 @@ use std::path::Path;
 use gherkin::{Feature, GherkinEnv};
 use serde::Deserialize;
 
-/// A document, and the scenarios that cover its sections.
+/// A document and the scenarios that cover its sections.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -27,13 +28,13 @@ pub struct Document {
 #[serde(deny_unknown_fields)]
 struct Section {
     title: String,
-    /// The reason why it has no scenario.
+    /// The reason why the section does not have a scenario.
     without: Option<String>,
     #[serde(skip)]
     shown: Vec<Place>,
 }
 
-/// Scenarios of one rule that cover a section.
+/// The scenarios of one rule that cover a section.
 #[derive(Clone, Debug)]
 struct Place {
     file: String,
@@ -63,7 +64,7 @@ pub fn read(list: &Path, features: &Path) -> io::Result<Vec<Document>> {
     if problems.is_empty() { Ok(documents) } else { Err(io::Error::other(problems.join("\n"))) }
 }
 
-/// Adds the scenarios of a feature to the sections that they cover. Returns the unknown sections that it names.
+/// Adds the scenarios of a feature to the sections that they cover. Returns the unknown sections in the feature.
 fn collect(documents: &mut [Document], file: &str, feature: &Feature) -> Vec<String> {
     let mut problems = Vec::new();
     let of_feature = source(feature.description.as_deref()).unwrap_or_default();
@@ -113,7 +114,7 @@ impl Section {
     }
 }
 
-/// Returns the documents and titles of the paragraph `Source:`, or `None` if there is no such paragraph.
+/// Returns the documents and titles in the paragraph `Source:`; `None` if there is no such paragraph.
 fn source(description: Option<&str>) -> Option<Vec<(String, String)>> {
     // The parser removes blank lines, so the paragraph ends with the description.
     let lines = description?.lines().map(str::trim).skip_while(|line| !line.starts_with("Source:"));
@@ -128,7 +129,7 @@ fn source(description: Option<&str>) -> Option<Vec<(String, String)>> {
     Some(named)
 }
 
-/// Returns the page as Markdown.
+/// Formats the page as Markdown.
 pub fn page(documents: &[Document]) -> String {
     let mut page = "<!-- Written by `just sections`; change the features or tests/sections.yaml instead. -->
 # What the features cover
@@ -166,7 +167,7 @@ documents.
     page
 }
 
-/// Escapes placeholders of outlines, which Markdown would read as HTML.
+/// Escapes the placeholders of scenario outlines, because Markdown would interpret them as HTML.
 fn escaped(text: &str) -> String {
     text.replace('<', "\\<").replace('*', "\\*")
 }

@@ -1,4 +1,4 @@
-//! The two servers of the conformance suite: a real kube-apiserver, and admit in process.
+//! Starts the servers of the conformance suite: a real kube-apiserver, or admit in process.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,15 +21,15 @@ use crate::metrics;
 use crate::names::Names;
 use crate::transport::{Answer, Message, SendError, send};
 
-/// A server on which cases run.
+/// A server that runs cases.
 #[derive(Debug)]
 pub struct Server {
     launched: Launched,
-    /// The launch settings.
+    /// The launch settings, and the resources to keep while the server runs.
     launch: Launch,
     /// The audit events of a server that has its own audit policy.
     audit_events: Option<AuditEvents>,
-    /// The CA of all fakes.
+    /// The CA that signs the certificates of all fakes.
     pub(crate) authority: Arc<CertificateAuthority>,
     marker: Option<Marker>,
     has_leftovers: AtomicBool,
@@ -51,21 +51,21 @@ async fn start(
     Ok((launched, launch, audit_events))
 }
 
-/// A webhook whose calls show which configurations the server uses.
+/// A webhook whose calls show which configurations the server already uses.
 #[derive(Debug)]
 struct Marker {
     fake: FakeWebhook,
     called: Arc<Mutex<HashSet<String>>>,
 }
 
-/// An error of starting or using a server.
+/// The reason why a server cannot be started or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// An environment error.
+    /// The test environment cannot start the server.
     #[error("{0}")]
     ClusterFixture(Failure),
-    /// A fake could not start.
+    /// A fake webhook cannot be started.
     #[error("a fake cannot start: {0}")]
     Fake(#[from] fake_webhooks::StartError),
     /// The file that configures the plugins cannot be written.
@@ -77,13 +77,13 @@ pub enum ServerError {
     /// A request cannot be sent.
     #[error("the server cannot be asked: {0}")]
     Unreachable(#[from] kube::Error),
-    /// A request is not answered.
+    /// The server does not answer a request.
     #[error(transparent)]
     NotSent(#[from] SendError),
     /// The server rejected a request of the suite itself.
     #[error("{what}: {answer}")]
     Refused {
-        /// The request.
+        /// A description of the request.
         what: String,
         /// The server's answer.
         answer: String,
@@ -99,7 +99,7 @@ impl ServerError {
     }
 }
 
-/// Prefixes of errors with which kube-apiserver does not start because of a file.
+/// The prefixes of errors with which kube-apiserver exits because of an invalid file.
 const REFUSALS: [&str; 3] =
     ["failed to initialize admission", "failed to apply admission", "loading audit policy file"];
 
@@ -107,7 +107,7 @@ const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// Starts etcd and kube-apiserver from `KUBEBUILDER_ASSETS` with the default plugins; they stop on drop.
+    /// Starts etcd and kube-apiserver from `KUBEBUILDER_ASSETS` with the default plugins. Both stop on drop.
     ///
     /// # Errors
     /// Returns an error if they do not start.
@@ -115,7 +115,7 @@ impl Server {
         Self::apiserver_with(&Plugins::default()).await
     }
 
-    /// Starts etcd and kube-apiserver with these plugins.
+    /// Starts etcd and kube-apiserver with the settings in `plugins`.
     ///
     /// # Errors
     /// Returns an error if they do not start.
@@ -158,22 +158,22 @@ impl Server {
         })
     }
 
-    /// Returns the target of requests.
+    /// Returns the target to which requests are sent.
     pub(crate) fn target(&self) -> &Target {
         &self.launched.target
     }
 
-    /// Returns the client of the target.
+    /// Returns the administrator's client.
     pub(crate) fn client(&self) -> &kube::Client {
         &self.launched.target.client
     }
 
-    /// Returns the webhook with this name that runs as long as the server.
+    /// Returns the webhook `name` that runs as long as the server.
     pub(crate) fn standing(&self, name: &str) -> Option<Arc<FakeWebhook>> {
         self.launch.standing.get(name).cloned()
     }
 
-    /// Resets these webhooks, so that they allow everything again.
+    /// Resets the webhooks that run as long as the server, so that they allow everything again.
     pub(crate) fn calm(&self) {
         self.launch.standing.values().for_each(|fake| fake.set_behavior(Behavior::default()));
     }
@@ -184,12 +184,12 @@ impl Server {
         serde_json::from_str(&text).unwrap_or(seen)
     }
 
-    /// Returns its audit events, if it has its own audit policy.
+    /// Returns the audit events; `None` if the server does not have its own audit policy.
     pub(crate) fn audit_events(&self) -> Option<&AuditEvents> {
         self.audit_events.as_ref()
     }
 
-    /// Returns whether other cases may use the server at the same time, so that its counters include theirs.
+    /// Returns whether other cases may use the server concurrently, so that its counters include their calls.
     pub(crate) fn is_shared(&self) -> bool {
         self.marker.is_some()
     }
@@ -197,15 +197,15 @@ impl Server {
     /// Returns the version of the server, such as `v1.37.1`.
     ///
     /// # Errors
-    /// Returns an error if it does not answer.
+    /// Returns an error if the server does not answer.
     pub async fn version(&self) -> Result<String, ServerError> {
         Ok(self.client().apiserver_version().await?.git_version)
     }
 
-    /// Sends `message`, and sends it again while the server answers that it is shutting down.
+    /// Sends `message`, and repeats it while the server answers that it is shutting down.
     ///
-    /// The server answers this for a moment for custom resources of a new definition, before it processes the
-    /// request.
+    /// For a moment after a definition is created, the server gives this answer to requests for its custom resources,
+    /// without processing them.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `ServeHTTP`.
     ///
@@ -251,7 +251,7 @@ impl Server {
     /// Writes a configuration directly to the storage, with the fields that a server sets.
     ///
     /// # Errors
-    /// Returns an error if the storage rejects it.
+    /// Returns an error if the storage rejects the configuration.
     pub(crate) async fn store(&self, kind: Kind, mut object: Value) -> Result<(), ServerError> {
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         object["metadata"]["uid"] = json!(uuid::Uuid::new_v4().to_string());
@@ -261,10 +261,10 @@ impl Server {
         self.target().store(resource, object).await.map_err(ServerError::ClusterFixture)
     }
 
-    /// Waits until `path` exists: a custom resource definition is served some time after its creation.
+    /// Waits until `path` exists, because a custom resource definition is served some time after its creation.
     ///
     /// # Errors
-    /// Returns an error if it does not appear.
+    /// Returns an error if the path does not appear in time.
     pub(crate) async fn wait_for(&self, path: &str) -> Result<(), ServerError> {
         let started = tokio::time::Instant::now();
         loop {
@@ -282,8 +282,8 @@ impl Server {
 
     /// Waits until the server uses the latest version of every configuration.
     ///
-    /// Only a call of a webhook in a later configuration shows this: watch events arrive in order. Each wait of a run
-    /// has its own `number`.
+    /// Because watch events arrive in order, a call of the marker webhook in a later configuration shows this. Each
+    /// wait of a run must have its own `number`.
     ///
     /// # Errors
     /// Returns an error if the marker is not called.
@@ -317,8 +317,10 @@ impl Server {
         }
     }
 
-    /// Waits until the server uses all roles and bindings that exist so far. It reads them with four watches: a watch
-    /// that has a later object also has all earlier ones.
+    /// Waits until the server uses all roles and bindings that exist so far.
+    ///
+    /// The server reads them with four watches. A watch that has delivered a later object has also delivered all
+    /// earlier ones.
     ///
     /// # Errors
     /// Returns an error if the later objects do not take effect.
@@ -380,16 +382,16 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the admission counters of the server, as text.
+    /// Returns the admission counters of the server, in the Prometheus text format.
     ///
     /// # Errors
-    /// Returns an error if it does not answer.
+    /// Returns an error if the server does not answer.
     pub(crate) async fn metrics(&self) -> Result<String, ServerError> {
         let answer = send(self.client(), Message::new(Method::GET, "/metrics", None)).await?;
         Ok(metrics::counters(answer.body.as_str().unwrap_or_default()))
     }
 
-    /// Deletes the objects of a case; missing objects are ignored.
+    /// Deletes the objects of a case. Missing objects are ignored.
     pub(crate) async fn remove(&self, paths: &[String]) {
         for path in paths.iter().rev() {
             let answer = send(self.client(), Message::new(Method::DELETE, path.as_str(), None)).await;
@@ -400,8 +402,9 @@ impl Server {
         }
     }
 
-    /// Returns whether configurations of earlier cases remain: a webhook from a file may prevent their deletion,
-    /// which changes the positions of later webhooks.
+    /// Returns whether configurations of earlier cases remain, which changes the positions of later webhooks.
+    ///
+    /// A webhook from a file may prevent their deletion.
     pub(crate) fn has_leftovers(&self) -> bool {
         self.has_leftovers.load(Ordering::Relaxed)
     }
@@ -409,7 +412,7 @@ impl Server {
 
 const MARKER_LABEL: &str = "admit.example.com/marker";
 
-/// The first label of the marker's name.
+/// The first label of the marker webhook's name.
 pub(crate) const MARKER: &str = "marker";
 
 impl Marker {
@@ -421,7 +424,9 @@ impl Marker {
         self.called.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// Its name sorts after those of all cases, so that it does not change the dispatch order of their webhooks.
+    /// Returns the path and the object of a configuration that contains the marker webhook.
+    ///
+    /// The configuration is last in dispatch order, so that it does not affect the positions of other webhooks.
     fn configuration(&self, names: &Names, kind: Kind, number: usize) -> (String, Value) {
         let (kind_name, resource) = configuration_kind(kind);
         let url = format!("https://{}{}", self.fake.address(), Self::path(names, kind, number));
@@ -443,7 +448,7 @@ impl Marker {
     }
 }
 
-/// Returns the kind and the resource of a configuration.
+/// Returns the API kind and the resource of a configuration.
 pub(crate) fn configuration_kind(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -451,14 +456,13 @@ pub(crate) fn configuration_kind(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the kind of the configurations for a resource such as `admissionregistration.k8s.io/v1/…`, or `None` for
-/// another resource.
+/// Returns the kind of a configuration resource such as `admissionregistration.k8s.io/v1/…`; otherwise `None`.
 pub(crate) fn kind_of_configurations(resource: &str) -> Option<Kind> {
     let resource = resource.strip_prefix("admissionregistration.k8s.io/v1/")?;
     [Kind::Mutating, Kind::Validating].into_iter().find(|kind| configuration_kind(*kind).1 == resource)
 }
 
-/// Returns the collection of configurations of a kind.
+/// Returns the path of the collection of configurations of this kind.
 pub(crate) fn configurations(kind: Kind) -> String {
     format!("{ROOT}/{}", configuration_kind(kind).1)
 }

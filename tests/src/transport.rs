@@ -9,42 +9,42 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-/// The maximum response time: more than the 34 s after which kube-apiserver times out.
+/// The maximum response time. It exceeds the 34 s after which kube-apiserver times out.
 const LONGEST_ANSWER: Duration = Duration::from_secs(45);
 
 /// A request to send.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
-    /// Path and query.
+    /// The path and the query.
     pub uri: String,
-    /// The content type of the body; JSON if it is empty.
+    /// The content type of the body; an empty string means JSON.
     pub content_type: &'static str,
-    /// The body.
+    /// The JSON body.
     pub body: Option<Value>,
     /// A body that is not JSON, instead of `body`.
     pub text: Option<String>,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Vec<(String, String)>,
 }
 
 /// The answer of the server.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The HTTP status; 0 if the server closed the connection without a response.
+    /// The HTTP status code; 0 if the server closed the connection without a response.
     pub status: u16,
-    /// The object or the Status; a string if it is not JSON.
+    /// The response body: an object or a Status, or a string if it is not JSON.
     pub body: Value,
-    /// The `Warning` headers, in order.
+    /// The values of the `Warning` headers, in order.
     pub warnings: Vec<String>,
-    /// The `Retry-After` header, empty if there is none.
+    /// The value of the `Retry-After` header; empty if it is missing.
     pub retry_after: String,
     /// The Audit-ID that the request chose.
     pub audit_id: String,
 }
 
-/// An error of sending a request.
+/// The reason why a request was not answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -54,7 +54,7 @@ pub enum SendError {
     /// The server keeps the connection open and does not answer.
     #[error("no answer to {request} within {} s", LONGEST_ANSWER.as_secs())]
     NoAnswer {
-        /// Method and path.
+        /// The method and the path of the request.
         request: String,
     },
 }
@@ -72,7 +72,7 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
-    /// Reads the body; a response with an incomplete body does not count as an answer.
+    /// Reads the body. A response with an incomplete body does not count as an answer.
     pub(crate) async fn read(&mut self, body: Body) {
         let Ok(body) = body.collect().await else {
             let audit_id = std::mem::take(&mut self.audit_id);
@@ -138,8 +138,9 @@ async fn exchange(client: &kube::Client, message: Message) -> Result<Answer, kub
     }
 }
 
-/// Returns the head of the response, and the answer without the body, which is yet to be read. If the server closes
-/// the connection, the answer has the status 0.
+/// Sends a request and returns the response, whose body has not been read, and the answer without its body.
+///
+/// If the server closes the connection, the result is an answer with the status 0.
 pub(crate) async fn answer_head(
     client: &kube::Client,
     message: Message,

@@ -1,9 +1,8 @@
-//! Compares the answers of every discovered resource and subresource to every method, on a kube-apiserver and in
-//! process.
+//! Compares the answers of every discovered resource to every method, on a kube-apiserver and in process.
 //!
-//! Each resource is requested with a missing object, with one without a spec, and with a valid one if there is an
-//! example. This finds requests to which admit answers 2xx without doing what they ask, or which it rejects and the
-//! real server does not.
+//! Each resource and subresource is requested with a missing object, with an object without a spec, and with a valid
+//! object if there is an example. This finds requests that admit accepts without performing them, and requests that
+//! only admit rejects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,13 +23,13 @@ const FURTHER_EXAMPLES: &str = include_str!("walk.yaml");
 const NAMESPACE: &str = "walk";
 /// The name of the valid object.
 const NAME: &str = "walked";
-/// The name of an IP address object, which is the address.
+/// The name of the `IPAddress` object, which must be an address.
 const ADDRESS: &str = "10.0.0.9";
 
 /// A valid object of a resource.
 #[derive(Clone, Debug, Deserialize)]
 struct Example {
-    /// `GROUP/VERSION/RESOURCE`, or `RESOURCE` of the core group.
+    /// The resource: `GROUP/VERSION/RESOURCE`, or `RESOURCE` for the core group.
     resource: String,
     object: Value,
 }
@@ -42,9 +41,9 @@ pub struct Comparison {
     pub requests: usize,
     /// The number of resources and subresources.
     pub resources: usize,
-    /// The features that admit does not support, with the number of requests.
+    /// The features that admit does not support, with the number of requests that need each.
     pub unsupported: BTreeMap<String, usize>,
-    /// The differences.
+    /// The differences between the servers.
     pub differences: Vec<String>,
 }
 
@@ -96,13 +95,13 @@ fn items<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> 
     value[member].as_array().into_iter().flatten()
 }
 
-/// A request body, which may have to contain fields of the object on each server.
+/// A request body. It may depend on the server, to contain fields of its object.
 #[derive(Clone, Debug)]
 enum Sent {
     Nothing,
     Json(Value),
     MergePatch(Value),
-    /// The last answer of each server, with a label.
+    /// The last answer of the respective server, with an additional label.
     Again,
 }
 
@@ -161,7 +160,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Compares a resource without objects.
+    /// Compares requests for a resource without objects.
     async fn resource(&mut self, collection: &str, typed: &Value) -> Result<(), PublishedError> {
         let nobody = format!("{collection}/nobody");
         let of = |metadata: Value| {
@@ -185,7 +184,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Creates a valid object, which is kept.
+    /// Creates a valid object on both servers, and keeps it.
     async fn example(
         &mut self,
         collection: &str,
@@ -202,7 +201,7 @@ impl Walk {
         self.one(&Method::PATCH, object, Sent::MergePatch(labels)).await
     }
 
-    /// Compares a subresource of an object that may exist.
+    /// Compares requests for a subresource. Its object may exist or not.
     async fn subresource(&mut self, path: &str, name: &str, typed: &Value) -> Result<(), PublishedError> {
         let mut object = typed.clone();
         object["metadata"] = json!({"name": name});

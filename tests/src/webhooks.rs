@@ -1,4 +1,4 @@
-//! The webhooks of a case: running fakes, and the configurations that refer to them.
+//! Runs the webhooks of a case, and creates the configurations that refer to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ struct Running {
     webhook: Webhook,
     behavior: Behavior,
     fake: Arc<FakeWebhook>,
-    /// Whether it runs as long as the server, and follows the case only while its requests are sent.
+    /// Whether the webhook runs as long as the server, and behaves as the case specifies only during its requests.
     is_standing: bool,
-    /// The number of journal entries that were read.
+    /// The number of journal entries that have been read.
     seen: u64,
 }
 
-/// One call, with the position of its webhook in the case.
+/// A webhook call, with the position of the webhook in the case.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) place: usize,
@@ -43,11 +43,11 @@ pub(crate) struct Call {
     pub(crate) entry: Entry,
 }
 
-/// The delay of webhooks that are not to be first.
+/// The delay of the webhooks that must not respond first.
 const HANDICAP: Duration = Duration::from_millis(400);
 
 impl Webhooks {
-    /// Starts the fakes. If `first` names one, the others in the race answer later.
+    /// Starts the fakes. If `first` names a webhook, the other webhooks in the race respond later.
     pub(crate) async fn start(
         case: &Case,
         server: &Server,
@@ -121,7 +121,7 @@ impl Webhooks {
         configurations.collect()
     }
 
-    /// Returns the mutating webhooks in dispatch order, as configuration and name.
+    /// Returns the mutating webhooks in dispatch order, as pairs of configuration and name.
     pub(crate) fn dispatch_order(&self, names: &Names) -> Vec<(String, String)> {
         let mut order: Vec<(String, String)> = self
             .running
@@ -133,8 +133,9 @@ impl Webhooks {
         order
     }
 
-    /// Returns the calls since the last time, in order of arrival. Validating webhooks are called at the same time:
-    /// their calls are in the order of the case.
+    /// Returns the calls since the last call of this function, in order of arrival.
+    ///
+    /// Validating webhooks are called concurrently, so their calls are in the order of the case.
     pub(crate) fn new_calls(&mut self, unordered: bool) -> Vec<Call> {
         let mut calls = Vec::new();
         for (place, running) in self.running.iter_mut().enumerate() {
@@ -167,7 +168,7 @@ impl Webhooks {
         calls
     }
 
-    /// Discards all calls so far, and resets their counts.
+    /// Discards all calls so far, and resets the call counts.
     pub(crate) fn start_anew(&mut self) {
         let calls = self.new_calls(true);
         for running in self.running.iter().filter(|it| it.is_standing || !calls.is_empty()) {
@@ -175,13 +176,13 @@ impl Webhooks {
         }
     }
 
-    /// Returns the ports with the names of their webhooks.
+    /// Returns the ports of all webhooks, each with the webhook's name.
     pub(crate) fn ports(&self) -> Vec<(u16, String)> {
         self.running.iter().map(|it| (it.fake.address().port(), it.webhook.name.clone())).collect()
     }
 }
 
-/// Returns the subject of a review, by which unordered reviews are sorted.
+/// Returns the sort key of a review for requests whose calls have no order.
 fn subject(entry: &Entry) -> String {
     let review = entry.review().unwrap_or_default();
     let name = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -189,7 +190,7 @@ fn subject(entry: &Entry) -> String {
 }
 
 impl Running {
-    /// Returns the entry of the configuration, with the fields that a case may omit.
+    /// Returns the webhook's entry in its configuration, with the fields that a case may omit.
     fn entry(&self, names: &Names) -> Value {
         let webhook = &self.webhook;
         let mut entry = Map::new();
@@ -245,7 +246,7 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Replaces `<port>` in a URL, and port 0 of a service, by the port of the fake.
+/// Replaces `<port>` in a URL, and port 0 of a service, with the port of the fake.
 fn with_port(mut config: Value, port: u16) -> Value {
     if let Some(url) = config.get("url").and_then(Value::as_str) {
         config["url"] = json!(url.replace("<port>", &port.to_string()));

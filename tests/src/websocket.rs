@@ -1,4 +1,4 @@
-//! A watch over a WebSocket: the handshake and every frame.
+//! Watches over a WebSocket, and records the handshake and every frame.
 
 use futures::{SinkExt as _, StreamExt as _};
 use http::StatusCode;
@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message as Received, 
 use crate::case::{Frame, WebSocket};
 use crate::transport::{Answer, Message, SendError, answer_head, in_time};
 
-/// The headers that a browser sends; the key is the one in RFC 6455.
+/// The headers that a browser sends. The key is the example in RFC 6455.
 const HANDSHAKE: [(&str, &str); 5] = [
     ("Connection", "Upgrade"),
     ("Upgrade", "websocket"),
@@ -19,7 +19,7 @@ const HANDSHAKE: [(&str, &str); 5] = [
     ("Origin", "http://localhost"),
 ];
 
-/// The headers of the handshake response.
+/// The headers of the handshake response that are recorded.
 const ANSWERED: [&str; 6] = [
     "connection",
     "upgrade",
@@ -92,7 +92,7 @@ async fn exchange(client: &kube::Client, message: Message, sends: &[Frame]) -> R
     Ok(answer)
 }
 
-/// Formats a frame: its event if it contains one, and whether it ends with a newline.
+/// Returns a frame in the format of recordings: its event, if any, and whether it ends with a newline.
 fn recorded(frame: &Received) -> Value {
     match frame {
         Received::Text(text) => {

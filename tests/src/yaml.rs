@@ -1,10 +1,10 @@
-//! Writes recordings as YAML in which every string is a JSON string, and short values are on one line.
+//! Writes recordings as YAML. Every string is a JSON string, and short values are on one line.
 
 use serde_json::Value;
 
 const WIDTH: usize = 110;
 
-/// Returns the document as text; equal documents have equal text.
+/// Formats the document as YAML. Equal documents have equal text.
 pub(crate) fn write(document: &Value) -> String {
     let mut text = String::new();
     block(document, 0, &mut text);
@@ -78,7 +78,7 @@ fn fits(value: &Value, column: usize) -> bool {
     }
 }
 
-/// Returns JSON with a space after each colon and comma, as YAML requires after plain keys.
+/// Formats JSON with a space after each colon and comma, as YAML requires after plain keys.
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Tools of the conformance suite: record cases, count what they prove, and search for differences at random.
+//! Runs the tools of the conformance suite, which record cases, count proved statements, and search for differences.
 
 use std::fs;
 use std::path::PathBuf;
@@ -348,13 +348,13 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
     Ok(if failed > 0 || (arguments.check && changed > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The number of attempts for a case that could not be run, or whose server deviated from the recording.
+/// The number of attempts for a case that cannot be run, or for which the server deviates from the recording.
 const ATTEMPTS: u32 = 5;
 
 /// Returns whether the server agrees with the recording when the case is run again, alone.
 ///
-/// The error for a broken connection or a slow request depends on which of the server's tasks notices it first. A
-/// server that closes a connection just as a request arrives on it has not answered that request.
+/// For a broken connection or a slow request, the error depends on which of the server's tasks notices it first. If a
+/// server closes a connection just as a request arrives on it, the request is not answered.
 async fn agrees_alone(
     case: &cases::CaseFile,
     recording: &str,

@@ -1,4 +1,4 @@
-//! Cases for the fault catalog: each fault under `failurePolicy: Fail` and under `Ignore`.
+//! Generates the cases of the fault catalog: each fault under `failurePolicy: Fail` and under `Ignore`.
 
 mod page;
 mod verdict;
@@ -17,13 +17,13 @@ use crate::yaml;
 pub use page::{Page, PageError};
 pub use verdict::{Measured, Verdict};
 
-/// The concept of these cases: a directory below `cases`.
+/// The concept of the generated cases, which is their directory in `cases`.
 pub const CONCEPT: &str = "faults";
 
-/// The failure policies, in the order of the requests of a case.
+/// The failure policies, each with a short name, in the order of the requests of a case.
 const POLICIES: [(&str, &str); 2] = [("fail", "Fail"), ("ignore", "Ignore")];
 
-/// The statements of `tests/behaviors.md` that the cases of some faults prove.
+/// The faults whose cases prove statements of `tests/behaviors.md`, with these statements.
 const PROVES: [(&str, &str); 10] = [
     ("H02", "HTTP-31"),
     ("H03", "ERR-16"),
@@ -45,7 +45,7 @@ pub fn case_name(fault: &Fault) -> String {
     format!("{CONCEPT}/{}-{}", fault.id.to_lowercase(), fault.name)
 }
 
-/// Returns the text of the fault's case.
+/// Returns the content of the case file for the fault.
 pub fn case_text(fault: &Fault) -> String {
     let mut case = if fault.family == Family::Conversion {
         conversion(fault)
@@ -62,7 +62,7 @@ pub fn case_text(fault: &Fault) -> String {
     format!("{HEAD}{}", yaml::write(&case))
 }
 
-/// Writes the case of every fault, removes cases without a fault, and returns the names of changed cases.
+/// Writes the case of every fault, and removes cases without a fault. Returns the names of changed cases.
 ///
 /// # Errors
 /// Returns an error if a file cannot be written.
@@ -87,7 +87,7 @@ pub fn write_cases() -> io::Result<Vec<String>> {
     Ok(changed)
 }
 
-/// Returns one webhook for each policy; the namespace of a request selects the webhook.
+/// Returns one webhook for each failure policy. The namespace of a request selects the webhook.
 fn calls(fault: &Fault) -> Value {
     let mut cluster = Vec::new();
     let mut webhooks = Vec::new();
@@ -156,7 +156,7 @@ fn webhook(fault: &Fault, name: &str, policy: &str) -> Value {
     webhook
 }
 
-/// Returns a definition whose converter has the fault, and a creation that needs conversions to and from storage.
+/// Returns a definition whose converter has the fault, and a request that needs conversions to and from storage.
 fn conversion(fault: &Fault) -> Value {
     const GROUP: &str = "<id>.example.com";
     let spec =

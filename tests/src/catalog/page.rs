@@ -1,4 +1,4 @@
-//! `docs/reference/faults.md`: the catalog of faults with the responses of a real kube-apiserver.
+//! Generates `docs/reference/faults.md`: the fault catalog with the responses of a real kube-apiserver.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ pub struct Page {
     pub text: String,
 }
 
-/// An error that prevents making the page.
+/// The reason why the page cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageError {
@@ -27,7 +27,7 @@ pub enum PageError {
     Recording {
         /// The case without a recording.
         case: String,
-        /// The error of reading it.
+        /// The error from reading the recording.
         source: RecordingError,
     },
     /// The page cannot be written to disk.
@@ -41,7 +41,7 @@ impl Page {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/faults.md")
     }
 
-    /// Makes the page from the catalog and the recordings, dated `today` if the page on disk shows other messages.
+    /// Makes the page from the catalog and the recordings. The date is `today` if the recorded messages have changed.
     ///
     /// # Errors
     /// Returns an error if a fault does not have a recording.
@@ -77,7 +77,7 @@ fn messages(page: &str) -> Vec<&str> {
     page.split("```text\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// The text before the date.
+/// The text before the date in the page.
 const DATE: &str = "\non ";
 
 fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
@@ -184,7 +184,7 @@ fn heading(fault: &Fault) -> String {
     format!("{} {}", fault.id, fault.name)
 }
 
-/// Returns the anchor that GitHub and mdBook give to the heading.
+/// Returns the anchor that GitHub and mdBook generate for the heading of a fault.
 fn anchor(fault: &Fault) -> String {
     heading(fault).to_lowercase().replace(' ', "-")
 }
@@ -247,7 +247,7 @@ fn asked(request: &serde_json::Map<String, Value>) -> String {
     }
 }
 
-/// Writes the response of the server, and that under `Ignore` if it is another rejection.
+/// Writes the response of the server and, if it is a different rejection, the response under `Ignore`.
 fn said(text: &mut String, fault: &Fault, measured: &Measured) {
     for warning in &measured.fail.warnings {
         let _ = write!(text, "```text\nWarning: {}\n```\n", plain(warning));

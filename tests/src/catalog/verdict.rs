@@ -1,4 +1,4 @@
-//! What a recording shows about a fault.
+//! Reads the effect of a fault from its recording.
 
 use fake_webhooks::{Class, Family, Fault};
 use serde_json::Value;
@@ -7,14 +7,14 @@ use super::{CONCEPT, case_name};
 use crate::cases;
 use crate::recording::{Recording, RecordingError};
 
-/// The outcome of the requests under one policy: that of the first rejected request, or of the last one.
+/// The outcome of the requests under one policy: the first rejected request or, if there is none, the last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The HTTP status.
+    /// The HTTP status code.
     pub status: u64,
     /// The message of the server; empty if the request was admitted.
     pub message: String,
-    /// The warnings to the client.
+    /// The warnings for the client.
     pub warnings: Vec<String>,
     /// The number of webhook calls for all requests under this policy.
     pub calls: usize,
@@ -29,10 +29,11 @@ pub struct Measured {
     pub fail: Verdict,
     /// The outcome under `failurePolicy: Ignore`.
     pub ignore: Verdict,
-    /// The results of the requests under `failurePolicy: Fail`, in order: the status, and the labels, annotations,
-    /// and finalizers of the object.
+    /// The results of the requests under `failurePolicy: Fail`, in order.
+    ///
+    /// Each result is the status code, and the labels, annotations, and finalizers of the object.
     pub steps: Vec<(u64, Value)>,
-    /// Whether the request creates the configuration itself.
+    /// Whether the fault is in the configuration, so that the request creates the configuration.
     is_registration: bool,
 }
 
@@ -61,7 +62,7 @@ impl Verdict {
     }
 }
 
-/// Returns the status of an answer, and the parts of its object that webhooks change.
+/// Returns the status code of an answer, and the parts of its object that webhooks change.
 fn step(request: &Value) -> (u64, Value) {
     let mut metadata = request.pointer("/answer/body/metadata").cloned().unwrap_or_default();
     if let Some(members) = metadata.as_object_mut() {
@@ -104,7 +105,7 @@ impl Measured {
         }
     }
 
-    /// Returns the observed class, or `None` if `Ignore` is stricter than `Fail`.
+    /// Returns the observed class of the fault; `None` if `Ignore` is stricter than `Fail`.
     pub fn class(&self) -> Option<Class> {
         match (self.fail.is_admitted(), self.ignore.is_admitted()) {
             (true, true) => Some(Class::Accepted),
@@ -115,7 +116,7 @@ impl Measured {
         }
     }
 
-    /// Returns how the catalog contradicts the recording, or `None` if it does not.
+    /// Describes how the catalog contradicts the recording; `None` if they agree.
     pub fn contradiction(&self, fault: &Fault) -> Option<String> {
         let measured = self.class();
         (measured != Some(fault.class)).then(|| {

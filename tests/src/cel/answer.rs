@@ -1,17 +1,17 @@
-//! The answer of a CEL implementation to an expression, in the format of the Go program `tests/cel/oracle`.
+//! Compares the answers of CEL implementations, in the format of the Go program `tests/cel/oracle`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An expression and the input that it is evaluated on.
+/// An expression and the input for its evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Question {
-    /// The expression.
+    /// The CEL expression.
     pub expr: String,
-    /// The schema in `tests/cel/schemas.json` that has the expression as a rule; `None` for admission conditions.
+    /// The schema in `tests/cel/schemas.json` that contains the rule; `None` for an admission condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// The context in `tests/cel/contexts.json`, or a document of the schema; `None` for `update` or `usual`.
+    /// The context in `tests/cel/contexts.json`, or a document of the schema; `None` for the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
 }
@@ -20,7 +20,7 @@ pub struct Question {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// The expression.
+    /// The CEL expression.
     pub expr: String,
     /// The schema, as in the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,32 +28,33 @@ pub struct Answer {
     /// The context, as in the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// The static type, if the expression compiles.
+    /// The static type; `None` if the expression does not compile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#type: Option<String>,
-    /// The value: an object with one member that names its type, as `Render` in `tests/cel/kubecel/value.go`
-    /// describes it.
+    /// The value: an object with one member, whose name is the type of the value.
+    ///
+    /// `Render` in `tests/cel/kubecel/value.go` describes the format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// The type of the value at run time.
+    /// The runtime type of the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_type: Option<String>,
     /// The cost of the evaluation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
-    /// The minimum and maximum cost, as estimated from the text.
+    /// The static estimate of the cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Why it is not a valid condition. With a type: the expression compiles, but is not boolean.
+    /// The reason why the expression is not a valid condition. If there is a type, it compiles but is not boolean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_error: Option<String>,
-    /// Why an expression that is not boolean cannot be evaluated; for a boolean one this is the compile error.
+    /// The reason why the expression cannot be evaluated; for a boolean expression, this is the compile error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_error: Option<String>,
-    /// Why the evaluation failed, without the prefix `expression '...' resulted in error: `.
+    /// The reason why the evaluation failed, without the prefix `expression '...' resulted in error: `.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_error: Option<String>,
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -68,7 +69,7 @@ pub struct Estimate {
 }
 
 impl Question {
-    /// Returns the question that was answered.
+    /// Returns the question to which `answer` is the answer.
     pub fn of(answer: &Answer) -> Self {
         Self { expr: answer.expr.clone(), schema: answer.schema.clone(), context: answer.context.clone() }
     }
@@ -87,13 +88,13 @@ impl std::fmt::Display for Question {
 }
 
 impl Answer {
-    /// The prefix of the failure of an expression that ends the oracle.
+    /// The prefix of the failure for an expression that makes the oracle exit.
     pub const CRASH: &str = "the oracle ends: ";
 
-    /// Returns the difference between this answer of Kubernetes and that of an implementation.
+    /// Returns how the answer `actual` of an implementation differs from this answer of Kubernetes.
     ///
-    /// Where Kubernetes panics, an implementation must report that it does not support the expression. Where
-    /// Kubernetes gives no other answer, there is nothing to compare.
+    /// If Kubernetes panics, an implementation must report that it does not support the expression. If Kubernetes does
+    /// not answer for other reasons, nothing is compared.
     pub fn differs(&self, actual: &Self) -> Option<Difference> {
         if let Some(failure) = &self.failure {
             // Kubernetes does not report a cost that overflows its signed integer.
@@ -124,7 +125,7 @@ impl Answer {
         expected.difference(actual)
     }
 
-    /// Returns the first member in which two answers differ, with both values.
+    /// Returns the first member that differs between two answers, with both values.
     fn difference(&self, other: &Self) -> Option<Difference> {
         let members = [
             ("failure", text(self.failure.as_ref()), text(other.failure.as_ref())),
@@ -168,9 +169,9 @@ fn text<T: Serialize>(member: Option<&T>) -> String {
 pub struct Difference {
     /// The name of the member.
     pub member: &'static str,
-    /// The value of Kubernetes, as JSON.
+    /// The value in the answer of Kubernetes, as JSON.
     pub expected: String,
-    /// The value of the other implementation, as JSON.
+    /// The value in the answer of the other implementation, as JSON.
     pub actual: String,
 }
 

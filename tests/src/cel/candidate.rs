@@ -1,6 +1,6 @@
-//! The answers of the crate `kubernetes-cel`, in the format of the Go program `tests/cel/oracle`.
+//! Computes the answers of the crate `kubernetes-cel`, in the format of the Go program `tests/cel/oracle`.
 //!
-//! The tests of that crate compile this file, too.
+//! The tests of `kubernetes-cel` also compile this file.
 
 use std::sync::{Arc, LazyLock};
 
@@ -52,7 +52,7 @@ pub(crate) fn refused(expression: &str, error: &CompileError) -> Answer {
     Answer { expr: expression.to_owned(), compile_error: Some(error.to_string()), ..Answer::default() }
 }
 
-/// Returns the answer for a compiled program.
+/// Evaluates a compiled program and returns the answer.
 pub(crate) fn evaluated<'p>(
     environment: &Environment,
     program: &'p Program,
@@ -78,7 +78,7 @@ pub(crate) fn evaluated<'p>(
     answer
 }
 
-/// The permissions of `tests/cel/kubecel/context.go`.
+/// An authorizer with the same permissions as `tests/cel/kubecel/context.go`.
 #[derive(Debug)]
 struct Permissions;
 

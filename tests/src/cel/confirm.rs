@@ -1,9 +1,9 @@
-//! Checks that a real kube-apiserver agrees with the answers of its own packages.
+//! Checks that a real kube-apiserver gives the same answers as Kubernetes' own packages.
 //!
-//! Each expression of a sample becomes the match condition of a webhook: the server rejects the configuration with
-//! the compile error, or accepts it. Accepted conditions that use only `object.spec` are evaluated by a write to an
-//! unreachable webhook: the write is rejected if the condition is true, and succeeds if it is false; if the condition
-//! fails, the server returns the error. Values that are not boolean are compared by the server, as `EXPRESSION ==
+//! Each expression of a sample becomes the match condition of a webhook. The server rejects the configuration with the
+//! compile error, or accepts it. To evaluate accepted conditions that use only `object.spec`, a client writes an object
+//! for which an unreachable webhook is called. The write is rejected if the condition is true, succeeds if it is false,
+//! and returns the error if the condition fails. For a value that is not boolean, the condition is `EXPRESSION ==
 //! VALUE`.
 
 use std::fs;
@@ -20,12 +20,13 @@ use crate::random::Random;
 use crate::server::{Server, ServerError, configurations};
 use crate::transport::{Message, SendError};
 
-/// The compatibility version of a 1.37 server for new expressions: the previous version, so that it can be rolled
-/// back.
+/// The compatibility version of a 1.37 server for new expressions.
+///
+/// It is the previous version, so that the server can be rolled back.
 ///
 /// Source: apiserver `pkg/cel/environment/base.go`, `DefaultCompatibilityVersion`.
 const COMPATIBLE: &str = "1.36";
-/// The maximum nesting depth. The parser allows 250 levels.
+/// The maximum nesting depth of an expression to compare. The parser allows 250 levels.
 const DEEP: usize = 200;
 const GROUP: &str = "cel.example.com";
 const OBJECTS: &str = "/apis/cel.example.com/v1/namespaces/default/things?dryRun=All";
@@ -33,7 +34,7 @@ const OBJECTS: &str = "/apis/cel.example.com/v1/namespaces/default/things?dryRun
 /// The result of a confirmation.
 #[derive(Clone, Debug, Default)]
 pub struct Confirmed {
-    /// The number of expressions whose compile error, or its absence, was compared.
+    /// The number of expressions that the server compiled.
     pub compiled: u64,
     /// The number of expressions that were also evaluated.
     pub evaluated: u64,
@@ -48,7 +49,7 @@ pub enum ConfirmError {
     /// The server does not start, or rejects a required request.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// A request is not answered.
+    /// The server does not answer a request.
     #[error(transparent)]
     Send(#[from] SendError),
     /// Kubernetes' packages cannot be run.
@@ -57,7 +58,7 @@ pub enum ConfirmError {
     /// The expressions cannot be read.
     #[error("tests/cel/expressions.jsonl: {0}")]
     Expressions(#[from] std::io::Error),
-    /// The contexts, or a line, are not valid JSON.
+    /// The contexts or an expression are not valid JSON.
     #[error("tests/cel: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -74,7 +75,7 @@ enum Expected {
     Error(String),
 }
 
-/// Compares the answers to `count` expressions, chosen by `seed`, with a kube-apiserver from `KUBEBUILDER_ASSETS`.
+/// Compares the answers to `count` expressions with a kube-apiserver from `KUBEBUILDER_ASSETS`. `seed` selects them.
 ///
 /// # Errors
 /// Returns an error if the server is unavailable. Differences are not errors.
@@ -101,7 +102,7 @@ pub async fn confirm(seed: u64, count: usize) -> Result<Confirmed, ConfirmError>
     Ok(confirmed)
 }
 
-/// Returns expressions from the file, each at most once.
+/// Returns `count` random expressions from the file, without duplicates.
 fn sample(seed: u64, count: usize) -> Result<Vec<Question>, ConfirmError> {
     let text = fs::read_to_string(folder().join("expressions.jsonl"))?;
     let mut lines: Vec<&str> = text.lines().collect();
@@ -115,7 +116,7 @@ fn sample(seed: u64, count: usize) -> Result<Vec<Question>, ConfirmError> {
     Ok(sample)
 }
 
-/// Returns why the server rejects a condition, without the text before the error of each expression.
+/// Returns the error with which the server rejects a condition, without the text that precedes every error.
 async fn refusal(server: &Server, names: &Names, expression: &str) -> Result<Option<String>, SendError> {
     let path = format!("{}?dryRun=All", configurations(Kind::Validating));
     let object = configuration(names, "compile", expression);
@@ -130,7 +131,7 @@ async fn refusal(server: &Server, names: &Names, expression: &str) -> Result<Opt
     Ok(Some(error.unwrap_or_else(|| answer.recorded().to_string())))
 }
 
-/// Returns a configuration with an unreachable webhook, for objects with the label `condition: SHORT`.
+/// Returns a configuration with an unreachable webhook for objects with the label `condition: SHORT`.
 fn configuration(names: &Names, short: &str, expression: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -148,7 +149,7 @@ fn configuration(names: &Names, short: &str, expression: &str) -> Value {
     })
 }
 
-/// Returns the part of an expression that can be evaluated, if any.
+/// Returns the condition to evaluate for an answer, if the server can evaluate it.
 fn evaluation(answer: &Answer) -> Option<Evaluation> {
     let rest = answer.expr.replace("object.spec", "");
     let others = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
@@ -174,7 +175,7 @@ fn evaluation(answer: &Answer) -> Option<Evaluation> {
     Some(Evaluation { expression, expected })
 }
 
-/// Creates a webhook for each condition, and an object for each webhook.
+/// Creates a webhook for each condition, and an object for each webhook, and compares the results.
 async fn evaluate(
     server: &Server,
     names: &Names,

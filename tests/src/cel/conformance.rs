@@ -1,6 +1,6 @@
 //! Runs the conformance tests of the CEL language: compares the crate with the expected results and with Kubernetes.
 //!
-//! The tests stay in Go's module cache; the Go program `tests/cel/conformance` reads them.
+//! The Go program `tests/cel/conformance` reads the tests from Go's module cache.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,18 +27,19 @@ pub struct Conformance {
     pub tests: usize,
     /// The number of tests in which Kubernetes and the crate both return the expected result.
     pub met: usize,
-    /// Tests in which Kubernetes and the crate agree on another result, by reason.
+    /// The number of tests in which Kubernetes and the crate agree on a different result, by reason.
     pub otherwise: BTreeMap<String, usize>,
-    /// Tests that Kubernetes cannot run, by reason.
+    /// The number of tests that Kubernetes cannot run, by reason.
     pub skipped: BTreeMap<String, usize>,
-    /// Tests that the crate cannot run, by reason.
+    /// The number of tests that the crate cannot run, by reason.
     pub inexpressible: BTreeMap<String, usize>,
-    /// Tests in which the crate differs from Kubernetes or, if Kubernetes agrees with the test, from the expected
-    /// result.
+    /// The tests in which the crate differs from Kubernetes.
+    ///
+    /// If the result of Kubernetes is the expected result, the crate is compared with the expected result.
     pub differences: Vec<String>,
 }
 
-/// A line of the Go program: a test, and the answer of Kubernetes.
+/// A line in the output of the Go program: a test and the answer of Kubernetes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -65,10 +66,10 @@ struct Expected {
     error: Option<String>,
 }
 
-/// The number of times that Kubernetes evaluates a differing test again.
+/// How often Kubernetes evaluates a test again if the crate's answer differs.
 const AGAIN: usize = 20;
 
-/// Runs all tests. Needs Go, which downloads them.
+/// Runs all tests. Requires Go, which downloads the tests.
 ///
 /// # Errors
 /// Returns an error if Kubernetes' packages cannot be run. Differences are not errors.
@@ -165,7 +166,7 @@ impl Expected {
     }
 }
 
-/// Removes the parts of a reason that differ from test to test.
+/// Removes the parts of a reason that vary between tests.
 fn class(reason: &str) -> String {
     let reason = reason.lines().next().unwrap_or_default();
     let message = reason.strip_prefix("ERROR: <input>:").and_then(|rest| rest.split_once(": "));
@@ -215,13 +216,13 @@ fn answer(line: &Line) -> Result<Answer, String> {
     })
 }
 
-/// Returns a program that evaluates to a rendered value.
+/// Returns a program that evaluates to `value`, which is in the format of answers.
 fn constant(value: &Json) -> Option<Program> {
     let environment: Environment = environment_at(Version::new(1, 37));
     environment.compile(&literal(value)?).ok()
 }
 
-/// Parses a type as cel-go writes it.
+/// Parses a type in the format of cel-go.
 fn declared(text: &str) -> Option<Type> {
     let inner = |name: &str| text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')');
     if let Some(element) = inner("list") {

@@ -1,8 +1,8 @@
-//! Expressions as trees whose parts can be removed: the generator builds them, and differences are shrunk with them.
+//! Represents expressions as trees, so that parts can be removed to shrink an expression.
 
 use std::fmt;
 
-/// A part of an expression.
+/// An expression: pieces of text and nested expressions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
     pub(crate) pieces: Vec<Piece>,
@@ -10,7 +10,7 @@ pub struct Expression {
     pub(crate) scope: usize,
 }
 
-/// Text, or a part of the expression.
+/// A piece of an expression: text, or a nested expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
@@ -18,12 +18,12 @@ pub(crate) enum Piece {
 }
 
 impl Expression {
-    /// An expression without parts.
+    /// Creates an expression without nested expressions.
     pub(crate) fn leaf(text: impl Into<String>, scope: usize) -> Self {
         Self { pieces: vec![Piece::Text(text.into())], scope }
     }
 
-    /// Returns the number of parts, including the expression itself.
+    /// Returns the number of nested expressions at any depth, including this one.
     pub(crate) fn size(&self) -> usize {
         1 + self.parts().map(Self::size).sum::<usize>()
     }
@@ -35,7 +35,7 @@ impl Expression {
         })
     }
 
-    /// Returns smaller expressions, the smallest first: each part alone, and the whole with one smaller part.
+    /// Returns smaller expressions, smallest first: each part, simple literals, and this one with a smaller part.
     pub(crate) fn smaller(&self) -> Vec<Self> {
         let mut found: Vec<Self> = self.parts().filter(|part| part.scope <= self.scope).cloned().collect();
         for simple in ["1", "'a'", "true", "[]", "dyn(1)"] {

@@ -1,4 +1,4 @@
-//! Random expressions: mostly well-typed, some with a part of a wrong type, some with a typing mistake.
+//! Generates random expressions: most are well-typed, some have a part of a wrong type, and some have a typo.
 
 use super::answer::Question;
 use super::expression::{Expression, Piece};
@@ -7,7 +7,7 @@ use super::{rules, schemas};
 use crate::random::Random;
 use serde_json::Value;
 
-/// Generates expressions that depend only on the seed and the number.
+/// A generator of expressions that depend only on a seed and a number.
 #[derive(Debug)]
 pub struct Generator {
     grammar: Grammar,
@@ -15,19 +15,19 @@ pub struct Generator {
     schemas: Vec<(String, Grammar, Vec<String>)>,
 }
 
-/// A random expression and the input that it is evaluated on.
+/// A random expression and the input for its evaluation.
 #[derive(Clone, Debug)]
 pub struct Generated {
-    /// The expression.
+    /// The generated expression.
     pub expression: Expression,
-    /// The schema, see [`Question`].
+    /// The schema, as in [`Question::schema`].
     pub schema: Option<String>,
-    /// The context, see [`Question`].
+    /// The context, as in [`Question::context`].
     pub context: Option<String>,
 }
 
 impl Generated {
-    /// Returns the question to ask about the expression.
+    /// Returns the expression and its input as a question.
     pub fn question(&self) -> Question {
         Question {
             expr: self.expression.to_string(),
@@ -39,7 +39,7 @@ impl Generated {
 
 /// The contexts in addition to the default one.
 const CONTEXTS: [&str; 6] = ["create", "delete", "typed", "connect", "node", "policy"];
-/// The result kinds with their weights; most expressions are boolean, as conditions are.
+/// The kinds of results with their weights. Most expressions are boolean, as match conditions are.
 const RESULTS: [(usize, &str); 12] = [
     (60, "bool"),
     (8, "dyn"),
@@ -64,7 +64,7 @@ struct Maker<'g> {
     random: Random,
     /// The kinds of the macro variables, the outermost first.
     variables: Vec<String>,
-    /// The percentage of places that get an expression of another kind.
+    /// The percentage of parts that are generated with another kind than required.
     wrong: usize,
 }
 
@@ -80,7 +80,7 @@ impl Default for Generator {
 }
 
 impl Generator {
-    /// Returns expression `number` of a seed.
+    /// Returns expression `number` of `seed`.
     pub fn generate(&self, seed: u64, number: u64) -> Generated {
         let mut random = Random::new(seed, number);
         let (grammar, schema, context) = if random.chance(RULES) {
@@ -147,7 +147,7 @@ impl Maker<'_> {
         Expression { pieces, scope: outer }
     }
 
-    /// Returns the kind itself, `dyn`, or another one if the expression is to be wrong.
+    /// Returns `kind` or `dyn` or, for a deliberately wrong part, another kind.
     fn kind_for(&mut self, kind: &str) -> String {
         if self.random.chance(self.wrong) {
             let kinds: Vec<&str> = self.grammar.kinds().collect();
@@ -157,13 +157,13 @@ impl Maker<'_> {
     }
 }
 
-/// Text that is inserted as a mistake.
+/// The strings that are inserted as typos.
 const SLIPS: [&str; 24] = [
     "(", ")", "[", "]", "{", "}", ",", ".", "'", "\"", "?", ":", "=", "&", "|", " x ", " in ", " as ", "1u",
     "\\", "`", "#", "\n", "é",
 ];
 
-/// Returns the text with a character removed, duplicated, or inserted.
+/// Returns `text` with a typo: a character is removed, duplicated, or inserted.
 fn mistake(text: &str, random: &mut Random) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     let place = random.below(characters.len());

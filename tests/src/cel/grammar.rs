@@ -1,8 +1,8 @@
-//! The grammar of random expressions: for each kind of value, the patterns that produce it.
+//! Defines the grammar of random expressions: for each kind of value, the patterns that produce it.
 //!
-//! A row is `KIND | PATTERN`. In a pattern `{KIND}` stands for an expression of that kind, and `{KIND/A,B}` for one in
-//! which `$1` and `$2` name variables of the kinds A and B. `T` in a row stands for each of the kinds of [`ELEMENTS`],
-//! `N` for each number.
+//! A row is `KIND | PATTERN`. In a pattern, `{KIND}` represents an expression of that kind, and `{KIND/A,B}` an
+//! expression in which `$1` and `$2` are variables of the kinds A and B. In a row, `T` represents each kind in
+//! [`ELEMENTS`], and `N` each number.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use super::rows::ROWS;
 
 /// The kinds of elements of lists, maps, and optional values.
 const ELEMENTS: [&str; 7] = ["int", "string", "double", "bool", "uint", "dyn", "duration"];
-/// The variables of admission conditions.
+/// The variables that occur only in admission conditions.
 const ADMISSION: [&str; 4] = ["object", "oldObject", "request.", "authorizer"];
 const NUMBERS: [&str; 3] = ["int", "uint", "double"];
 
-/// Every pattern by its kind.
+/// All patterns, by the kind that they produce.
 #[derive(Debug)]
 pub(crate) struct Grammar {
     kinds: BTreeMap<String, Vec<Pattern>>,
 }
 
-/// A pattern as pieces, in the order of its text.
+/// A pattern, as a sequence of pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub(crate) elements: Vec<Element>,
@@ -30,9 +30,9 @@ pub(crate) struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
     Text(String),
-    /// The name of a variable that this pattern introduces, counted from 0.
+    /// The name of a variable that the pattern introduces. Variables are counted from 0.
     Variable(usize),
-    /// An expression of a kind, in which variables of these kinds are in scope in addition to the outer ones.
+    /// A placeholder for an expression of a kind, with additional variables of the given kinds in scope.
     Hole {
         kind: String,
         variables: Vec<String>,
@@ -112,7 +112,7 @@ impl Grammar {
         Self { kinds }
     }
 
-    /// Returns the patterns of a kind, or those of `dyn` if the kind has none.
+    /// Returns the patterns of `kind` or, if there are none, the patterns of `dyn`.
     pub(crate) fn patterns(&self, kind: &str) -> &[Pattern] {
         self.kinds.get(kind).or_else(|| self.kinds.get("dyn")).map_or(&[], Vec::as_slice)
     }
@@ -135,7 +135,7 @@ fn instances(row: &str) -> Vec<Option<(char, &'static str)>> {
     }
 }
 
-/// Returns whether a letter is a kind parameter: alone between punctuation of kinds.
+/// Returns whether `letter` occurs in `row` as a parameter, that is, separated from other letters.
 fn is_parameter(row: &str, letter: char) -> bool {
     places(row, letter).next().is_some()
 }

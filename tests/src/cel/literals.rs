@@ -1,6 +1,6 @@
-//! The literals of each kind of random expressions.
+//! Defines the literals in random expressions.
 
-/// Literals, with the edges of each kind.
+/// The literals of each kind, including edge cases.
 pub(crate) const LITERALS: &[(&str, &[&str])] = &[
     ("bool", &["true", "false"]),
     (

@@ -1,4 +1,4 @@
-//! Random CEL expressions: compares an implementation with Kubernetes' own packages.
+//! Compares an implementation of CEL with Kubernetes' own packages, on random expressions.
 //!
 //! Expression `k` of a seed depends only on these two numbers. A difference is reported with the smallest expression
 //! that still differs in the same member of the answer.
@@ -38,15 +38,15 @@ pub struct Search {
 /// The results of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The number of expressions by outcome in Kubernetes.
+    /// The number of expressions, by their outcome in Kubernetes.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// The number of expressions whose answers differ.
     pub differing: u64,
     /// The number of expressions with several valid answers in Kubernetes, because Go maps are unordered.
     pub order_dependent: u64,
-    /// The number of differing expressions, by first differing member and shrunk expression.
+    /// The number of differing expressions, by the first differing member and the shrunk expression.
     pub places: BTreeMap<String, u64>,
-    /// How often the oracle ended although no single expression ends it.
+    /// How often the oracle exited although no single expression makes it exit.
     pub unexplained: usize,
 }
 
@@ -55,15 +55,15 @@ pub const KUBERNETES: &str = "1.37";
 
 /// The number of expressions in one batch; progress is reported after each batch.
 const BATCH: u64 = 2000;
-/// The maximum number of differences in one member that are shrunk and shown.
+/// The maximum number of differences in one member to shrink and show.
 const SHOWN: u64 = 40;
-/// How often an expression whose answer differs is evaluated again.
+/// How often an expression is evaluated again if the answers differ.
 const LOOKS: usize = 64;
-/// The maximum number of questions to shrink one difference.
+/// The maximum number of questions for shrinking one difference.
 const STEPS: usize = 400;
 
 impl Search {
-    /// Runs the search; `each` gets every answer of Kubernetes, `tell` gets progress and differences.
+    /// Runs the search. `each` receives every answer of Kubernetes, and `tell` receives progress and differences.
     ///
     /// # Errors
     /// Returns an error if Kubernetes' packages cannot be run. Differences are not errors.
@@ -101,7 +101,7 @@ impl Search {
     }
 }
 
-/// Returns how the crate's answer differs from that of Kubernetes.
+/// Returns how the crate's answer differs from the answer of Kubernetes.
 fn differs(generated: &Generated, expected: &Answer) -> Option<Difference> {
     expected.differs(&candidate::answer(&generated.question()))
 }
@@ -136,7 +136,7 @@ impl Found {
     }
 }
 
-/// Returns the smallest expression that differs in the same member, within a limited number of questions.
+/// Returns the smallest expression found that differs in the same member. The number of questions is limited.
 fn shrink(
     generated: &Generated,
     difference: &Difference,

@@ -1,4 +1,4 @@
-//! The Go program that evaluates expressions with Kubernetes' own packages.
+//! Runs the Go program that evaluates expressions with Kubernetes' own packages.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -8,17 +8,17 @@ use std::thread::JoinHandle;
 
 use super::answer::{Answer, Question};
 
-/// The program, which is restarted when it ends.
+/// The Go program. It is restarted when it exits.
 #[derive(Debug)]
 pub struct Oracle {
     program: PathBuf,
     kubernetes: String,
     running: Option<Running>,
-    /// How it ended in cases where each single question has an answer.
+    /// How the program exited in cases where it answers each single question.
     unexplained: Vec<String>,
 }
 
-/// The running program, which is stopped on drop.
+/// The running program. It is stopped on drop.
 #[derive(Debug)]
 struct Running {
     child: Child,
@@ -27,7 +27,7 @@ struct Running {
     errors: Option<JoinHandle<String>>,
 }
 
-/// An error of the oracle.
+/// The reason why the oracle cannot answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OracleError {
@@ -57,20 +57,21 @@ pub enum OracleError {
     },
 }
 
-/// The memory limit of the program, in KiB. An expression that needs more crashes it with a message, instead of
-/// ending other programs on the machine.
+/// The memory limit of the program, in KiB.
+///
+/// An expression that needs more memory crashes the program with a message, instead of other programs on the machine.
 const MEMORY: u64 = 8 << 20;
-/// The maximum number of questions after the last answer that it may be working on when it ends.
+/// The maximum number of unanswered questions that the program may be processing when it exits.
 const AT_ONCE: usize = 300;
-/// The maximum number of bytes kept of its standard error.
+/// The maximum number of bytes of the program's standard error to keep.
 const MESSAGE: u64 = 1 << 16;
 
-/// Returns the directory of the Go module, the expressions, and the contexts.
+/// Returns the directory that contains the Go module, the expressions, and the contexts.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cel")
 }
 
-/// Builds a program of that module, such as `./oracle`; the first build takes some minutes. Needs Go.
+/// Builds a program of the Go module, such as `./oracle`. The first build takes some minutes. Requires Go.
 ///
 /// # Errors
 /// Returns an error if Go is missing, or the build fails.
@@ -98,7 +99,7 @@ pub(super) fn build(package: &str) -> Result<PathBuf, OracleError> {
 }
 
 impl Oracle {
-    /// Builds and starts the program for a version such as `1.37`. Needs Go.
+    /// Builds and starts the program for a Kubernetes version such as `1.37`. Requires Go.
     ///
     /// # Errors
     /// Returns an error if the program cannot be built or started.
@@ -113,12 +114,12 @@ impl Oracle {
         }
     }
 
-    /// Returns how it ended in cases where no single question ends it.
+    /// Returns how the program exited in cases where no single question makes it exit.
     pub fn unexplained(&self) -> &[String] {
         &self.unexplained
     }
 
-    /// Returns the answers in the order of the questions. If a question ends the program, its answer has a failure.
+    /// Returns the answers in the order of the questions. A question that makes the program exit has a failure.
     ///
     /// # Errors
     /// Returns an error if the program cannot be started, or writes an invalid answer.
@@ -155,7 +156,7 @@ impl Oracle {
         Ok(self.running.insert(running))
     }
 
-    /// Appends the answers to `answers`; returns how the program ended, if it did.
+    /// Appends the answers to `answers`. Returns how the program exited, if it did.
     fn exchange(
         &mut self,
         questions: &[Question],
@@ -207,7 +208,7 @@ impl Running {
         Ok(Self { child, questions, answers, errors: Some(errors) })
     }
 
-    /// Exchanges questions and answers; returns whether the program was still running after the last answer.
+    /// Exchanges questions and answers. Returns whether the program was still running after the last answer.
     fn exchange(&mut self, questions: &[Question], answers: &mut Vec<Answer>) -> Result<bool, OracleError> {
         let (sink, source) = (&mut self.questions, &mut self.answers);
         // It answers while it reads, so writing everything first would deadlock.
@@ -234,7 +235,7 @@ impl Running {
         })
     }
 
-    /// Returns how the program ended, and the first line of its error output.
+    /// Returns how the program exited, with the first line of its error output.
     fn message(mut self) -> Result<String, OracleError> {
         let mut message = self.child.wait()?.to_string();
         let errors = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();

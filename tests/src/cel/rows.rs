@@ -1,6 +1,6 @@
-//! The rows of the [grammar](super::grammar).
+//! Contains the rows of the [grammar](super::grammar).
 
-/// The patterns.
+/// The rows of the grammar of admission conditions.
 pub(crate) const ROWS: &str = r"
 bool | {bool} && {bool}
 bool | {bool} || {bool}

@@ -1,7 +1,8 @@
-//! The crate `kubernetes-cel`'s answers to rules of custom resources, in the format of the Go program
-//! `tests/cel/oracle`.
+//! Computes the answers of the crate `kubernetes-cel` to rules of custom resources.
 //!
-//! The tests of that crate compile this file, too.
+//! The format is that of the Go program `tests/cel/oracle`.
+//!
+//! The tests of `kubernetes-cel` also compile this file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -24,11 +25,11 @@ struct Rules {
     documents: Map<String, Json>,
 }
 
-/// The schemas and documents, by schema name.
+/// The schemas with their documents, by schema name.
 pub(crate) static SCHEMAS: LazyLock<Map<String, Json>> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../cel/schemas.json")).unwrap_or_default());
 
-/// The usable schemas. Questions about an invalid or unexposed schema are rejected.
+/// The schemas that CEL can use. Questions about other schemas are rejected.
 static RULES: LazyLock<BTreeMap<&str, Rules>> = LazyLock::new(|| {
     SCHEMAS.iter().filter_map(|(name, description)| Some((name.as_str(), Rules::new(description)?))).collect()
 });

@@ -1,9 +1,9 @@
-//! The grammar of random rules: the [rows](super::rows) that a schema adds to the [grammar](super::grammar).
+//! Derives the grammar of random rules from a schema, in addition to the common [grammar](super::grammar).
 
 use kubernetes_cel::schema::escape;
 use serde_json::Value;
 
-/// Returns the rows of a schema, with `self` and `oldSelf`.
+/// Returns the rows for a schema, including `self` and `oldSelf`.
 pub(crate) fn rows(schema: &Value) -> String {
     let mut rows = Rows::default();
     rows.value("self", schema);
@@ -21,7 +21,7 @@ impl Rows {
         self.lines.push(format!("{kind} | {}", pattern.into()));
     }
 
-    /// Adds rows for the value of an expression such as `self.spec`, and for its parts.
+    /// Adds rows for a value, such as `self.spec`, and for its parts.
     fn value(&mut self, path: &str, schema: &Value) {
         self.add(&kind(schema), path);
         self.add("dyn", format!("dyn({path})"));
@@ -79,7 +79,7 @@ impl Rows {
     }
 }
 
-/// Returns the kind of the values of a schema.
+/// Returns the kind of the values that a schema describes.
 fn kind(schema: &Value) -> String {
     let of = |member: &str| schema[member].as_str().unwrap_or_default();
     let kind = match (of("type"), of("format")) {
@@ -100,7 +100,7 @@ fn kind(schema: &Value) -> String {
     kind.to_owned()
 }
 
-/// Returns the kind of an element: there are patterns for a few kinds of lists and maps only.
+/// Returns the kind of a list or map element. Only a few kinds of elements have patterns.
 fn element(schema: &Value) -> String {
     let kind = kind(schema);
     if ["int", "string", "double", "bool", "duration"].contains(&kind.as_str()) {

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// Returns an expression for a value of an [answer](super::Answer), of the static type `dyn`.
+/// Returns an expression of the static type `dyn` for a value of an [answer](super::Answer).
 ///
 /// Returns `None` for values that do not equal any literal, such as NaN and authorizer values.
 pub(crate) fn literal(value: &Value) -> Option<String> {
@@ -51,7 +51,7 @@ pub(crate) fn literal(value: &Value) -> Option<String> {
     Some(format!("dyn({written})"))
 }
 
-/// Returns a string literal; everything but ASCII letters and digits is escaped.
+/// Returns a string literal. All characters except ASCII letters and digits are escaped.
 fn quoted(text: &str) -> String {
     let escaped = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' => character.to_string(),

@@ -1,6 +1,6 @@
-//! Random object fields for server-side apply, for each kind and version.
+//! Generates random object fields for server-side apply, for each kind and version.
 //!
-//! The lists have every type that server-side apply supports, and there are so few values that managers overlap.
+//! The lists have all types that server-side apply supports. There are only a few values, so that managers overlap.
 
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,7 @@ pub(super) fn version_and_kind(random: &mut Random, resource: &str) -> (String, 
     (if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }, kind)
 }
 
-/// Returns the fields of an object without its metadata. A `whole` object is valid on its own.
+/// Returns the fields of an object without its metadata. If `whole`, the object is valid on its own.
 pub(super) fn fields(random: &mut Random, resource: &str, api_version: &str, whole: bool) -> Value {
     match resource {
         "widgets" => json!({"spec": of_a_widget(random)}),
@@ -72,7 +72,7 @@ pub(super) fn fields(random: &mut Random, resource: &str, api_version: &str, who
     }
 }
 
-/// Returns a status, as a write to the status subresource contains it.
+/// Returns a status for a write to the status subresource; `None` if the resource does not have a status.
 pub(super) fn status(random: &mut Random, resource: &str) -> Option<Value> {
     let conditions = list(random, &["A", "B"], |random, name| {
         json!({
@@ -92,12 +92,12 @@ fn value(random: &mut Random) -> &'static str {
     random.one_of(&["1", "2", "3"])
 }
 
-/// Returns some keys with values.
+/// Returns some of the `keys`, with random values.
 pub(super) fn some(random: &mut Random, keys: &[&str]) -> Map<String, Value> {
     random.some_of(keys).into_iter().map(|key| (key.to_owned(), json!(value(random)))).collect()
 }
 
-/// Returns an entry for some of the names, in this order or reversed.
+/// Returns an entry for each of some random names, in the given order or reversed.
 fn list(random: &mut Random, names: &[&str], entry: impl Fn(&mut Random, &str) -> Value) -> Vec<Value> {
     let mut names = random.some_of(names);
     if random.chance(30) {
@@ -117,7 +117,7 @@ fn of_a_budget(random: &mut Random) -> Value {
     ])
 }
 
-/// Returns the changeable and the required fields of a Pod.
+/// Returns the changeable fields of a Pod and, if `whole`, the required fields.
 fn of_a_pod_alone(random: &mut Random, whole: bool) -> Value {
     let mut container = json!({"name": "c0"});
     if whole || random.chance(50) {
@@ -126,7 +126,7 @@ fn of_a_pod_alone(random: &mut Random, whole: bool) -> Value {
     json!({"containers": [container]})
 }
 
-/// Returns the members that are drawn.
+/// Returns a random selection of `members`, each with a probability of `percent`.
 fn drawn(random: &mut Random, percent: usize, members: Value) -> Value {
     let Value::Object(members) = members else { return members };
     Value::Object(members.into_iter().filter(|_| random.chance(percent)).collect())
@@ -158,7 +158,7 @@ fn of_a_widget(random: &mut Random) -> Value {
     drawn(random, 22, members)
 }
 
-/// Returns an entry of a list with two keys, one of which has a default.
+/// Returns an entry of a list that has two keys. One key has a default.
 fn entry(random: &mut Random, name: &str) -> Value {
     let mut entry = json!({"name": name});
     if random.chance(35) {
@@ -173,7 +173,7 @@ fn entry(random: &mut Random, name: &str) -> Value {
     entry
 }
 
-/// Returns the definition of the widgets: two versions with equal schemas, with lists and maps of every type.
+/// Returns the definition of the widgets: two versions with equal schemas that have lists and maps of every type.
 pub(super) fn widgets(random: &mut Random) -> Value {
     let stored = random.one_of(&["v1", "v2"]);
     let text = json!({"type": "string"});

@@ -1,6 +1,6 @@
-//! Random writes by several field managers: server-side apply with and without force, updates, and patches.
+//! Generates random writes by several field managers: server-side apply with and without force, updates, and patches.
 //!
-//! They write objects and their subresources, and webhooks change owned fields. Managed fields are compared.
+//! The managers write objects and their subresources, and webhooks change owned fields. Managed fields are compared.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const MANAGERS: [&str; 4] = ["one", "two", "three", "kubectl"];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Situation {
-    /// Returns situation `number` of `seed`, about server-side apply.
+    /// Returns situation `number` of `seed`, which is about server-side apply.
     pub fn of_apply(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -44,7 +44,7 @@ fn case(random: &mut Random) -> Value {
     })
 }
 
-/// Returns the definition of the gadgets, whose schema has no properties.
+/// Returns the definition of the gadgets. Their schema does not have properties.
 fn gadgets() -> Value {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -238,7 +238,7 @@ fn metadata(random: &mut Random) -> Value {
     metadata
 }
 
-/// Adds a field that an apply must not or need not contain.
+/// Adds a field that is forbidden or unnecessary in an apply.
 fn odd(random: &mut Random, whole: bool, body: &mut Value) {
     if !random.chance(9) {
         return;

@@ -1,5 +1,6 @@
-//! Random audit policies, and requests to log: those of other situations, reads, and requests that never reach
-//! admission.
+//! Generates random audit policies, and requests to log.
+//!
+//! The requests are those of other situations, reads, and requests that never reach admission.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +10,15 @@ use super::situation::Situation;
 use crate::audit_events::with_barrier;
 use crate::random::Random;
 
-/// The number of consecutive situations that share a policy, and thereby a server. The last of them has its own
-/// policy, with which no server starts.
+/// The number of consecutive situations that share a policy and therefore a server.
+///
+/// The last one has its own policy, with which no server starts.
 const TOGETHER: u64 = 25;
-/// The offset of the random numbers for policies, so that they differ from those of situations.
+/// The offset of the random numbers for policies, so that they differ from the random numbers for situations.
 const POLICIES: u64 = 1 << 40;
 
 impl Situation {
-    /// Returns situation `number` of `seed`, about the audit log, without the `excluded` features.
+    /// Returns situation `number` of `seed`, which is about the audit log, without the `excluded` features.
     pub fn of_audit(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
         let mut situation = Self::new(seed, number, excluded);
         let mut random = Random::new(seed, POLICIES + number);
@@ -40,7 +42,7 @@ const STAGES: [&str; 4] = ["RequestReceived", "ResponseStarted", "ResponseComple
 const VERBS: [&str; 9] =
     ["create", "update", "patch", "delete", "deletecollection", "get", "list", "watch", "connect"];
 
-/// Returns a policy. Its first rule is the barrier of the test suite.
+/// Returns a policy whose first rule logs the barrier request.
 fn policy(random: &mut Random) -> Value {
     let count = random.between(1, 6);
     let mut rules: Vec<Value> = (0..count).map(|_| rule(random)).collect();
@@ -162,7 +164,7 @@ fn spoil(random: &mut Random, policy: &mut Value) {
     }
 }
 
-/// Adds requests that webhooks do not receive.
+/// Adds requests for which webhooks are not called.
 fn add_requests(random: &mut Random, case: &mut Value) {
     let Some(requests) = case["requests"].as_array_mut() else { return };
     for _ in 0..random.between(1, 4) {
@@ -234,7 +236,7 @@ fn request(random: &mut Random) -> Value {
     request
 }
 
-/// Returns an object in a namespace that policies refer to.
+/// Returns objects in a namespace that policies refer to.
 fn in_default(random: &mut Random) -> Vec<Value> {
     let resource = random.one_of(&["configmaps", "secrets"]);
     let one =

@@ -1,4 +1,4 @@
-//! Random webhook behaviors, in the format of `case.yaml`.
+//! Generates random webhook behaviors, in the format of `case.yaml`.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,9 @@ use super::webhooks::Leave;
 
 const WARNINGS: [&str; 7] = ["one", "two", "say \"please\"", "", "drei ä", " padded ", "a\tb"];
 
-/// Faults of the catalog that respond at once and in the same way on every call. Denials, and faults that do not make
-/// the call fail, are for webhooks that may reject requests.
+/// Faults of the catalog that respond at once and in the same way to every call.
+///
+/// Denials, and faults with which a call does not fail, are only for webhooks that may reject requests.
 const FAULTS: [&str; 36] = [
     "H09-404",
     "H09-413",
@@ -47,7 +48,7 @@ const FAULTS: [&str; 36] = [
     "E14",
     "E12-no-kind",
 ];
-/// Such faults that reject the request regardless of the failure policy.
+/// Faults that respond at once and reject the request regardless of the failure policy.
 const REFUSALS: [&str; 9] = [
     "E08-missing",
     "E08-null",
@@ -59,7 +60,7 @@ const REFUSALS: [&str; 9] = [
     "E22-nothing",
     "E23",
 ];
-/// Such faults in patches, for mutating webhooks.
+/// Faults in the patches of mutating webhooks that respond at once.
 const PATCHES: [&str; 26] = [
     "P01-no-patch-type",
     "P01-no-patch",
@@ -89,7 +90,7 @@ const PATCHES: [&str; 26] = [
     "P16-no-change",
 ];
 
-/// Returns the behavior of one webhook.
+/// Returns a random behavior for one webhook.
 pub(crate) fn behavior(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Value {
     if generator.random.chance(10) {
         let count = generator.random.between(2, 3);
@@ -98,7 +99,7 @@ pub(crate) fn behavior(generator: &mut Generator<'_>, is_mutating: bool, leave: 
     single(generator, is_mutating, leave)
 }
 
-/// Returns whether the failure policy matters for this behavior.
+/// Returns whether a webhook with this behavior may fail, so that its failure policy matters.
 pub(crate) fn may_fail(behavior: &Value) -> bool {
     let text = behavior.to_string();
     text.contains("bad-response") || text.contains("\"fault\"")
@@ -191,7 +192,7 @@ fn fault(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> &'st
     }
 }
 
-/// Adds warnings and audit annotations in some situations.
+/// Adds warnings and audit annotations to a response in some situations.
 fn spoken(generator: &mut Generator<'_>, leave: Leave, mut parameters: Value) -> Value {
     if leave.warn && generator.random.chance(25) {
         parameters["warnings"] = json!(generator.random.some_of(&WARNINGS));
@@ -215,9 +216,9 @@ enum Part {
     Metadata,
     Data,
     Spec,
-    /// A field that the kind may not have.
+    /// A field that not every kind has.
     Anything,
-    /// Lists and edge cases of JSON Patch.
+    /// Lists, and edge cases of JSON Patch.
     Odd,
 }
 
@@ -228,7 +229,7 @@ fn part(generator: &mut Generator<'_>) -> Part {
     generator.random.weighted(&[(62, Part::Metadata), (16, Part::Data), (11, Part::Spec), (11, Part::Odd)])
 }
 
-/// Returns the behavior for objects that have this part; other objects are allowed.
+/// Returns a behavior that applies only to objects that have this part. Other objects are allowed.
 fn of_those_that_have(part: Part, behavior: &Value) -> Value {
     match part {
         Part::Metadata | Part::Anything | Part::Odd => behavior.clone(),
@@ -265,8 +266,9 @@ fn operation(generator: &mut Generator<'_>, part: Part) -> Value {
     }
 }
 
-/// Edge cases of RFC 6902 and of upstream's implementation: ends of lists, escapes, values that are missing or have
-/// another type, and paths that do not exist.
+/// Returns an operation that is an edge case of RFC 6902 or of upstream's implementation.
+///
+/// Examples are ends of lists, escapes, values that are missing or have another type, and paths that do not exist.
 fn odd_operation(generator: &mut Generator<'_>) -> Value {
     let value = json!(generator.value());
     let label = format!("/metadata/labels/{}", generator.key().replace('/', "~1"));
@@ -296,7 +298,7 @@ fn odd_operation(generator: &mut Generator<'_>) -> Value {
     }
 }
 
-/// Returns a path that many objects have.
+/// Returns a JSON pointer to a value that many objects have.
 fn pointer(generator: &mut Generator<'_>, part: Part) -> String {
     let key = generator.key().replace('/', "~1");
     match (part, generator.random.below(8)) {

@@ -1,4 +1,4 @@
-//! Random match conditions: valid ones, and ones that a server rejects.
+//! Generates random match conditions: valid conditions, and conditions that a server rejects.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::situation::Generator;
 
 /// The maximum nesting depth of `&&`, `||`, `!`, and `? :`.
 const DEEPEST: usize = 2;
-/// The maximum number of conditions of one webhook, with weights.
+/// The numbers of conditions of one webhook, with their weights.
 const MOST: [(usize, usize); 4] = [(50, 1), (28, 2), (14, 3), (8, 4)];
 
 /// Returns valid conditions for a webhook.
@@ -19,7 +19,7 @@ pub(crate) fn conditions(generator: &mut Generator<'_>) -> Value {
     named((0..count).map(|_| condition(generator)))
 }
 
-/// Returns conditions for a webhook, some of which a server rejects.
+/// Returns conditions for a webhook. A server rejects some of them.
 pub(crate) fn doubtful(generator: &mut Generator<'_>) -> Value {
     let count = generator.random.weighted(&MOST);
     let expressions: Vec<String> = (0..count)
@@ -89,7 +89,7 @@ fn condition(generator: &mut Generator<'_>) -> String {
     }
 }
 
-/// Returns an expression near the cost limit, or a loop.
+/// Returns an expression whose cost is near the limit, or a loop.
 fn costly(generator: &mut Generator<'_>) -> String {
     match generator.random.below(4) {
         0 | 1 => {
@@ -148,7 +148,7 @@ fn invalid(generator: &mut Generator<'_>) -> String {
     }
 }
 
-/// Returns the text with one letter removed, duplicated, or replaced.
+/// Returns `text` with a typo: one letter is removed, duplicated, or replaced.
 fn mistaken(generator: &mut Generator<'_>, text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let place = generator.random.below(letters.len());

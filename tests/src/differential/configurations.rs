@@ -1,5 +1,7 @@
-//! Random requests for webhook configurations: for those of the situation, whose match conditions they change, and
-//! for others, whose webhooks are never called and which the server may reject.
+//! Generates random requests for webhook configurations.
+//!
+//! Some requests change the match conditions of the situation's own webhooks. Others are for configurations whose
+//! webhooks are never called, and which the server may reject.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +10,11 @@ use serde_json::{Value, json};
 use super::conditions;
 use super::situation::{GROUP, Generator};
 
-/// The configurations that requests have written, by resource, in their latest form.
+/// The latest version of each configuration that requests have written, by resource.
 #[derive(Debug, Default)]
 pub(crate) struct Written(BTreeMap<&'static str, Value>);
 
-/// The position of a webhook of a situation: its configuration, and its index there.
+/// The position of a webhook in a situation: its configuration, and its index in the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     resource: &'static str,
@@ -37,13 +39,13 @@ pub(crate) fn places(webhooks: &[Value]) -> Vec<Place> {
 }
 
 impl Written {
-    /// Returns the percentage of requests for configurations: an update needs an existing one.
+    /// Returns the percentage of requests that are for configurations. It is higher if there is one to update.
     pub(crate) fn percent(&self) -> usize {
         if self.0.is_empty() { 4 } else { 45 }
     }
 }
 
-/// Returns one request.
+/// Returns a random request for a configuration.
 pub(crate) fn request(generator: &mut Generator<'_>, written: &mut Written) -> Value {
     let is_there: Vec<&'static str> = written.0.keys().copied().collect();
     if generator.random.chance(if is_there.is_empty() { 50 } else { 15 }) {
@@ -92,7 +94,7 @@ pub(crate) fn request(generator: &mut Generator<'_>, written: &mut Written) -> V
     request
 }
 
-/// Changes the match conditions of a webhook of the situation.
+/// Returns a request that changes the match conditions of one of the situation's webhooks.
 fn of_the_situation(generator: &mut Generator<'_>) -> Value {
     let places = generator.places.clone();
     let Place { resource, configuration, index } = generator.random.one_of(&places);
@@ -138,7 +140,7 @@ fn webhook(generator: &mut Generator<'_>, number: usize) -> Value {
     webhook
 }
 
-/// Returns the configuration with or without a change: unchanged conditions are not validated again.
+/// Returns the configuration, changed or unchanged. A server does not validate unchanged conditions again.
 fn changed(generator: &mut Generator<'_>, mut configuration: Value) -> Value {
     let count = configuration["webhooks"].as_array().map_or(0, Vec::len);
     let place = generator.random.below(count);

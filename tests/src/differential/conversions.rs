@@ -1,8 +1,9 @@
-//! Random writes and reads of custom resources in two versions with a conversion webhook, and admission webhooks that
-//! see one of the versions.
+//! Generates random writes and reads of custom resources in two versions with a conversion webhook.
 //!
-//! Not covered: failing converters, because a real server may read an object from its cache, which has it in each
-//! version already; and field ownership, because admit compares objects in one version only.
+//! Admission webhooks see one of the versions.
+//!
+//! Not covered: failing converters, because a real server may read an object from its cache, which already contains it
+//! in each version; and field ownership, because admit compares objects in one version only.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const VERSIONS: [&str; 2] = ["v1", "v2"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, about conversion webhooks.
+    /// Returns situation `number` of `seed`, which is about conversion webhooks.
     pub fn of_conversions(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }

@@ -1,19 +1,19 @@
-//! Random kubeconfigs for authentication to webhooks, and webhooks at all addresses that they contain.
+//! Generates random kubeconfigs for authentication to webhooks, and webhooks at all addresses that they contain.
 
 use serde_json::{Value, json};
 
 use super::situation::Situation;
 use crate::random::Random;
 
-/// The number of consecutive situations that share the kubeconfigs, and thereby a server.
+/// The number of consecutive situations that share the kubeconfigs and therefore a server.
 const TOGETHER: u64 = 20;
-/// The offset of the random numbers for kubeconfigs, so that they differ from those of situations.
+/// The offset of the random numbers for kubeconfigs, so that they differ from the random numbers for situations.
 const KUBECONFIGS: u64 = 1 << 40;
-/// The webhooks, by the host at which each is reached.
+/// The host names of the webhooks.
 const WEBHOOKS: [&str; 4] = ["c0.example.com", "c1.example.com", "c2.example.com", "certificate.example.com"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, about credentials for webhooks.
+    /// Returns situation `number` of `seed`, which is about credentials for webhooks.
     pub fn of_credentials(seed: u64, number: u64) -> Self {
         let mut random = Random::new(seed, 2 * KUBECONFIGS + number / TOGETHER);
         let plugins = plugins(&mut random);
@@ -35,7 +35,7 @@ impl Situation {
     }
 }
 
-/// Returns the plugin settings of a server: a kubeconfig for each plugin, or one for both.
+/// Returns the plugin settings of a server, with a kubeconfig for each plugin or one for both.
 fn plugins(random: &mut Random) -> Value {
     let second = random.one_of(&["<credentials>", "<credentials>", "<folder>/second", ""]);
     let entry = |name: &str, file: &str| {
@@ -78,7 +78,7 @@ fn kubeconfig(random: &mut Random) -> Value {
     kubeconfig
 }
 
-/// Returns the name of a user: a host, a wildcard for several hosts, or one for all hosts.
+/// Returns the name of a user: a host, a wildcard for several hosts, or the wildcard for all hosts.
 fn name(random: &mut Random) -> String {
     let port = format!(":<port of {}>", random.one_of(&WEBHOOKS));
     let host = random.one_of(&[

@@ -1,8 +1,10 @@
-//! Random deletions: options in the body and the query, preconditions, finalizers, owners, collections, evictions
-//! with disruption budgets, and non-empty namespaces.
+//! Generates random deletions.
+//!
+//! They vary options in the body and the query, preconditions, finalizers, owners, collections, evictions with
+//! disruption budgets, and non-empty namespaces.
 //!
 //! Not covered: work of other components, such as garbage collection and the end of Pods. admit empties a deleted
-//! namespace, so the one here is empty, and a finalizer keeps it.
+//! namespace, so the deleted namespace is already empty, and a finalizer keeps it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +28,7 @@ const SECOND: &str = "<id>-two";
 const FINALIZERS: [&str; 3] = ["example.com/keep", "orphan", "foregroundDeletion"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, about deletions.
+    /// Returns situation `number` of `seed`, which is about deletions.
     pub fn of_deletions(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -65,12 +67,12 @@ fn case(random: &mut Random) -> Value {
     json!({"version": 1, "cluster": cluster, "webhooks": webhooks, "requests": made.requests})
 }
 
-/// The requests so far.
+/// The requests that have been generated so far.
 struct Made<'a> {
     random: &'a mut Random,
     kinds: Vec<&'static str>,
     has_second: bool,
-    /// Whether its deletion was requested, so that nothing can be created in it.
+    /// Whether the deletion of the second namespace was requested, so that nothing can be created in it.
     is_second_going: bool,
     requests: Vec<Value>,
     /// The numbers of the requests that create objects.
@@ -262,7 +264,7 @@ impl Made<'_> {
         self.requests.push(request);
     }
 
-    /// Adds the status of a disruption budget as its controller would write it.
+    /// Adds a request that writes the status of a disruption budget, as its controller would.
     fn budget(&mut self) {
         let mut status = json!({
             "disruptionsAllowed": self.random.weighted(&[(25, 0), (50, 1), (25, 2)]),
@@ -317,7 +319,7 @@ impl Made<'_> {
     }
 }
 
-/// Returns the resource in the form that requests use.
+/// Returns the resource of a kind in the format of requests.
 fn resource(kind: &str) -> String {
     match kind {
         "widgets" => format!("{GROUP}/v1/widgets"),
@@ -400,7 +402,7 @@ fn widgets() -> Value {
     })
 }
 
-/// Returns webhooks that see deletions, except those of Pods, which are admitted two or three times.
+/// Returns webhooks that are called for deletions, except of Pods, whose deletions are admitted two or three times.
 fn webhooks(random: &mut Random, kinds: &[&str]) -> Vec<Value> {
     if kinds.contains(&"pods") || random.chance(60) {
         return Vec::new();

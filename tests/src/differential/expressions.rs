@@ -1,5 +1,6 @@
-//! Random boolean expressions of known types about everything that a match condition can use, so that a server
-//! accepts them.
+//! Generates random boolean expressions about everything that a match condition can use.
+//!
+//! The types are known, so that a server accepts the expressions.
 //!
 //! Not covered: results that vary between runs or are not supported, such as the order of map keys, `managedFields`,
 //! and therefore whole objects.
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use super::situation::{GROUP, Generator};
 
-/// Paths to string fields of some kinds.
+/// The paths to string fields of some kinds.
 const TEXTS: [&str; 16] = [
     "metadata.name",
     "metadata.name",
@@ -27,7 +28,7 @@ const TEXTS: [&str; 16] = [
     "spec.holderIdentity",
     "status.seen",
 ];
-/// Paths to number fields of some kinds.
+/// The paths to number fields of some kinds.
 const NUMBERS: [&str; 9] = [
     "spec.size",
     "spec.replicas",
@@ -39,7 +40,7 @@ const NUMBERS: [&str; 9] = [
     "status.observedGeneration",
     "metadata.labels.env",
 ];
-/// Paths to lists and maps of some kinds.
+/// The paths to lists and maps of some kinds.
 const COLLECTIONS: [&str; 8] = [
     "metadata.labels",
     "metadata.annotations",
@@ -50,7 +51,7 @@ const COLLECTIONS: [&str; 8] = [
     "spec.template.spec.containers",
     "command",
 ];
-/// Paths to fields that are compared as they are.
+/// The paths to fields that are compared as a whole.
 const PARTS: [&str; 7] = [
     "metadata.labels",
     "metadata.annotations",
@@ -60,7 +61,7 @@ const PARTS: [&str; 7] = [
     "spec.template",
     "spec.metrics",
 ];
-/// Paths to fields that are not strings, numbers, or collections, and to fields that no object has.
+/// The paths to fields that are not strings, numbers, or collections, and to fields that no object has.
 const OTHERS: [&str; 10] = [
     "metadata.creationTimestamp",
     "metadata.deletionTimestamp",
@@ -76,7 +77,7 @@ const OTHERS: [&str; 10] = [
 const VERBS: [&str; 6] = ["get", "create", "update", "patch", "delete", "breakglass"];
 const RESOURCES: [&str; 4] = ["configmaps", "widgets", "deployments", "pods"];
 
-/// Returns a boolean expression with `&&`, `||`, `!`, and `? :` nested to this depth.
+/// Returns a boolean expression with `&&`, `||`, `!`, and `? :`, nested up to `depth`.
 pub(crate) fn boolean(generator: &mut Generator<'_>, depth: usize) -> String {
     if depth > 0 {
         let mut part = || boolean(generator, depth - 1);
@@ -106,7 +107,7 @@ fn object(generator: &mut Generator<'_>) -> &'static str {
     generator.random.weighted(&[(75, "object"), (25, "oldObject")])
 }
 
-/// Returns a member of an object, in some cases with `?`, so that it is an optional value.
+/// Returns an expression for a member of an object. In some cases, it uses `?` and is an optional value.
 fn optional(object: &str, member: &str) -> String {
     match member.split_once('[') {
         Some((members, key)) => format!("{object}.?{}[?{key}", members.replace('.', ".?")),
@@ -114,7 +115,7 @@ fn optional(object: &str, member: &str) -> String {
     }
 }
 
-/// Returns a string expression, or one that may be a string.
+/// Returns an expression that is or may be a string.
 pub(crate) fn text(generator: &mut Generator<'_>) -> String {
     match generator.random.below(20) {
         0..=11 => {
@@ -174,7 +175,7 @@ fn literal(generator: &mut Generator<'_>) -> String {
     json!(text).to_string()
 }
 
-/// Returns a number expression, or one that may be a number.
+/// Returns an expression that is or may be a number.
 pub(crate) fn number(generator: &mut Generator<'_>) -> String {
     match generator.random.below(10) {
         0..=4 => {
@@ -340,7 +341,7 @@ fn of_the_user(generator: &mut Generator<'_>) -> String {
     generator.random.one_of(&choices).to_owned()
 }
 
-/// Returns an authorizer check; its type is that of the authorizer's decisions.
+/// Returns an authorizer check, whose type is the decision type of the authorizer library.
 pub(crate) fn check(generator: &mut Generator<'_>) -> String {
     let verb = generator.random.one_of(&VERBS);
     if generator.random.chance(45) {

@@ -1,8 +1,9 @@
-//! Random fields in objects of every kind, as clients and webhooks may set them: null, empty, zero, valid, of a wrong
-//! type, or unknown, at any depth.
+//! Generates random fields in objects of every kind, as clients and webhooks may set them.
 //!
-//! Stored objects must be valid, which admit does not check: in most of these situations a webhook rejects the object
-//! after the others have seen it.
+//! A field at any depth is null, empty, zero, valid, of a wrong type, or unknown.
+//!
+//! Stored objects must be valid, which admit does not check completely. In most situations, a webhook rejects the
+//! object after the other webhooks have seen it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -14,7 +15,7 @@ use super::situation::{Generator, Situation, namespace};
 use crate::names::CASE_LABEL;
 use crate::random::Random;
 
-/// The types of the API; `harness/tools/messages.sh` describes the format.
+/// The types of the API. `harness/tools/messages.sh` describes the format.
 const TYPES: &str = include_str!("../../../harness/types/src/schema/messages.json");
 const OBJECTS: &str = include_str!("objects.yaml");
 
@@ -27,7 +28,7 @@ pub(super) struct Types {
     pub(super) values: BTreeMap<String, Vec<Field>>,
 }
 
-/// Number, name, type, and further attributes of a field.
+/// A field: its number, name, type, and additional attributes.
 #[derive(Debug, Deserialize)]
 pub(super) struct Field(
     serde::de::IgnoredAny,
@@ -50,21 +51,23 @@ pub(super) static KNOWN: LazyLock<(Types, Vec<Subject>)> = LazyLock::new(|| {
     (types, subjects)
 });
 
-/// The number of objects in a situation.
+/// The number of objects in each situation.
 const OBJECTS_EACH: usize = 8;
-/// Fields that a server converts into others. admit converts them as soon as a webhook has set them, kube-apiserver
-/// after all webhooks have run: `mutation/what-is-converted-shows-once-all-webhooks-have-run`.
+/// The fields that a server converts into other fields.
+///
+/// admit converts them as soon as a webhook has set them, kube-apiserver after all webhooks have run: see the case
+/// `mutation/what-is-converted-shows-once-all-webhooks-have-run`.
 const CONVERTED: [&str; 6] = ["stringData", "podCIDR", "podCIDRs", "podIP", "podIPs", "hostIPs"];
 /// The field of custom resource definitions in which the server adds defaults.
 const COMPLETED: &str = "names";
-/// Resources for which kube-apiserver writes a new version although nothing changed, for an unknown reason.
+/// The resources for which kube-apiserver stores a new version although nothing changed, for an unknown reason.
 const UNSTEADY: [&str; 1] = ["persistentvolumeclaims"];
-/// Fields that the server writes, or that identify the object or its owner.
+/// The fields that the server writes, or that identify the object or its owner.
 const LEFT_ALONE: [&str; 7] =
     ["name", "namespace", "labels", "generateName", "managedFields", "resourceVersion", "uid"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, about the fields of one kind.
+    /// Returns situation `number` of `seed`, which is about the fields of one kind.
     pub fn of_fields(seed: u64, number: u64) -> Self {
         let none = BTreeSet::new();
         let mut generator = Generator::new(seed, number, &none);
@@ -108,7 +111,7 @@ pub(super) fn request(subject: &Subject, verb: &str, name: &str, body: &Value) -
     request
 }
 
-/// Returns objects that one webhook patches, the next one sees, and the last one rejects.
+/// Returns webhooks and requests: one webhook patches the object, the next one sees it, and the last one rejects it.
 fn refused(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut patches, mut requests) = (Vec::new(), Vec::new());
     for number in 0..OBJECTS_EACH {
@@ -138,7 +141,7 @@ fn refused(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value
     (webhooks, requests)
 }
 
-/// Returns an object that is created and then updated, possibly without a change, while webhooks are reinvoked.
+/// Returns webhooks that are reinvoked, and requests that create and then update an object, possibly without a change.
 fn stored(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value>, Vec<Value>) {
     let name = "o-<id>";
     let mut requests = vec![request(subject, "create", name, object)];
@@ -174,7 +177,7 @@ pub(super) enum Step {
     Item,
 }
 
-/// Sets one field anywhere in the object; returns its path.
+/// Sets one field at any depth of the object. Returns its path.
 fn change(random: &mut Random, object: &mut Value, is_harmless: bool) -> Vec<Step> {
     let kind = format!(
         "{} {}",
@@ -248,7 +251,7 @@ pub(super) fn fields(message: &str) -> Vec<&'static Field> {
     found
 }
 
-/// Returns a value that Go decodes like an absent field.
+/// Returns a value that Go decodes in the same way as an absent field.
 fn nothing(random: &mut Random, text: &str) -> Value {
     let empty = if text.starts_with("[]") {
         json!([])
@@ -360,7 +363,7 @@ fn is_there(object: &Value, steps: &[Step]) -> bool {
     at(object, steps).is_some()
 }
 
-/// Sets a value, and creates its parents.
+/// Sets the value at `steps`, creating missing parents.
 pub(super) fn set(object: &mut Value, steps: &[Step], value: Value) {
     let Some((step, rest)) = steps.split_first() else {
         *object = value;
@@ -382,7 +385,7 @@ pub(super) fn set(object: &mut Value, steps: &[Step], value: Value) {
     }
 }
 
-/// Returns the operation that turns `before` into `after`, which differ at the end of `steps`.
+/// Returns the JSON Patch operation that changes `before` to `after`. They must differ only at `steps`.
 fn operation(random: &mut Random, before: &Value, after: &Value, steps: &[Step]) -> Value {
     // The part of the path that existed before, plus one step.
     let there = (0..steps.len()).take_while(|end| is_there(before, &steps[..*end])).count();
@@ -401,7 +404,7 @@ fn operation(random: &mut Random, before: &Value, after: &Value, steps: &[Step])
     json!({"op": op, "path": path, "value": at(after, there)})
 }
 
-/// Returns a merge patch that only contains the value at the end of `steps`.
+/// Returns a merge patch that contains only the value at `steps`.
 fn merge(after: &Value, steps: &[Step]) -> Value {
     let mut patch = json!({});
     set(&mut patch, steps, at(after, steps).cloned().unwrap_or_default());

@@ -1,5 +1,6 @@
-//! Random `staticManifestsDir` directories in addition to configurations in the API: the calls of the webhooks of
-//! both, and directories with which no server starts.
+//! Generates random `staticManifestsDir` directories, in addition to configurations in the API.
+//!
+//! Compared are the calls of all webhooks, and the errors for directories with which no server starts.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +12,15 @@ use super::webhooks::Leave;
 use crate::names::CASE_LABEL;
 use crate::random::Random;
 
-/// The number of consecutive situations that share the files, and thereby a server. The last of them has its own
-/// directory, with which no server starts.
+/// The number of consecutive situations that share the files and therefore a server.
+///
+/// The last one has its own directory, with which no server starts.
 const TOGETHER: u64 = 25;
-/// The offset of the random numbers for directories, so that they differ from those of situations.
+/// The offset of the random numbers for directories, so that they differ from the random numbers for situations.
 const FOLDERS: u64 = 1 << 40;
 
 impl Situation {
-    /// Returns situation `number` of `seed`, about configurations in files, without the `excluded` features.
+    /// Returns situation `number` of `seed`, which is about configurations in files, without the `excluded` features.
     pub fn of_files(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
         if number % TOGETHER == TOGETHER - 1 {
             let mut random = Random::new(seed, FOLDERS + number);
@@ -45,11 +47,11 @@ impl Situation {
 /// The files of both plugins.
 #[derive(Debug)]
 struct Folder {
-    /// The configurations of each plugin, mutating ones first.
+    /// The configurations of each plugin. The mutating plugin is first.
     configurations: [Vec<Value>; 2],
     /// The `staticManifestsDir` of each plugin; empty if it is not set.
     places: [String; 2],
-    /// Other files.
+    /// Additional files, by name.
     others: Map<String, Value>,
 }
 
@@ -86,7 +88,7 @@ impl Folder {
         Self { configurations, places: places.map(str::to_owned), others: Map::new() }
     }
 
-    /// Returns the active webhooks, with their positions among the plugins.
+    /// Returns the active webhooks, each with the index of its plugin.
     fn webhooks(&self) -> Vec<(usize, &Value)> {
         let mut all = Vec::new();
         for (plugin, configurations) in self.configurations.iter().enumerate() {
@@ -228,7 +230,7 @@ impl Folder {
     }
 }
 
-/// Makes an entry invalid.
+/// Makes a webhook's entry invalid.
 fn spoil_webhook(random: &mut Random, entry: &mut Value) {
     for _ in 0..random.weighted(&[(60, 1), (30, 2), (10, 3)]) {
         match random.below(14) {
@@ -263,7 +265,7 @@ fn spoil_webhook(random: &mut Random, entry: &mut Value) {
     }
 }
 
-/// Returns configurations as file content, with a file extension.
+/// Returns configurations as the content of a file, and the possible file extensions.
 fn written(random: &mut Random, configurations: &[Value]) -> (String, &'static [&'static str]) {
     let texts: Vec<String> = configurations.iter().map(ToString::to_string).collect();
     let items = texts.join(", ");
@@ -284,7 +286,7 @@ fn written(random: &mut Random, configurations: &[Value]) -> (String, &'static [
     }
 }
 
-/// Returns a webhook that is called only for the namespaces of situations, and for cluster-scoped objects.
+/// Returns a webhook that is called only for the situations' namespaces and for cluster-scoped objects.
 fn webhook(random: &mut Random, number: usize, kind: &str) -> Value {
     let name = format!("f{number}.example.com");
     let rules: Vec<Value> = (0..random.weighted(&[(70, 1), (30, 2)])).map(|_| rule(random)).collect();
@@ -345,7 +347,7 @@ fn rule(random: &mut Random) -> Value {
     })
 }
 
-/// Adds the webhooks of the files, with their behavior in this situation.
+/// Adds the webhooks of the files to a case, with their behavior in this situation.
 fn add_webhooks(generator: &mut Generator<'_>, folder: &Folder, case: &mut Value) {
     let Some(webhooks) = case["webhooks"].as_array_mut() else { return };
     for (plugin, webhook) in folder.webhooks() {
@@ -363,7 +365,7 @@ fn add_webhooks(generator: &mut Generator<'_>, folder: &Folder, case: &mut Value
     }
 }
 
-/// Adds requests for configurations, which webhooks in the API do not see.
+/// Adds requests for configurations, for which webhooks in the API are not called.
 fn add_requests(random: &mut Random, case: &mut Value) {
     let Some(requests) = case["requests"].as_array_mut() else { return };
     let which = random.below(2);

@@ -13,7 +13,7 @@ use crate::recording::Recording;
 use crate::run::{Manner, RunError, Seen, run, run_in_process};
 use crate::server::{Server, ServerError};
 
-/// The results of a situation on both servers. The counters of the real server are added later.
+/// The results of a situation on both servers. The real server's counters are added later.
 #[derive(Debug)]
 pub(crate) struct Pair {
     expected: Result<Seen, RunError>,
@@ -24,18 +24,18 @@ pub(crate) struct Pair {
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) judgment: Judgment,
-    /// The result in admit.
+    /// The result of admit.
     actual: Value,
-    /// The features that admit does not support, if they are counted.
+    /// The features that the situation needs and admit does not support, if they are counted.
     pub(crate) unsupported: Vec<String>,
 }
 
-/// How to treat a request that admit answers with 501.
+/// How to treat requests that admit answers with 501.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsupported {
-    /// As a difference.
+    /// Report them as differences.
     Differs,
-    /// Count it, and do not compare it.
+    /// Count them, and do not compare them.
     Counted,
 }
 
@@ -48,8 +48,9 @@ pub(crate) enum Judgment {
     NotRun(String),
 }
 
-/// The maximum duration of one situation on one server: its requests, which have their own limits, and everything
-/// around them.
+/// The maximum duration of one situation on one server.
+///
+/// It includes the requests, which have their own limits, and their preparation and cleanup.
 const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 /// The results of both servers.
@@ -57,8 +58,9 @@ const LONGEST_RUN: Duration = Duration::from_secs(120);
 pub(crate) struct Documents {
     pub(crate) recording: Recording,
     pub(crate) actual: Value,
-    /// The paths at which they differ, without the numbers of requests and calls; those of answers before those of
-    /// counters.
+    /// The paths at which the documents differ, without the numbers of requests and calls.
+    ///
+    /// The paths in answers precede the paths in counters.
     pub(crate) signature: Vec<String>,
 }
 
@@ -91,7 +93,7 @@ impl Look {
         matches!(self.judgment, Judgment::Agrees)
     }
 
-    /// Returns whether admit's results are equal in both looks.
+    /// Returns whether the results of admit are equal in both comparisons.
     pub(crate) fn does_the_same_here(&self, other: &Self) -> bool {
         differences(&self.actual, &other.actual).is_empty()
     }
@@ -146,8 +148,9 @@ pub(crate) fn judged(pair: Pair, exposition: &str, unsupported: Unsupported) -> 
     Look { judgment: Judgment::Differs(Box::new(documents)), actual, unsupported }
 }
 
-/// Compares the startup errors if the real server did not start: admit must report the same error, after the names of
-/// its options. The log of kube-apiserver quotes its errors.
+/// Compares the startup errors if the real server did not start.
+///
+/// admit must report the same error after the names of its options. In the log of kube-apiserver, the error is quoted.
 pub(crate) async fn refused(said: &str, plugins: &Plugins) -> Result<Look, ServerError> {
     let authority = Arc::new(certs::CertificateAuthority::new("admit judge CA")?);
     let own = match Server::in_process(authority, plugins).await {
@@ -169,7 +172,7 @@ pub(crate) async fn refused(said: &str, plugins: &Plugins) -> Result<Look, Serve
     Ok(Look { judgment: Judgment::Differs(Box::new(documents)), actual, unsupported: Vec::new() })
 }
 
-/// Removes the requests that admit answers with 501 from both documents; returns its messages.
+/// Removes the requests that admit answers with 501 from both documents. Returns the messages of these answers.
 fn leave_out_unsupported(expected: &mut Value, actual: &mut Value) -> Vec<String> {
     let mut said = Vec::new();
     let requests = |document: &mut Value| document.get_mut("requests").map(Value::take).unwrap_or_default();
@@ -188,7 +191,7 @@ fn leave_out_unsupported(expected: &mut Value, actual: &mut Value) -> Vec<String
     said
 }
 
-/// Replaces paths that contain names of webhooks, in metrics and annotations, by their family.
+/// Replaces a path that contains the name of a webhook, in metrics and annotations, with the family of the path.
 fn without_numbers(path: &str) -> String {
     let path = path.split(['{', '/']).next().unwrap_or_default();
     path.chars().filter(|letter| !letter.is_ascii_digit()).collect()

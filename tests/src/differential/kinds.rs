@@ -1,13 +1,13 @@
-//! The kinds of objects in random situations.
+//! Defines the kinds of objects in random situations.
 //!
-//! The objects stay valid whatever else happens to them, because admit does not validate everything that the server
-//! does; and only the API server itself changes them.
+//! The objects remain valid after any change, because admit does not perform all validation of the server. Only the API
+//! server itself changes them, no other component.
 
 use serde_json::{Map, Value, json};
 
 use super::situation::{GROUP, Generator};
 
-/// The kinds with their weights.
+/// All kinds, with their weights.
 pub(crate) const ALL: [(usize, &str); 10] = [
     (38, "configmaps"),
     (30, "widgets"),
@@ -29,7 +29,7 @@ pub(crate) fn versions(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// Returns the resource in the form that requests use.
+/// Returns the resource of a kind and version in the format of requests.
 pub(crate) fn resource(kind: &str, version: &str) -> String {
     match group(kind) {
         "" => kind.to_owned(),

@@ -1,7 +1,7 @@
-//! Random situations on both servers: a search for unknown differences.
+//! Runs random situations on both servers, to find unknown differences.
 //!
-//! Situation `k` of a seed depends only on these two numbers. It is a case like the handwritten ones, and the same
-//! code runs it and compares the results of both servers.
+//! Situation `k` of a seed depends only on these two numbers. It is a case like the handwritten cases: the same code
+//! runs it and compares the results of both servers.
 
 mod applied;
 mod apply;
@@ -65,10 +65,10 @@ pub struct Search {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[expect(clippy::exhaustive_enums, reason = "each has a generator of its own")]
 pub enum Subject {
-    /// Webhooks and the requests that they are called for.
+    /// Webhooks, and the requests for which they are called.
     #[default]
     Webhooks,
-    /// Only the fields of objects of every kind.
+    /// The fields of objects of every kind.
     Fields,
     /// In-tree admission plugins, together with webhooks.
     Plugins,
@@ -86,7 +86,7 @@ pub enum Subject {
     Audit,
     /// Webhook configurations in files.
     Files,
-    /// Authentication of the server to webhooks.
+    /// The credentials that the server sends to webhooks.
     Credentials,
     /// Schemas of custom resources, their rules, and their objects.
     Schemas,
@@ -117,19 +117,20 @@ impl Subject {
 pub struct Found {
     /// The number of situations in which both servers agreed.
     pub passed: u64,
-    /// The number of situations in which they differed twice.
+    /// The number of situations in which both servers differed twice.
     pub failed: u64,
-    /// The number of situations in which they differed once and then agreed, while admit did the same both times. The
-    /// real server's behavior varies there, for example a second round of admission when its cache was late. These
-    /// are not failures of admit.
+    /// The number of situations in which both servers differed once and then agreed, with the same result of admit.
+    ///
+    /// The behavior of the real server varies in these situations, for example if its cache is stale and admission runs
+    /// a second time. They do not count as failures of admit.
     pub flaky: u64,
     /// The number of situations that could not run on the real server.
     pub not_run: u64,
     /// How often each excluded feature was drawn.
     pub left_out: BTreeMap<String, usize>,
-    /// How often admit did not support each feature, if that is counted.
+    /// How often admit did not support each feature, if unsupported features are counted.
     pub unsupported: BTreeMap<String, usize>,
-    /// The number of situations by the first path that differs.
+    /// The number of situations, by the first path that differs.
     pub places: BTreeMap<String, u64>,
 }
 
@@ -147,11 +148,11 @@ pub enum SearchError {
 
 /// The number of situations per metrics request and per progress message.
 const BATCH: usize = 100;
-/// The maximum number of situations that are shrunk and shown for one path.
+/// The maximum number of situations to shrink and show for one path.
 const SHOWN: u64 = 2;
 
 impl Search {
-    /// Runs the search; `tell` gets progress and every difference.
+    /// Runs the search. `tell` receives progress and every difference.
     ///
     /// # Errors
     /// Returns an error if there is no server, or a case cannot be written. Differences are not errors.
@@ -219,7 +220,7 @@ impl Search {
         Ok(found)
     }
 
-    /// Runs situations, and runs those that differ a second time, because one difference may be random.
+    /// Runs all situations, and runs the situations that differ a second time, because one difference may be random.
     async fn suspects(
         &self,
         situations: Vec<(String, Situation)>,
@@ -238,7 +239,7 @@ impl Search {
         Ok(suspects.map(|(((name, it), look), again)| (name, it.case, [look, again])).collect())
     }
 
-    /// Writes a case; returns its path and its text.
+    /// Writes a case to disk. Returns its path and its content.
     fn write(&self, name: &str, case: &Value) -> Result<(String, String), SearchError> {
         let number = name.rsplit('-').next().unwrap_or_default();
         let (seed, flag) = (self.seed, self.subject.flag());
@@ -254,7 +255,7 @@ impl Search {
 }
 
 impl Found {
-    /// Counts the results of two looks at a situation. Returns the documents if the situation should be shown.
+    /// Counts the results of two comparisons of a situation. Returns the documents if the situation should be shown.
     fn note(&mut self, name: &str, looks: [Look; 2], tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {
         let [first, again] = looks;
         let is_steady = first.does_the_same_here(&again);
@@ -310,7 +311,7 @@ impl std::fmt::Display for Found {
     }
 }
 
-/// The excluded features.
+/// Reads which features the search excludes.
 impl KnownDifferences {
     fn left_out(&self) -> BTreeSet<String> {
         self.entries.iter().flat_map(|entry| entry.left_out.iter().cloned()).collect()

@@ -1,8 +1,10 @@
-//! Random situations about in-tree admission plugins: which are enabled and how they are configured, the objects that
-//! they read, default, or reject, and webhooks that see the result and change it again.
+//! Generates random situations about in-tree admission plugins.
 //!
-//! Not covered: behavior of a real server without a fixed order, such as several limits of one kind, which it keeps
-//! in a map, and several default classes.
+//! They vary which plugins are enabled, their configurations, the objects that they read, default, or reject, and
+//! webhooks that see the result and change it again.
+//!
+//! Not covered: behavior of a real server without a fixed order, such as several limits of one kind, which the server
+//! keeps in a map, and several default classes.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +14,7 @@ use super::pods;
 use super::situation::{Generator, Situation, namespace};
 use crate::random::Random;
 
-/// The plugin sets. There are few, because each needs a separate real server.
+/// The sets of enabled plugins. There are only a few, because each set needs its own real server.
 const ENABLED: [&[&str]; 3] = [
     &[],
     &["AlwaysPullImages", "PodNodeSelector", "LimitPodHardAntiAffinityTopology", "NamespaceExists"],
@@ -23,7 +25,7 @@ const DISABLED: [&[&str]; 3] = [
     &["DefaultTolerationSeconds"],
     &["LimitRanger", "Priority", "RuntimeClass", "DefaultStorageClass", "NamespaceLifecycle"],
 ];
-/// The configuration for `PodNodeSelector`: the defaults for namespaces without labels and annotations of their own.
+/// The configuration for `PodNodeSelector`: the defaults for namespaces without their own labels and annotations.
 const CONFIGURATION: &str = "\
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
@@ -39,7 +41,7 @@ plugins:
     podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: 'zone=a'}
 ";
 
-/// The configuration for `ServiceAccount`: mutating webhooks are called with a token, validating ones without.
+/// The configuration for credentials: mutating webhooks are called with a token, validating webhooks without one.
 const AUTHENTICATING: &str = "\
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
@@ -58,19 +60,19 @@ users:
   user: {token: a-token}
 ";
 
-/// The objects that the objects of a situation may refer to.
+/// The objects that other objects of a situation may refer to.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
-    /// Names of `PriorityClass` objects.
+    /// The names of `PriorityClass` objects.
     pub(super) priorities: Vec<&'static str>,
-    /// Names of `RuntimeClass` objects.
+    /// The names of `RuntimeClass` objects.
     pub(super) runtimes: Vec<&'static str>,
     /// Whether a service account is needed.
     pub(super) service_account: bool,
 }
 
 impl Situation {
-    /// Returns situation `number` of `seed`, about the in-tree plugins.
+    /// Returns situation `number` of `seed`, which is about the in-tree plugins.
     pub fn of_plugins(seed: u64, number: u64) -> Self {
         let none = BTreeSet::new();
         let mut generator = Generator::new(seed, number, &none);
@@ -147,7 +149,7 @@ fn of_namespace(random: &mut Random, name: &str, has_selectors: bool) -> Value {
     object
 }
 
-/// Returns limits of one resource, because errors about several have no order.
+/// Returns limits for a single resource, because errors about several resources have no fixed order.
 fn limit_range(random: &mut Random, namespace: &str) -> Value {
     let mut limits = Vec::new();
     let resource = random.one_of(&["cpu", "memory"]);
@@ -232,7 +234,7 @@ fn add_classes(random: &mut Random, cluster: &mut Vec<Value>, classes: &mut Clas
     }
 }
 
-/// Returns default classes, for objects that do not name a class.
+/// Returns default classes, which apply to objects that do not name a class.
 fn marked_classes(random: &mut Random) -> Vec<Value> {
     let mut all = vec![
         json!({
@@ -286,7 +288,7 @@ fn webhooks(random: &mut Random, classes: &Classes) -> Vec<Value> {
         .collect()
 }
 
-/// Returns a rule for namespaced objects, because other situations create cluster-scoped ones.
+/// Returns a rule for namespaced objects only, because other situations create cluster-scoped objects.
 fn rule(random: &mut Random, groups: &[&str], resources: &[&str]) -> Value {
     let operations =
         random.one_of(&[json!(["CREATE"]), json!(["CREATE"]), json!(["CREATE", "UPDATE"]), json!(["*"])]);
@@ -355,7 +357,7 @@ fn claim(random: &mut Random, name: &str) -> Value {
     })
 }
 
-/// Returns a bound claim that grows. Nothing else changes, because admit does not check other changes.
+/// Returns requests that enlarge a bound claim. Nothing else changes, because admit does not check other changes.
 fn grown_claim(random: &mut Random, number: usize) -> Vec<Value> {
     let name = format!("c{number}");
     let patch = |body: Value| {

@@ -1,11 +1,11 @@
-//! Random Pods that in-tree plugins default or reject, workloads with such templates, and webhooks that change them.
+//! Generates random Pods that in-tree plugins default or reject, workloads with these Pods, and webhooks for them.
 
 use serde_json::{Value, json};
 
 use super::plugins::Classes;
 use crate::random::Random;
 
-/// Returns the spec of a Pod.
+/// Returns a random spec of a Pod.
 pub(super) fn spec(random: &mut Random, classes: &Classes) -> Value {
     let count = random.weighted(&[(70, 1), (30, 2)]);
     let containers: Vec<Value> = (0..count).map(|number| container(random, &format!("c{number}"))).collect();
@@ -137,7 +137,7 @@ fn container(random: &mut Random, name: &str) -> Value {
     container
 }
 
-/// Returns the behavior of a mutating webhook for a new Pod.
+/// Returns the behavior of a mutating webhook that is called for new Pods.
 pub(super) fn behavior(random: &mut Random, classes: &Classes) -> Value {
     let then = match random.below(10) {
         0 => json!("sidecar"),
@@ -176,7 +176,7 @@ fn operation(random: &mut Random, classes: &Classes) -> Value {
     json!({"op": "add", "path": format!("/spec/{path}"), "value": value})
 }
 
-/// Returns the creation of an object with such a Pod template.
+/// Returns a request that creates an object with a random Pod template.
 pub(super) fn workload(random: &mut Random, classes: &Classes, number: usize) -> Value {
     let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": spec(random, classes)});
     let selector = json!({"matchLabels": {"app": "a"}});

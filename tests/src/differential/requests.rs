@@ -1,6 +1,6 @@
-//! Random requests, most of them for existing objects.
+//! Generates random requests, most of them for existing objects.
 //!
-//! Not covered: behavior of a real server that varies, such as the deletion of Pods, which are admitted two or three
+//! Not covered: behavior of a real server that varies, such as the deletion of Pods, which is admitted two or three
 //! times, and label changes of non-empty namespaces, which webhooks see some time later.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use super::situation::{Generator, namespace};
 use super::{kinds, roles, subresources};
 use crate::names::CASE_LABEL;
 
-/// The objects that exist at this point, unless a webhook rejected them.
+/// The objects that exist before the next request, unless a webhook rejected them.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     objects: BTreeSet<(&'static str, String, &'static str)>,
@@ -24,7 +24,7 @@ const NAMES: [&str; 3] = ["x", "y", "z"];
 const THIRD: &str = "<id>-three";
 
 impl Known {
-    /// Returns an existing object of one of these kinds, if any.
+    /// Returns a random existing object of one of the `kinds`, if there is one.
     pub(crate) fn one_of(
         &self,
         generator: &mut Generator<'_>,
@@ -36,7 +36,7 @@ impl Known {
     }
 }
 
-/// Returns an object that is created before the webhooks, or `None` if it exists already.
+/// Returns an object to create before the webhooks; `None` if it already exists.
 pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Option<Value> {
     let kind = kind(generator);
     let (namespace, name) = place(generator, kind);
@@ -54,7 +54,7 @@ pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Opti
     is_new.then_some(object)
 }
 
-/// Returns one request.
+/// Returns a random request.
 pub(crate) fn request(generator: &mut Generator<'_>, known: &mut Known) -> Value {
     let mut request = match generator.random.weighted(&[(9, "subresource"), (91, "object")]) {
         _ if generator.may("namespaces", 7) => of_a_namespace(generator),
@@ -89,7 +89,7 @@ fn kind(generator: &mut Generator<'_>) -> &'static str {
     }
 }
 
-/// Returns a namespace and a name; cluster-scoped objects have no namespace.
+/// Returns a namespace and a name. For a cluster-scoped kind, the namespace is empty.
 fn place(generator: &mut Generator<'_>, kind: &str) -> (String, &'static str) {
     let namespace = generator.random.one_of(&generator.namespaces.clone());
     let namespace = if kind == "gadgets" { String::new() } else { namespace };
@@ -175,7 +175,7 @@ fn of_an_object(generator: &mut Generator<'_>, known: &mut Known) -> Value {
     request
 }
 
-/// Adds a field that the server does not know, or changes.
+/// Adds a field that the server does not know or that it changes.
 fn odd(generator: &mut Generator<'_>, kind: &str, body: &mut Value) {
     if kinds::is_custom(kind) || !generator.random.chance(8) {
         return;

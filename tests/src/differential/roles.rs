@@ -1,7 +1,7 @@
-//! Random roles and bindings, and users who are limited to what these allow.
+//! Generates random roles and bindings, and users who have only the permissions in them.
 //!
-//! At most one binding of the namespace and one of the cluster apply to a user: if several apply, it is not defined
-//! which of them the server names.
+//! At most one namespaced binding and one cluster-wide binding apply to a user. If several applied, the server could
+//! name any of them.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::situation::{GROUP, Generator};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Returns roles and their bindings.
+/// Returns random roles and their bindings.
 pub(crate) fn roles(generator: &mut Generator<'_>) -> Vec<Value> {
     let scopes = generator.random.weighted(&[
         (45, &["Role"][..]),

@@ -1,4 +1,4 @@
-//! Random schemas of custom resources, and objects that match them or nearly match them.
+//! Generates random schemas of custom resources, and objects that match them or nearly match them.
 //!
 //! At most one value of an object is invalid, and only one part of a schema has rules: kube-apiserver reports the
 //! errors of several fields in any order.
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::situation::{GROUP, Generator};
 use crate::names::Names;
 
-/// String formats, each with a matching value.
+/// The string formats, each with a matching value.
 const FORMATS: [(&str, &str); 8] = [
     ("date-time", "2026-01-02T03:04:05Z"),
     ("date", "2026-01-02"),
@@ -23,11 +23,12 @@ const FORMATS: [(&str, &str); 8] = [
     ("byte", "YWI="),
     ("hostname", "a.example.com"),
 ];
-/// The fields of every object in a schema.
+/// The names of the fields of every object in a schema.
 const FIELDS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Returns a definition with a random schema, and requests for its objects. If admit rejects the schema, returns no
-/// definition, and its creation as a dry run.
+/// Returns a definition with a random schema, and requests for its objects.
+///
+/// If admit rejects the definition, returns only a request that creates the definition in a dry run.
 pub(super) fn situation(generator: &mut Generator<'_>) -> (Option<Value>, Vec<Value>) {
     let mut spec = object(generator, 3);
     rules::add(generator, &mut spec);
@@ -87,7 +88,7 @@ fn is_accepted(definition: &Value) -> bool {
     serde_json::from_str(&text).is_ok_and(|definition| Chain::new(Options::default()).put(definition).is_ok())
 }
 
-/// Returns the schema of an object.
+/// Returns a random schema of an object.
 fn object(generator: &mut Generator<'_>, depth: usize) -> Value {
     let mut properties = Map::new();
     for name in generator.random.some_of(&FIELDS) {
@@ -157,7 +158,7 @@ fn schema(generator: &mut Generator<'_>, depth: usize) -> Value {
     schema
 }
 
-/// Returns the schema of a list: of anything, a set of scalars, or a map with one or two keys.
+/// Returns a random schema of a list: atomic, a set of scalars, or a map with one or two keys.
 fn array(generator: &mut Generator<'_>, depth: usize) -> Value {
     match generator.random.below(4) {
         0 => {
@@ -177,7 +178,7 @@ fn array(generator: &mut Generator<'_>, depth: usize) -> Value {
     }
 }
 
-/// Returns a value for a schema, with one error if it is to be `wrong`.
+/// Returns a random value for a schema. If `wrong`, the value has one error.
 fn value(generator: &mut Generator<'_>, schema: &Value, wrong: bool) -> Value {
     if wrong && generator.random.chance(25) {
         return generator.random.one_of(&[

@@ -1,4 +1,4 @@
-//! The real servers of a search: one for each set of in-tree plugins, files, and policies.
+//! Runs the real servers of a search: one for each set of in-tree plugins, files, and policies.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::server::{Server, ServerError};
 use crate::yaml;
 
-/// The servers. Each is started when a case first needs it; the newest ones run until this value is dropped.
+/// The servers of a search. Each is started when a case first needs it; the newest run until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Servers {
     unsupported: Unsupported,
@@ -30,22 +30,22 @@ enum Started {
 
 /// The outcome of a case.
 enum Ran {
-    /// Both servers ran the case: the real one is kept until its metrics are read.
+    /// Both servers ran the case. The real server is kept until its metrics are read.
     Both(Pair, Arc<Server>),
-    /// The real server does not start with its plugins.
+    /// The real server does not start with the case's plugin settings.
     Refused(Look),
 }
 
-/// The maximum number of servers that run at the same time, unless the cases in progress need more.
+/// The maximum number of servers that run concurrently, unless the cases in progress need more.
 const MOST: usize = 5;
 
 impl Servers {
-    /// Starts without servers.
+    /// Creates the collection, without servers.
     pub(crate) fn new(unsupported: Unsupported) -> Self {
         Self { unsupported, running: Mutex::default() }
     }
 
-    /// Runs each of the cases on both servers, `jobs` at a time; serial cases run one after another.
+    /// Runs each case on both servers, `jobs` at a time. Serial cases run one after another.
     ///
     /// # Errors
     /// Returns an error if a server does not start, or does not return its metrics.
@@ -115,7 +115,7 @@ impl Servers {
     }
 }
 
-/// Returns the plugins of a case. An unreadable case has none: its run reports the error.
+/// Returns the plugin settings of a case; default settings for an unreadable case, whose run reports the error.
 fn plugins(text: &str) -> Plugins {
     Case::parse(&Names::random().expand(text)).map(|case| case.plugins).unwrap_or_default()
 }

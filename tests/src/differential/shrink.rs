@@ -1,4 +1,4 @@
-//! Shrinks a situation in which the servers differ to a smaller one in which they differ in the same place.
+//! Shrinks a situation in which the servers differ to a smaller one with the same difference.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use super::judgment::{Documents, Judgment};
 use super::servers::Servers;
 use crate::server::ServerError;
 
-/// The maximum duration of the search for one smallest case.
+/// The maximum duration of shrinking one case.
 const LONGEST_SEARCH: Duration = Duration::from_secs(90);
 
 /// An edit that makes a case simpler.
 #[derive(Clone, Debug, PartialEq)]
 enum Edit {
-    /// Removes the member or item at this path.
+    /// Removes the member or item at the given path.
     Without(String),
-    /// Replaces the value at this path with a simpler one.
+    /// Replaces the value at the given path with a simpler value.
     With(String, Value),
 }
 
-/// Returns the smallest case that is found in limited time, with the results of both servers.
+/// Returns the smallest case found within the time limit, with the results of both servers.
 pub(crate) async fn shrink(
     case: &Value,
     documents: Box<Documents>,
@@ -69,7 +69,7 @@ pub(crate) async fn shrink(
     Ok((smallest, documents))
 }
 
-/// Returns the indices of the cases in which the servers still differ in the same place, and nowhere else.
+/// Returns the indexes of the cases in which the servers still differ at `places` and nowhere else.
 async fn persisting(
     cases: &[Value],
     places: &[String],
@@ -85,14 +85,15 @@ async fn persisting(
     Ok(persisting.collect())
 }
 
-/// Returns whether the difference at `found` is the one at `places`: it begins there, and there are no new
-/// differences.
+/// Returns whether the difference at `found` is the difference at `places`.
+///
+/// It must begin at the same path, and there must be no other differences.
 fn is_the_same(found: &[String], places: &[String]) -> bool {
     found.first().is_some_and(|first| places.first() == Some(first))
         && found.iter().all(|place| places.contains(place))
 }
 
-/// Returns the possible removals of a case, the largest first.
+/// Returns the possible edits of a case, largest first.
 fn edits(case: &Value) -> Vec<Edit> {
     let mut places = Vec::new();
     for part in ["requests", "webhooks", "cluster"] {
@@ -114,7 +115,7 @@ fn edits(case: &Value) -> Vec<Edit> {
     edits
 }
 
-/// Returns the simplifications of a match condition: a trivial expression, or a part of it.
+/// Returns edits that simplify a match condition: to a trivial expression, or to a part of the condition.
 fn simpler(case: &Value, place: &str) -> Vec<Edit> {
     let expression = case.pointer(place).and_then(Value::as_str).filter(|_| place.ends_with("/expression"));
     let Some(expression) = expression.filter(|expression| *expression != "true") else { return Vec::new() };
@@ -122,7 +123,7 @@ fn simpler(case: &Value, place: &str) -> Vec<Edit> {
     simpler.map(|part| Edit::With(place.to_owned(), json!(part))).collect()
 }
 
-/// Returns the parenthesized parts, such as `a` and `b` of `(a) && (b)`, but not the arguments of calls.
+/// Returns the parenthesized parts of an expression, such as `a` and `b` in `(a) && (b)`, but not arguments of calls.
 fn in_parentheses(expression: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start, mut is_call) = (0_usize, None, false);
@@ -147,7 +148,7 @@ fn in_parentheses(expression: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns the case with all edits applied, or `None` if an edit's path was removed by another edit.
+/// Returns the case with all edits applied; `None` if one edit removes the path of another.
 fn edited(case: &Value, edits: &[&Edit]) -> Option<Value> {
     let mut edits = edits.to_vec();
     // The deepest paths first, and the last list items first, so that the other paths stay valid.
@@ -178,7 +179,7 @@ impl Edit {
     }
 }
 
-/// Collects every member and item below `value`, the last items first, because later ones depend on earlier ones.
+/// Collects the paths of all members and items in `value`. Last items are first, because they depend on earlier ones.
 fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Random situations: the existing objects, and how the parts of a case are combined.
+//! Generates random situations: the existing objects, and the combination of the parts of a case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,26 +25,26 @@ pub(crate) struct Generator<'a> {
     pub(crate) random: Random,
     excluded: &'a BTreeSet<String>,
     left_out: BTreeMap<String, usize>,
-    /// Whether there are custom resources.
+    /// Whether the situation has custom resources.
     pub(crate) widgets: bool,
-    /// Whether they have a status subresource.
+    /// Whether the custom resources have a status subresource.
     pub(crate) has_status: bool,
-    /// Whether they have a scale subresource.
+    /// Whether the custom resources have a scale subresource.
     pub(crate) has_scale: bool,
     /// The namespaces of the requests.
     pub(crate) namespaces: Vec<String>,
     /// Whether roles grant permissions to users who are not administrators.
     pub(crate) has_roles: bool,
-    /// The positions of the webhooks.
+    /// The positions of the situation's webhooks.
     pub(crate) places: Vec<Place>,
 }
 
 /// The API group of the custom resources.
 pub(crate) const GROUP: &str = "<id>.example.com";
 
-/// Keys of labels: so few that selectors and patches often match.
+/// The keys of labels. There are only a few, so that selectors and patches often match.
 const KEYS: [&str; 4] = ["env", "team", "example.com/tier", "injected"];
-/// Values of labels.
+/// The values of labels.
 const VALUES: [&str; 4] = ["a", "b", "", "prod"];
 
 impl Situation {
@@ -55,7 +55,7 @@ impl Situation {
         Self { case, left_out: generator.left_out }
     }
 
-    /// Returns situation `number` of `seed`, about a schema.
+    /// Returns situation `number` of `seed`, which is about a schema.
     pub fn of_schemas(seed: u64, number: u64) -> Self {
         let case = Generator::new(seed, number, &BTreeSet::new()).schema_case();
         Self { case, left_out: BTreeMap::new() }
@@ -63,7 +63,7 @@ impl Situation {
 }
 
 impl<'a> Generator<'a> {
-    /// Returns a generator for situation `number` of `seed`.
+    /// Creates the generator for situation `number` of `seed`.
     pub(crate) fn new(seed: u64, number: u64, excluded: &'a BTreeSet<String>) -> Self {
         Self {
             random: Random::new(seed, number),
@@ -80,7 +80,7 @@ impl<'a> Generator<'a> {
 }
 
 impl Generator<'_> {
-    /// Returns whether to use a feature, which is true in `percent` of 100 situations.
+    /// Returns whether to use a feature: true in `percent` of 100 situations, unless the feature is excluded.
     pub(crate) fn may(&mut self, feature: &str, percent: usize) -> bool {
         let drawn = self.random.chance(percent);
         if drawn && self.excluded.contains(feature) {
@@ -128,7 +128,7 @@ impl Generator<'_> {
         json!({"version": 1, "cluster": cluster, "requests": requests})
     }
 
-    /// Returns random labels in `percent` of 100 calls, otherwise none.
+    /// Returns random labels in `percent` of 100 calls, otherwise an empty map.
     pub(crate) fn labels(&mut self, percent: usize) -> Map<String, Value> {
         let mut labels = Map::new();
         if self.random.chance(percent) {
@@ -139,17 +139,17 @@ impl Generator<'_> {
         labels
     }
 
-    /// Returns the key of a label.
+    /// Returns a random label key.
     pub(crate) fn key(&mut self) -> &'static str {
         self.random.one_of(&KEYS)
     }
 
-    /// Returns the value of a label.
+    /// Returns a random label value.
     pub(crate) fn value(&mut self) -> &'static str {
         self.random.one_of(&VALUES)
     }
 
-    /// Returns a label selector.
+    /// Returns a random label selector.
     pub(crate) fn selector(&mut self) -> Value {
         let mut selector = Map::new();
         if self.random.chance(40) {
@@ -220,7 +220,7 @@ fn gadgets() -> Value {
     })
 }
 
-/// Returns a namespace that the webhooks of the case may be called for.
+/// Returns a namespace for which the webhooks of the case may be called.
 pub(crate) fn namespace(name: &str, mut labels: Map<String, Value>) -> Value {
     labels.insert(CASE_LABEL.to_owned(), json!("<id>"));
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})

@@ -1,4 +1,4 @@
-//! Random requests for subresources that are separate from their objects: scales, evictions, and connections.
+//! Generates random requests for subresources that are separate from their objects: scales, evictions, and connections.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::kinds;
 use super::requests::Known;
 use super::situation::Generator;
 
-/// Returns one request, for an existing object if there is one.
+/// Returns a random request, for an existing object if there is one.
 pub(crate) fn request(generator: &mut Generator<'_>, known: &Known) -> Value {
     let scaled: &[&str] = if generator.has_scale { &["widgets", "deployments"] } else { &["deployments"] };
     let (kinds, what) = match generator.random.below(10) {
@@ -60,7 +60,7 @@ fn scale(generator: &mut Generator<'_>, name: &str, request: &mut Value) {
     }
 }
 
-/// Returns a connection to a Pod that does not run.
+/// Changes a request into a connection to a Pod that is not running.
 fn connection(generator: &mut Generator<'_>, request: &mut Value) {
     let (subresource, query) = generator.random.one_of(&[
         ("exec", json!({"command": "ls", "container": "c0", "stdin": "true"})),

@@ -1,6 +1,6 @@
-//! Random objects of built-in kinds with one to three invalid fields, created and updated in dry runs.
+//! Generates random objects of built-in kinds with one to three invalid fields, created and updated in dry runs.
 //!
-//! Features that admit does not support are counted, and are not differences.
+//! Features that admit does not support are counted, but do not count as differences.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,11 @@ use super::situation::{Situation, namespace};
 use crate::manifests;
 use crate::random::Random;
 
-/// The number of objects that a situation creates, and of updates of one of them.
+/// The number of objects that a situation creates.
 const CREATED: usize = 6;
+/// The number of updates of one object in a situation.
 const UPDATED: usize = 4;
-/// The maximum depth of a field.
+/// The maximum depth of an invalid field.
 const DEEPEST: usize = 9;
 const STRINGS: [&str; 22] = [
     "",
@@ -43,7 +44,7 @@ const STRINGS: [&str; 22] = [
 const NUMBERS: [i64; 9] = [-1, 0, 1, 2, 80, 101, 65_536, 1_000_001, 2_147_483_647];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, about the validation of built-in kinds.
+    /// Returns situation `number` of `seed`, which is about the validation of built-in kinds.
     pub fn of_validation(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -86,7 +87,7 @@ fn wrong(random: &mut Random, subject: &Subject) -> Value {
     object
 }
 
-/// Sets one field, anywhere in the object, to a value of its type.
+/// Sets one field, at any depth of the object, to a value of its type.
 fn set_one(random: &mut Random, object: &mut Value) {
     let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
     let kind = format!("{} {}", text("apiVersion"), text("kind"));
@@ -118,7 +119,7 @@ fn set_one(random: &mut Random, object: &mut Value) {
     }
 }
 
-/// Returns whether the server writes the field, or it identifies the object.
+/// Returns whether the server writes the field, or whether the field identifies the object.
 fn is_left_alone(steps: &[Step], field: &str) -> bool {
     match steps {
         [] => ["apiVersion", "kind"].contains(&field),
@@ -145,7 +146,7 @@ fn value(random: &mut Random, text: &str, base: &str) -> Value {
     scalar(random, base)
 }
 
-/// Returns a value of a type, valid or invalid.
+/// Returns a valid or invalid value of a scalar type.
 fn scalar(random: &mut Random, base: &str) -> Value {
     match base.split('=').next().unwrap_or_default() {
         "string" if random.chance(5) => json!("a".repeat(300)),

@@ -1,23 +1,23 @@
-//! Random webhooks: their configurations, what they match, and how they respond.
+//! Generates random webhooks: their configurations, what they match, and how they respond.
 //!
-//! Validating webhooks are called at the same time, and the order of their rejections and warnings is not defined. So
-//! at most one of them rejects and at most one of them warns.
+//! Validating webhooks are called concurrently, so the order of their rejections and warnings is not defined.
+//! Therefore, at most one of them rejects and at most one of them warns.
 
 use serde_json::{Map, Value, json};
 
 use super::situation::{GROUP, Generator};
 use super::{behavior, conditions};
 
-/// The permissions of a validating webhook that only one webhook of a situation may have.
+/// What a webhook may do that only one validating webhook of a situation may do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leave {
-    /// Whether it may reject a request.
+    /// Whether the webhook may reject a request.
     pub(crate) refuse: bool,
-    /// Whether it may warn.
+    /// Whether the webhook may return warnings.
     pub(crate) warn: bool,
 }
 
-/// Returns the webhooks of a situation.
+/// Returns random webhooks for a situation.
 pub(crate) fn webhooks(generator: &mut Generator<'_>) -> Vec<Value> {
     let count = generator.random.weighted(&[(15, 1), (25, 2), (25, 3), (20, 4), (10, 5), (5, 7)]);
     let (refuses, warns) = (generator.random.below(count), generator.random.below(count));

@@ -1,7 +1,8 @@
-//! Any webhook response is rejected with a message or accepted, and requests that no webhook changes stay unchanged.
+//! Law: any webhook response is accepted or rejected with a message, and requests that no webhook changes stay
+//! unchanged.
 //!
-//! The input: a line with the phase (`m` or `v`), review version (`v1`, `v1beta1`), failure policy (`f` or `i`),
-//! status, and content type; then the body, in which `$UID` is replaced by the UID of the review.
+//! The input is a line with the phase (`m` or `v`), review version (`v1`, `v1beta1`), failure policy (`f` or `i`),
+//! status, and content type, and then the body, in which `$UID` is replaced with the UID of the review.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,13 +18,14 @@ use tokio::time::Instant;
 
 use super::{documents, runtime, webhook};
 
-/// The maximum size of an object after the patch in a reply that is at most as long as the input; copies are limited
-/// to 3 MiB in total.
+/// The maximum size, in bytes, of an object after the patch in a reply that is not longer than the input.
+///
+/// Copies are limited to 3 MiB in total.
 const LONGEST: usize = 8 * 1024 * 1024;
 
 static FIXTURE: LazyLock<ClusterFixture> = LazyLock::new(|| ClusterFixture::new([]));
 
-/// Answers every call with this reply.
+/// A caller that answers every call with the given reply.
 struct Answering(Reply);
 
 impl Caller for Answering {

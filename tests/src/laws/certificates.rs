@@ -1,7 +1,7 @@
-//! Any `caBundle`, any certificate, and any kubeconfig is rejected with a message or accepted.
+//! Law: any `caBundle`, certificate, or kubeconfig is accepted or rejected with a message.
 //!
-//! The input: a line with the type. `bundle`: a `caBundle`. `leaf`: a certificate that the server presents, as DER.
-//! `kubeconfig`: YAML.
+//! The input is a line with the type, and then the data. `bundle`: a `caBundle`. `leaf`: a certificate that the server
+//! presents, as DER. `kubeconfig`: a kubeconfig, as YAML.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::runtime;
 use super::webhook::Webhook;
 
-/// The maximum duration; nothing here waits for other processes.
+/// The maximum duration of a check, which does not wait for other processes.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// # Panics
@@ -31,7 +31,7 @@ pub(super) fn check(input: &[u8]) {
     }
 }
 
-/// Performs a TLS handshake with a server: with this `caBundle` or its own, and this certificate or its own.
+/// Performs a TLS handshake with a server. `None` stands for the server's own `caBundle` or certificate.
 async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
     let webhook = Webhook::of_this_thread().await;
     let is_own = ca_bundle.is_none() && leaf.is_none();
@@ -59,7 +59,7 @@ async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
     }
 }
 
-/// Checks a kubeconfig. Exec plugins are not run, because no client is created.
+/// Checks a kubeconfig. Credential plugins do not run, because no client is created.
 async fn check_kubeconfig(text: &str) {
     if let Err(error) = Credentials::parse(text, Path::new("/")) {
         assert!(!error.is_empty());

@@ -1,7 +1,8 @@
-//! Any configuration is rejected with a message or read; defaulting is idempotent, valid configurations can be read,
-//! and the static checks end with messages.
+//! Law: any configuration is read or rejected with a message.
 //!
-//! The input: the configuration as in [`documents`], and after `---` another one that replaces it.
+//! Defaulting is idempotent, valid configurations can be read, and the static checks report problems as messages.
+//!
+//! The input is the configuration as in [`documents`] and, after `---`, another configuration that replaces it.
 
 use harness::config::{
     ConfigError, check_types, set_defaults, stored_webhooks, update_warnings, upgraded, v1_differences,
@@ -36,7 +37,7 @@ pub(super) fn check(input: &[u8]) {
     });
 }
 
-/// Checks the same in v1beta1: it is read completely, and the manifest checks end with messages.
+/// Checks the same configuration in v1beta1: it is read completely, and manifest checks report problems as messages.
 fn check_old(configuration: &Value) {
     let mut old = configuration.clone();
     set(&mut old, &["apiVersion"], "admissionregistration.k8s.io/v1beta1");
@@ -60,7 +61,7 @@ fn is_configuration(object: &Value) -> bool {
     is_known && object.get("apiVersion").is_some_and(|version| version == GROUP)
 }
 
-/// Returns the configuration with its defaults, or `None` if a field has a wrong type.
+/// Checks a configuration, and returns it with its defaults; `None` if a field has a wrong type.
 fn check_one(mut configuration: Value) -> Option<Value> {
     // Input that does not go through the server may contain anything.
     for read in [webhooks, stored_webhooks] {

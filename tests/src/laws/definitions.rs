@@ -1,7 +1,8 @@
-//! Any custom resource definition is rejected with a message or served; a served one can be sent again, and accepts
-//! or rejects any object.
+//! Law: any custom resource definition is served or rejected with a message.
 //!
-//! The input: the definition as in [`documents`], `---`, an object, `---`, and an object that replaces it.
+//! A served definition can be sent again, and accepts or rejects any object.
+//!
+//! The input is the definition as in [`documents`], `---`, an object, `---`, and an object that replaces it.
 
 use harness::attributes::GroupVersionResource;
 use harness::chain::{Chain, Request, RequestError};
@@ -48,7 +49,7 @@ async fn check_definition(definition: Value, [object, other]: [Option<Value>; 2]
     assert!(matches!(code, 200 | 409), "{code}: {answer}");
 }
 
-/// Returns the code and the body, or `None` if the request is invalid.
+/// Sends a request and returns the status code and the body; `None` if the request is invalid.
 async fn send(chain: &Chain, request: Request) -> Option<(u16, Value)> {
     match chain.send(&request).await {
         Ok(sent) => {

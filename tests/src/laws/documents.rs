@@ -1,4 +1,4 @@
-//! Builds objects from text that stays valid when a fuzzer changes a byte.
+//! Builds objects from text that usually stays valid if a fuzzer changes a byte.
 //!
 //! The first line is the kind of an object in `documents.yaml`, or JSON. Each further line is an edit: a JSON
 //! pointer, a space, and the new value, or only a pointer to remove a value. A value that is not JSON is a string,
@@ -14,13 +14,13 @@ const SEPARATOR: &str = "---";
 /// The maximum number of items that one edit creates.
 const MOST_ITEMS: usize = 2_000;
 
-/// Objects of many kinds with most of their fields.
+/// Example objects of many kinds, with most of their fields.
 static EXAMPLES: LazyLock<Vec<Value>> = LazyLock::new(|| {
     serde_saphyr::from_multiple(include_str!("documents.yaml"))
         .unwrap_or_else(|error| panic!("documents.yaml: {error}"))
 });
 
-/// Splits an input into its parts; missing parts are empty.
+/// Splits an input into its parts. Missing parts are empty.
 pub(super) fn parts<const COUNT: usize>(text: &str) -> [String; COUNT] {
     let mut parts = [const { String::new() }; COUNT];
     let mut current = 0;
@@ -35,7 +35,7 @@ pub(super) fn parts<const COUNT: usize>(text: &str) -> [String; COUNT] {
     parts
 }
 
-/// Parses an object, or returns `None` if the first line is neither JSON nor a known kind.
+/// Parses an object; returns `None` if the first line is neither JSON nor a known kind.
 pub(super) fn object(text: &str) -> Option<Value> {
     let (first, edits) = text.split_once('\n').unwrap_or((text, ""));
     let mut object = match example(first) {
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(object("Nothing"), None);
     }
 
-    /// Objects that the server rejects are not useful seeds.
+    /// Checks that the server accepts every example, because rejected objects are not useful seeds.
     #[tokio::test]
     async fn the_server_takes_every_example() {
         let chain = Chain::new(Options::default());

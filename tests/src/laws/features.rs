@@ -1,6 +1,6 @@
-//! Any feature and any `--tags` expression is rejected with a message that names the file, or selects scenarios.
+//! Law: any feature and `--tags` expression selects scenarios or is rejected with a message that names the file.
 //!
-//! The input: a line with a tag expression, then a feature.
+//! The input is a line with a tag expression, and then a feature.
 
 use std::io::Write as _;
 

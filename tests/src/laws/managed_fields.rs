@@ -1,8 +1,10 @@
-//! Sending the same apply without null twice changes the object once, a failed apply changes nothing, and the
-//! resulting `fieldsV1` can be read. Sets of fields obey the laws of sets.
+//! Law: an apply that is repeated, or that fails, changes nothing.
 //!
-//! The input: an existing object, and what the managers `one` and `two` apply, each as in [`documents`]; then two
-//! texts of `fieldsV1`; all separated by `---`.
+//! Repeating it changes nothing only if it does not contain null. The resulting `fieldsV1` can be read, and sets of
+//! fields satisfy the laws of sets.
+//!
+//! The input is an existing object, and the objects that the managers `one` and `two` apply, each as in [`documents`],
+//! and then two `fieldsV1`; all parts are separated by `---`.
 
 use kubernetes_managed_fields::Set;
 use serde_json::{Value, json};
@@ -73,8 +75,10 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// Checks that applying again changes nothing. If the second of a manager's entry has passed, the entry may move
-/// behind that of another manager, which is a write.
+/// Checks that applying the same object again changes nothing.
+///
+/// If the clock has advanced by a second since the manager's last apply, its entry may be moved behind the entry of
+/// another manager, which is a write.
 ///
 /// Source: apiserver pkg/endpoints/handlers/fieldmanager/equality.go, `IgnoreManagedFieldsTimestampsTransformer`.
 fn check_same(mut before: Value, after: Option<Value>, applied: &Value) {
@@ -105,7 +109,7 @@ fn forget_times(object: &mut Value) {
     }
 }
 
-/// Returns the resulting object, or `None` if the server rejected the apply.
+/// Applies an object and returns the resulting object; `None` if the server rejected the apply.
 async fn apply(stored: &Stored, manager: &str, force: bool, applied: &Value) -> Option<Value> {
     let query = format!("fieldManager={manager}&force={force}");
     let object = stored.patch(&query, "application/apply-patch+yaml", &applied.to_string()).await?;

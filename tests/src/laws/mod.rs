@@ -1,8 +1,8 @@
-//! Laws that hold for any input: a fuzzer searches for counterexamples, and tests replay the inputs that it found.
+//! Defines laws that hold for any input. A fuzzer searches for counterexamples, and tests replay inputs that it found.
 //!
-//! A law is a function of bytes that panics if the law does not hold. `fuzz/` has a target for each law, which only
-//! passes the bytes on; `fuzz/corpus/NAME/` has the inputs that `cargo test` replays, including those that once broke
-//! the law.
+//! A law is a function of bytes that panics if the law does not hold. `fuzz/` has a target for each law, which passes
+//! its input to the law. `fuzz/corpus/NAME/` contains the inputs that `cargo test` replays, including inputs that once
+//! broke the law.
 
 mod answers;
 mod certificates;
@@ -29,11 +29,11 @@ mod webhook;
 pub struct Law {
     /// The name of the law.
     pub name: &'static str,
-    /// Panics if the law does not hold for these bytes.
+    /// The check, which panics if the law does not hold for the given bytes.
     pub check: fn(&[u8]),
 }
 
-/// All laws, by name.
+/// All laws, sorted by name.
 pub const ALL: [Law; 13] = [
     Law { name: "answers", check: answers::check },
     Law { name: "certificates", check: certificates::check },
@@ -50,16 +50,16 @@ pub const ALL: [Law; 13] = [
     Law { name: "verify", check: verify::check },
 ];
 
-/// Checks the law with this name.
+/// Checks the law `name` with an input.
 ///
 /// # Panics
-/// Panics if the law does not hold, or does not exist.
+/// Panics if the law does not hold, or if it does not exist.
 pub fn check(name: &str, input: &[u8]) {
     let law = ALL.iter().find(|law| law.name == name).unwrap_or_else(|| panic!("there is no law {name}"));
     (law.check)(input);
 }
 
-/// Runs the check if the input is UTF-8.
+/// Runs `check` if the input is valid UTF-8.
 fn with_text(input: &[u8], check: impl FnOnce(&str)) {
     if let Ok(text) = std::str::from_utf8(input) {
         check(text);

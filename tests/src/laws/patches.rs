@@ -1,8 +1,9 @@
-//! A failed patch changes nothing, and the result of a patch is the same each time and is limited by the size of the
-//! input and the limit on copies.
+//! Law: a failed patch changes nothing, and the result of a patch is deterministic and limited in size.
 //!
-//! The input: a line with the format (`json`, `merge`, `strategic`) and the number of repetitions of the operations
-//! of a JSON patch; the object as in [`documents`], `---`, and the patch.
+//! The limit depends on the size of the input and the limit on copies.
+//!
+//! The input is a line with the format (`json`, `merge`, `strategic`) and the number of repetitions of the operations
+//! of a JSON patch, and then the object as in [`documents`], `---`, and the patch.
 
 use harness::patch::Patch;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use super::{documents, runtime, with_text};
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
 const MOST_OPERATIONS: usize = 10_000;
-/// The limit on copies, times the maximum length of an escaped byte.
+/// The limit on copies in bytes, times the maximum length of an escaped byte.
 const MOST_COPIED: usize = 6 * 3 * 1024 * 1024;
 
 /// # Panics
@@ -68,7 +69,7 @@ fn check_operations(object: &Value, patch: &[u8], times: usize) {
     }
 }
 
-/// Checks that a merge patch does nothing the second time.
+/// Checks that applying a merge patch a second time changes nothing.
 async fn check_merge(object: Value, patch: &str) {
     let Some(stored) = Stored::new(object) else { return };
     let Some(first) = stored.patch("", "application/merge-patch+json", patch).await else { return };

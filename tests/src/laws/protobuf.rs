@@ -1,6 +1,6 @@
-//! Any protobuf body is rejected with a message, or yields the same object as its JSON.
+//! Law: any protobuf body yields the same object as its JSON, or is rejected with a message.
 //!
-//! The input: a path of the server, a newline, and the body.
+//! The input is a path of the server, a newline, and the body.
 
 use std::sync::LazyLock;
 
@@ -42,7 +42,7 @@ pub(super) fn check(input: &[u8]) {
     });
 }
 
-/// Returns the code, the answer, and the body as the server read it.
+/// Sends a POST and returns the status code, the answer, and the body as the server decoded it.
 async fn post(uri: &Uri, content_type: &'static str, body: Vec<u8>) -> Option<(u16, Value, Option<Value>)> {
     let mut request = http::Request::new(Bytes::from(body));
     *request.method_mut() = Method::POST;

@@ -1,6 +1,7 @@
-//! Any HTTP request gets an answer that clients understand.
+//! Law: any HTTP request gets an answer that clients understand.
 //!
-//! The input: requests in HTTP/1.1 format (`METHOD URI`, headers, an empty line, the body), separated by `---`.
+//! The input is a list of requests in HTTP/1.1 format (`METHOD URI`, headers, an empty line, the body), separated by
+//! `---`.
 
 use axum::body::Body;
 use harness::attributes::UserInfo;

@@ -1,9 +1,10 @@
-//! Any request is a URI or is rejected with a message; the URI contains the names in the request, and a dry run
-//! stores nothing.
+//! Law: any request is converted to a URI or rejected with a message.
 //!
-//! The input: one line each for the operation, the resource (`GROUP/VERSION/RESOURCE`), the namespace, the name, the
-//! subresource, and the query, in which `%0A` and the like encode characters that lines cannot contain; then the body
-//! as an object of [`documents`].
+//! The URI contains the names in the request, and a dry run stores nothing.
+//!
+//! The input is one line each for the operation, the resource (`GROUP/VERSION/RESOURCE`), the namespace, the name, the
+//! subresource, and the query, and then the body as an object of [`documents`]. In the lines, escapes such as `%0A`
+//! encode characters that lines cannot contain.
 
 use std::sync::LazyLock;
 
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 use super::{documents, runtime, with_text};
 
-/// The maximum length of a URI.
+/// The maximum length of a URI, in bytes.
 const LONGEST_URI: usize = u16::MAX as usize - 1;
 
 static CHAIN: LazyLock<Chain> = LazyLock::new(|| {
@@ -86,7 +87,7 @@ fn operation(text: &str) -> Option<Operation> {
     }
 }
 
-/// Decodes `%` and two digits to a byte, and replaces bytes that are not UTF-8.
+/// Decodes percent escapes, and replaces bytes that are not valid UTF-8.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -106,7 +107,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the revision of the storage, which counts the writes so far.
+/// Returns the revision of the storage, which increases with each write.
 async fn revision(chain: &Chain) -> String {
     let mut request = http::Request::new(Bytes::new());
     *request.uri_mut() = http::Uri::from_static("/api/v1/namespaces");

@@ -1,8 +1,8 @@
-//! `admit review` with any input prints a report or says which file is invalid.
+//! Law: `admit review` prints a report for any input, or reports which file is invalid.
 //!
-//! The input: a line with options, then four files, separated by `---`: the objects, `--old`, `--with`, and the
-//! configurations. Empty files are not passed; if the configurations are empty, `CONFIGURATIONS` is used. A file may
-//! be an object of [`documents`].
+//! The input is a line with options, and then four files, separated by `---`: the objects, `--old`, `--with`, and the
+//! configurations. Empty files are not passed. If the configurations are empty, `CONFIGURATIONS` is used. A file may be
+//! an object of [`documents`].
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{documents, runtime, with_text};
 
-/// Configurations: one that matches nothing, one with match conditions, and one that is unreachable.
+/// The default configurations: one that matches nothing, one with match conditions, and one that is unreachable.
 const CONFIGURATIONS: &str = include_str!("configurations.yaml");
 
 /// # Panics
@@ -40,7 +40,7 @@ pub(super) fn check(input: &[u8]) {
     });
 }
 
-/// Writes a file that is not empty, and passes it as an option.
+/// Writes a file and adds an option for it, unless the content is empty.
 fn add(arguments: &mut Vec<String>, folder: &Path, option: &str, text: &str) {
     if text.trim().is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! A single-threaded runtime, on which laws run deterministically.
+//! Provides a single-threaded runtime on which laws run deterministically.
 
 use std::future::Future;
 
@@ -11,7 +11,7 @@ thread_local! {
         .unwrap_or_else(|error| panic!("the machine gives no runtime: {error}"));
 }
 
-/// Runs `future` and the tasks that it spawns on the runtime of this thread, until `future` ends.
+/// Runs `future`, and the tasks that it spawns, on the runtime of this thread until `future` completes.
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
     RUNTIME.with(|runtime| runtime.block_on(future))
 }

@@ -1,4 +1,4 @@
-//! An API server with one object, which a law patches.
+//! Provides an API server with one object that a law patches.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Creates the object, or returns `None` if the server rejects it.
+    /// Creates a server with `object`; returns `None` if the server rejects the object.
     pub(super) fn new(object: Value) -> Option<Self> {
         // An item that a plugin adds to a list with two managers would conflict with the next apply.
         let plugins = AdmissionPlugins::select(&[], &["DefaultTolerationSeconds"]).ok()?;
@@ -45,7 +45,7 @@ impl Stored {
         self.chain.server().stored(&self.resource, &self.namespace, &self.name)
     }
 
-    /// Returns the resulting object, or `None` if the server rejected the patch, and left the object unchanged.
+    /// Patches the object and returns the result; `None` if the server rejected the patch and changed nothing.
     pub(super) async fn patch(&self, query: &str, format: &str, patch: &str) -> Option<Value> {
         let before = self.read();
         let mut request = http::Request::new(Bytes::from(patch.to_owned()));

@@ -1,8 +1,8 @@
-//! Each check of `admit verify` can judge any response to any object.
+//! Law: each check of `admit verify` can judge any response to any object.
 //!
-//! The input: a line with the check, the phase (`m` or `v`), the status, and the content type; the object as in
-//! [`documents`], `---`, further fields of the webhook as JSON, `---`, and the body that the webhook returns for
-//! every review, in which `$UID` is replaced by the UID of the review.
+//! The input is a line with the check, the phase (`m` or `v`), the status, and the content type; the object as in
+//! [`documents`]; `---`; additional fields of the webhook as JSON; `---`; and the body that the webhook returns for
+//! every review, in which `$UID` is replaced with the UID of the review.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::webhook::{Answer, Webhook};
 use super::{documents, runtime, with_text};
 
-/// Checks that call a webhook hundreds of times or wait for it.
+/// The checks that call a webhook hundreds of times, or that wait for it.
 const LONG: [&str; 3] = ["V36", "V41", "V44"];
 
 /// # Panics

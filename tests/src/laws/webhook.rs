@@ -1,4 +1,4 @@
-//! A webhook on the loopback interface that responds as configured.
+//! Runs a webhook on the loopback interface that responds as configured.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -20,14 +20,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// An HTTP answer.
+/// The HTTP response of the webhook.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
-    /// The status, or 200 if it is invalid.
+    /// The HTTP status code. An invalid code becomes 200.
     pub(super) status: u16,
-    /// The `Content-Type`; empty omits the header.
+    /// The value of the `Content-Type` header; empty omits the header.
     pub(super) content_type: String,
-    /// The body, in which `$UID` is replaced by the UID of the review.
+    /// The body, in which `$UID` is replaced with the UID of the review.
     pub(super) body: Vec<u8>,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct Answer {
 pub(super) struct Webhook {
     /// The URL of the webhook: `https://127.0.0.1:PORT/`.
     pub(super) url: String,
-    /// The CA of its certificate, as PEM.
+    /// The CA of the webhook's certificate, as PEM.
     pub(super) ca_bundle: String,
     state: Arc<State>,
 }
 
 struct State {
     answer: Mutex<Answer>,
-    /// The certificate to present instead of its own.
+    /// The certificate to present instead of the webhook's own certificate.
     shown: Mutex<Option<Vec<u8>>>,
     leaf: Leaf,
 }
@@ -53,7 +53,7 @@ thread_local! {
 }
 
 impl Webhook {
-    /// Returns the webhook of this thread, and starts it on first use.
+    /// Returns the webhook of this thread, after starting it on first use.
     pub(super) async fn of_this_thread() -> Rc<Self> {
         if let Some(webhook) = WEBHOOK.with_borrow(Clone::clone) {
             return webhook;
@@ -79,12 +79,12 @@ impl Webhook {
         Ok(Self { url, ca_bundle: authority.certificate_pem().to_owned(), state })
     }
 
-    /// Sets the response of the webhook.
+    /// Sets the response to all later calls.
     pub(super) fn answer(&self, answer: Answer) {
         *self.state.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 
-    /// Sets the certificate (DER) for new connections, or its own certificate if `None`.
+    /// Sets the certificate (DER) for new connections; `None` restores the webhook's own certificate.
     pub(super) fn show(&self, der: Option<Vec<u8>>) {
         *self.state.shown.lock().unwrap_or_else(PoisonError::into_inner) = der;
     }
@@ -131,7 +131,7 @@ async fn respond(request: Request<Incoming>, state: &State) -> Result<Response<F
     Ok(response)
 }
 
-/// Replaces each `$UID` in the body by the UID of `review`.
+/// Replaces each `$UID` in the body with the UID of `review`.
 pub(super) fn with_uid(body: &[u8], review: &[u8]) -> Vec<u8> {
     const PLACE: &[u8] = b"$UID";
     let review: serde_json::Value = serde_json::from_slice(review).unwrap_or_default();

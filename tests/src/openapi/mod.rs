@@ -1,4 +1,4 @@
-//! The OpenAPI documents of a kube-apiserver: recorded for admit, and compared with the documents that admit serves.
+//! Records the OpenAPI documents of a kube-apiserver for admit, and compares them with the documents that admit serves.
 
 mod pack;
 
@@ -18,12 +18,12 @@ use crate::case::Plugins;
 use crate::server::{Server, ServerError};
 use crate::transport::Message;
 
-/// Definitions that are the template for all others.
+/// The definitions whose documents are templates for the documents of other definitions.
 const SAMPLES: &str = include_str!("../../openapi/samples.yaml");
-/// Definitions whose documents are compared.
+/// The definitions whose documents are compared.
 const DEFINITIONS: &str = include_str!("../../openapi/definitions.yaml");
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// Requests whose status and headers are compared, with their headers.
+/// The paths and request headers of the requests whose response status and headers are compared.
 const REQUESTS: [(&str, &[(&str, &str)]); 12] = [
     ("/openapi/v3", &[("accept", "application/json")]),
     ("/openapi/v3", &[("accept", "text/html")]),
@@ -38,21 +38,21 @@ const REQUESTS: [(&str, &[(&str, &str)]); 12] = [
     ("/openapi/v2", &[("accept", PROTOBUF)]),
     ("/openapi/v2", &[("accept", PROTOBUF), ("accept-encoding", "gzip")]),
 ];
-/// The format that kubectl requests.
+/// The media type that kubectl requests.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// The compared response headers.
+/// The response headers that are compared.
 const HEADERS: [&str; 6] = ["content-type", "content-encoding", "etag", "location", "cache-control", "vary"];
-/// The maximum time until a server publishes a definition.
+/// The maximum time to wait until a server publishes the documents of a definition.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An error of recording or comparing documents.
+/// The reason why documents cannot be recorded or compared.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The server does not start, or rejects a required request.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// A request is not answered.
+    /// A server does not answer a request.
     #[error(transparent)]
     Request(#[from] kube::Error),
     /// A request is invalid.
@@ -72,12 +72,12 @@ pub enum Error {
     /// The file of documents cannot be written.
     #[error(transparent)]
     File(#[from] std::io::Error),
-    /// Definitions are not published in time.
+    /// The documents of some definitions are not published in time. Contains their names.
     #[error("the server publishes only {0:?}")]
     Unpublished(BTreeSet<String>),
 }
 
-/// Documents by name, as they were sent: `v2`, and those of v3 as `v3/api/v1`.
+/// The documents as a server sent them, by name: `v2`, and for v3, names such as `v3/api/v1`.
 type Documents = BTreeMap<String, String>;
 
 /// Records the documents of a kube-apiserver from `KUBEBUILDER_ASSETS` for admit. Returns the path of the file.
@@ -100,10 +100,10 @@ pub async fn record() -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Compares the documents of a kube-apiserver from `KUBEBUILDER_ASSETS` with those of admit.
+/// Compares the documents of a kube-apiserver from `KUBEBUILDER_ASSETS` with the documents of admit.
 ///
-/// Compares them with and without custom resource definitions. Returns the number of documents, and the names of
-/// those that differ.
+/// The comparison is done with and without custom resource definitions. Returns the number of documents, and the names
+/// of the documents that differ.
 ///
 /// # Errors
 /// Returns any [`Error`].
@@ -161,7 +161,7 @@ fn parse(what: &str, text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|source| Error::Json { what: what.to_owned(), source })
 }
 
-/// Describes where two values differ.
+/// Adds descriptions of the differences between two values.
 fn different(path: &str, real: &Value, own: &Value, found: &mut Vec<String>) {
     match (real, own) {
         (Value::Object(real), Value::Object(own)) => {
@@ -191,7 +191,7 @@ async fn fetch(server: &Server) -> Result<Documents, Error> {
     Ok(documents)
 }
 
-/// Returns the status and headers of an answer, and the status of the same request with the current `ETag`.
+/// Returns the status and headers of an answer, and the status of a repeated request with the returned `ETag`.
 async fn answer(
     server: &Server,
     path: &str,
@@ -227,7 +227,7 @@ async fn protobuf(server: &Server) -> Result<Vec<u8>, Error> {
     Ok(response.into_body().collect().await?.to_bytes().to_vec())
 }
 
-/// Creates definitions, and waits until their documents are published, in v2 as well.
+/// Creates definitions, and waits until their v3 documents and their parts of the v2 document are published.
 async fn define(server: &Server, definitions: &str, published: &[&str]) -> Result<(), Error> {
     let definitions: Vec<Value> =
         serde_saphyr::from_str(definitions).map_err(|error| Error::Definitions(error.to_string()))?;

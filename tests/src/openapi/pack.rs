@@ -1,8 +1,9 @@
-//! The file format in which admit keeps the documents: repeated parts are stored once.
+//! Implements admit's file format for OpenAPI documents, in which repeated parts are stored once.
 //!
-//! The text, compressed with gzip, has one line for each part, then an empty line, then one line for each document:
-//! its name, its `ETag`, and its text, separated by tabs. In all texts `\u{1}N;` refers to the part on line N,
-//! counted from zero; a part refers only to earlier parts. Compact JSON contains no control characters.
+//! The file is compressed with gzip. It has one line for each part, then an empty line, and then one line for each
+//! document: its name, its `ETag`, and its content, separated by tabs. Everywhere, `\u{1}N;` refers to the part on line
+//! N, counted from zero. A part refers only to earlier parts. The documents are compact JSON, which contains no control
+//! characters.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -16,17 +17,17 @@ use sha2::{Digest as _, Sha512};
 
 use super::Error;
 
-/// A document as a server sent it.
+/// A document, as a server sent it.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) name: String,
     pub(super) text: String,
 }
 
-/// Shorter texts are not replaced by references.
+/// The minimum length of a part. Shorter values are not replaced with references.
 const SHORTEST: usize = 24;
 
-/// Returns the file content for the documents.
+/// Returns the content of the file that contains the documents.
 pub(super) fn packed(documents: &[Document]) -> Result<Vec<u8>, Error> {
     let mut packer = Packer::default();
     for document in documents {
@@ -100,7 +101,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Returns the text, or a reference to its part.
+    /// Returns a value with references in it, or a reference to its part if the value occurs several times.
     fn emit(&mut self, name: &str, text: &str) -> Result<String, Error> {
         if self.occurrences.get(text).is_none_or(|occurrences| *occurrences < 2) {
             return self.emit_members(name, text);
@@ -117,7 +118,7 @@ impl Packer {
         Ok(format!("\u{1}{number};"))
     }
 
-    /// Returns the text with references in it.
+    /// Returns a value in which nested parts are replaced with references.
     fn emit_members(&mut self, name: &str, text: &str) -> Result<String, Error> {
         if text.len() < SHORTEST {
             return Ok(text.to_owned());
@@ -139,7 +140,7 @@ impl Packer {
     }
 }
 
-/// Returns the members of an object in order.
+/// Returns the members of a JSON object in their original order.
 fn members(what: &str, text: &str) -> Result<Vec<(String, Box<RawValue>)>, Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde::Deserializer::deserialize_map(&mut deserializer, Members)

@@ -1,20 +1,20 @@
-//! Differences between two reviews, except for those between any two requests.
+//! Finds the differences between two reviews, except for differences that any two requests have.
 
 use serde_json::Value;
 
 use crate::difference::differences;
 
-/// Fields that the server sets for each request or object.
+/// The fields that the server sets for each request or object.
 const CHOSEN: [&str; 5] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"];
-/// The prefix of the addresses of Services.
+/// The prefix of the IP addresses of Services.
 const ADDRESSES: &str = "10.0.0.";
 /// The prefix of the names of token volumes.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
-/// Fields with timestamps.
+/// The JSON pointers to fields with timestamps.
 const TIMES: [&str; 2] = ["/metadata/deletionTimestamp", "/status/lastPhaseTransitionTime"];
 
-/// Returns a request of a review without these values.
+/// Returns the request of a review without values that differ between any two requests.
 pub(super) fn comparable(request: &Value) -> Value {
     let mut request = request.clone();
     if let Some(members) = request.as_object_mut() {
@@ -64,7 +64,7 @@ fn rename(value: &mut Value) {
     }
 }
 
-/// Fields that the server's controllers write at any time, and requests that the server sends several times.
+/// The known differences: fields that the server's controllers write, and requests that the server sends several times.
 const KNOWN: [(&str, &str); 5] = [
     ("flowschemas", "status.conditions"),
     ("customresourcedefinitions", "status.conditions"),
@@ -75,14 +75,14 @@ const KNOWN: [(&str, &str); 5] = [
     ("pods", "DELETE"),
 ];
 
-/// Returns whether a difference at `path`, or a message of the server, is one of them.
+/// Returns whether a difference at `path`, or a message of the server, is a known difference.
 pub(super) fn is_known(request: &Value, path: &str) -> bool {
     KNOWN.iter().any(|(resource, part)| {
         request["resource"]["resource"] == *resource && (path.contains(part) || request["operation"] == *part)
     })
 }
 
-/// Returns the differences between the request of a probe and that of the server, path by path.
+/// Describes the differences between the request of a probe and the request of the server, one path at a time.
 pub(super) fn between(sent: &Value, server: &Value) -> Vec<String> {
     let told = |side: Option<Value>| side.map_or_else(|| "nothing".to_owned(), |value| value.to_string());
     let found = differences(&comparable(sent), &comparable(server)).into_iter();

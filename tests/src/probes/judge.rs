@@ -1,4 +1,4 @@
-//! Sends the request of a review to a real server, and compares the review that the server sends to a webhook.
+//! Sends the request of a review to a real server, and returns the review that the server sends to a webhook.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,11 +17,11 @@ use crate::names::Names;
 use crate::server::{Server, ServerError, configurations};
 use crate::transport::{Answer, Message};
 
-/// A server with webhooks that are called for everything.
+/// A real server with webhooks that are called for all requests.
 pub(super) struct Judge<'a> {
     server: &'a Server,
     seen: Arc<Mutex<Vec<Sent>>>,
-    /// Run as long as this value.
+    /// The running webhooks, which stop when this value is dropped.
     _webhooks: [FakeWebhook; 2],
     number: AtomicUsize,
 }
@@ -50,10 +50,10 @@ impl<'a> Judge<'a> {
         Ok(Self { server, seen, _webhooks: webhooks, number: AtomicUsize::new(0) })
     }
 
-    /// Returns the `request` of the server's review for the request of `sent`.
+    /// Sends the request of the review `sent`, and returns the `request` of the server's own review.
     ///
     /// # Errors
-    /// Returns the server's answer if it sends no review.
+    /// Returns the server's answer if the server does not send a review.
     pub(super) async fn replay(&self, sent: &Sent) -> Result<Value, String> {
         let mut tried = self.try_to_replay(sent).await;
         for _ in 1..ATTEMPTS {
@@ -82,7 +82,7 @@ impl<'a> Judge<'a> {
         Ok(place.moved_back(&found.request))
     }
 
-    /// Sends the request, after creating everything that it needs.
+    /// Sends the request after creating all objects that it needs, and waits for the answer.
     ///
     /// # Errors
     /// Returns the server's message if it rejects the request, or an object that it needs.
@@ -102,7 +102,7 @@ impl<'a> Judge<'a> {
         self.server.ask(message).await.map_err(|error| error.to_string())
     }
 
-    /// Creates a new namespace for each review, so that there are no conflicts.
+    /// Creates a new namespace for a review, so that reviews do not conflict.
     async fn place(&self) -> Result<Place, ServerError> {
         let namespace = format!("{}-{}", corpus::NAMESPACE, self.number.fetch_add(1, Ordering::Relaxed));
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -160,7 +160,7 @@ impl<'a> Judge<'a> {
         Ok(Some(answer.body))
     }
 
-    /// Returns the object, once it has a condition with this type and status.
+    /// Waits until an object has a condition with the wanted type and status, and returns the object.
     async fn wait_for_condition(&self, path: &str, wanted: &Value) -> Result<Answer, String> {
         let started = Instant::now();
         loop {
@@ -180,7 +180,7 @@ impl<'a> Judge<'a> {
         self.server.ask(Message::new(Method::GET, path, None)).await.is_ok_and(|answer| answer.is_success())
     }
 
-    /// Deletes cluster-scoped objects and Services, whose names or addresses would conflict with the next review.
+    /// Deletes cluster-scoped objects and Services. Their names or addresses would conflict with the next review.
     async fn tidy(&self, review: &Value) {
         // The deletion of a collection contains no name.
         let old = text(review, "/oldObject/metadata/name");

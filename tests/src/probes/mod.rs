@@ -1,8 +1,8 @@
 //! Checks that a real kube-apiserver sends the reviews that `admit verify` sends.
 //!
-//! A webhook that fails on a review that no server sends is not faulty. Each check runs in process, and its reviews
-//! are recorded; then a real kube-apiserver gets the request that such a review describes, and the reviews are
-//! compared.
+//! A webhook is not faulty if it fails only on reviews that no server sends. Each check runs in process, and its
+//! reviews are recorded. A real kube-apiserver then receives the request that each review describes, and both reviews
+//! are compared.
 
 mod differences;
 mod judge;
@@ -20,7 +20,7 @@ use self::sent::Sent;
 use crate::case::Kind;
 use crate::server::{Server, ServerError};
 
-/// Returns why a probe deliberately sends a review that this server does not send, although a failure is a finding.
+/// Returns why a probe deliberately sends a review that this server does not send; `None` for other reviews.
 fn elsewhere(sent: &Sent) -> Option<&'static str> {
     let object = &sent.request["object"];
     let text = sent.request.to_string();
@@ -42,7 +42,7 @@ pub struct Comparison {
     pub compared: usize,
     /// The differences from the server's reviews, with the checks and the request.
     pub differences: Vec<String>,
-    /// The numbers of skipped reviews, by reason.
+    /// The number of skipped reviews, by reason.
     pub left_out: BTreeMap<&'static str, usize>,
 }
 
@@ -85,7 +85,7 @@ pub async fn compare(
     Ok(comparison)
 }
 
-/// Distinct reviews, with the checks that send each.
+/// The distinct reviews, each with the checks that send it.
 #[derive(Default)]
 struct Reviews {
     known: BTreeMap<(Kind, String), usize>,

@@ -1,4 +1,4 @@
-//! The request that a review describes, and the objects that must exist before it.
+//! Reconstructs the request that a review describes, and the objects that must exist before the request.
 
 use harness::verify::corpus;
 use http::Method;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::transport::Message;
 
-/// Fields that the server sets on stored objects.
+/// The fields that the server sets on stored objects.
 const CHOSEN: [&str; 6] = [
     "uid",
     "resourceVersion",
@@ -16,24 +16,24 @@ const CHOSEN: [&str; 6] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// A namespace that replaces that of the corpus, so that reviews do not conflict.
+/// A namespace that replaces the namespace of the corpus, so that reviews do not conflict.
 pub(super) struct Place {
     pub(super) namespace: String,
 }
 
 impl Place {
-    /// Returns the request, moved to this namespace.
+    /// Returns the request after moving it to this namespace.
     pub(super) fn moved_in(&self, request: &Value) -> Value {
         moved(request, corpus::NAMESPACE, &self.namespace)
     }
 
-    /// Returns the request, moved back to the corpus' namespace.
+    /// Returns the request after moving it back to the namespace of the corpus.
     pub(super) fn moved_back(&self, request: &Value) -> Value {
         moved(request, &self.namespace, corpus::NAMESPACE)
     }
 }
 
-/// Paths to the namespace of a request.
+/// The JSON pointers to the namespace in a request.
 const NAMESPACES: [&str; 7] = [
     "/namespace",
     "/object/metadata/namespace",
@@ -56,7 +56,7 @@ fn moved(request: &Value, from: &str, to: &str) -> Value {
     request
 }
 
-/// Returns the request that a review describes, for the object that is `stored`.
+/// Returns the request that a review describes; `stored` is the existing object.
 pub(super) fn request(review: &Value, stored: Option<&Value>) -> Message {
     let (name, subresource) = (text(review, "/name"), text(review, "/subResource"));
     let mut path = collection(review);
@@ -144,7 +144,7 @@ pub(super) fn rename(value: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// Returns the impersonation headers; every authenticated user is an administrator of this server.
+/// Returns the headers that impersonate a user. On this server, every authenticated user is an administrator.
 pub(super) fn impersonation(user: &Value) -> Vec<(String, String)> {
     let header = |name: &str, value: &Value| (name.to_owned(), value.as_str().unwrap_or_default().to_owned());
     let mut headers = vec![header("Impersonate-User", &user["username"])];
@@ -177,7 +177,7 @@ pub(super) fn collection(review: &Value) -> String {
 
 /// Returns the object to create before the request: the old object, or the parent of a subresource.
 ///
-/// Returns `None` if the request needs no object.
+/// Returns `None` if the request does not need an object.
 pub(super) fn before(review: &Value) -> Option<Value> {
     let mut object = match (&review["oldObject"], text(review, "/subResource")) {
         (Value::Object(_), "scale") => scaled(review),
@@ -190,7 +190,7 @@ pub(super) fn before(review: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// Removes the generated fields of a Job, which clients must not set.
+/// Removes the generated fields of a Job, because clients must not set them.
 ///
 /// Source: kubernetes pkg/registry/batch/job/strategy.go, `generateSelector`.
 fn take_generated(object: &mut Value) {
@@ -206,7 +206,7 @@ fn take_generated(object: &mut Value) {
     }
 }
 
-/// Returns the object whose scale a review is about.
+/// Returns the object whose scale is under review.
 fn scaled(review: &Value) -> Value {
     let selector = json!({"matchLabels": {"app": "app"}});
     let containers = json!([{"name": "app", "image": "example.com/app:1"}]);
@@ -226,7 +226,7 @@ fn scaled(review: &Value) -> Value {
     })
 }
 
-/// Returns the object to which a created or connected subresource belongs.
+/// Returns the object that contains the subresource of a CREATE or a CONNECT.
 fn parent(review: &Value) -> Value {
     let metadata = json!({"name": review["name"]});
     match text(review, "/resource/resource") {

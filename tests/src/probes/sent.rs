@@ -18,11 +18,11 @@ use super::differences::comparable;
 use crate::case::Kind;
 use crate::server::{ServerError, configuration_kind};
 
-/// The number of objects of each kind.
+/// The number of objects of each kind for which a check runs.
 const OF_A_KIND: usize = 1;
-/// The number of Pods, which vary more than other objects.
+/// The number of Pods for which a check runs. Pods vary more than other objects.
 const PODS: usize = 4;
-/// The maximum number of compared reviews of one check for the same operation on the same kind.
+/// The maximum number of reviews of one check to compare for the same operation on the same kind.
 const ALIKE: usize = 4;
 
 /// A review that a probe sent.
@@ -36,7 +36,7 @@ pub(super) struct Sent {
 
 type Seen = Arc<Mutex<Vec<Sent>>>;
 
-/// Returns the reviews that `check` sends to webhooks for everything, a few of each sort.
+/// Returns reviews that `check` sends to webhooks that match everything, a few for each operation and kind.
 pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> {
     let seen = Seen::default();
     let mutating = webhook(Kind::Mutating, labeling(), &seen).await?;
@@ -57,7 +57,7 @@ pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> 
     Ok(a_few(seen))
 }
 
-/// Returns a behavior that sets a label: most probes check the effect of a mutation.
+/// Returns a behavior that sets a label, because most probes check the effect of a mutation.
 fn labeling() -> Behavior {
     let change = json!({"always-mutate": {"labels": {"probed": "yes"}}});
     serde_json::from_value(change).unwrap_or_else(|error| unreachable!("{error}"))
@@ -101,7 +101,7 @@ pub(super) fn everything(kind: Kind, url: &str, ca_bundle: &str) -> Value {
     })
 }
 
-/// Returns some distinct reviews for each operation on each kind.
+/// Selects a few distinct reviews for each operation on each kind.
 fn a_few(seen: Vec<Sent>) -> Vec<Sent> {
     let mut known = BTreeSet::new();
     let mut alike: BTreeMap<String, usize> = BTreeMap::new();
@@ -116,7 +116,7 @@ fn a_few(seen: Vec<Sent>) -> Vec<Sent> {
     seen.into_iter().filter(is_new).collect()
 }
 
-/// Formats the operation, the kind, and other distinguishing fields.
+/// Formats the operation, the kind, and other fields that distinguish the review.
 impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |pointer: &str| self.request.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The load on the server, and the well-behaved client.
+//! Runs the load on the server, and the well-behaved client.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,25 +29,25 @@ use crate::transport::{Message, send};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Watchers that are connected at the end.
+    /// The number of watchers that are connected at the end.
     pub watching: usize,
-    /// Watches that the server ended.
+    /// The number of watches that the server ended.
     pub cut_off: usize,
-    /// Idle clients that are connected at the end.
+    /// The number of idle clients that are connected at the end.
     pub idle: usize,
-    /// Idle clients that the server disconnected.
+    /// The number of idle clients that the server disconnected.
     pub closed: usize,
-    /// Large objects that were written.
+    /// The number of large objects that were written.
     pub written: usize,
-    /// Large objects that the server rejected.
+    /// The number of large objects that the server rejected.
     pub refused: usize,
-    /// Objects that remain in the storage.
+    /// The number of objects that remain in the storage.
     pub kept: usize,
-    /// Objects with many small values that the server accepted or rejected.
+    /// The number of objects with many small values that the server accepted or rejected.
     pub tangled: usize,
-    /// Reviews that hostile webhooks received.
+    /// The number of reviews that hostile webhooks received.
     pub reviews: usize,
-    /// The response times of the well-behaved client, in order.
+    /// The response times of the well-behaved client.
     pub calm: Vec<Duration>,
     /// The errors of the well-behaved client.
     pub failures: Vec<String>,
@@ -76,7 +76,7 @@ impl Tally {
         self.failures.extend(later.failures.iter().cloned());
     }
 
-    /// Returns the problems: the well-behaved client waits or fails, or there was no load.
+    /// Returns the problems: slow or failed requests of the well-behaved client, or a load that did not run.
     pub(super) fn complaints(&self, soak: &Soak, longest: Duration) -> Vec<String> {
         let mut complaints = Vec::new();
         let p99 = self.percentile(99);
@@ -104,7 +104,7 @@ impl Tally {
     }
 }
 
-/// The running load, which stops on drop.
+/// The running load. It stops on drop.
 pub(super) struct Load {
     counts: Arc<Counts>,
     tasks: JoinSet<()>,
@@ -112,8 +112,9 @@ pub(super) struct Load {
     _calm: Calm,
 }
 
-/// The well-behaved client. It runs on its own thread, so that its response times do not include the work of the
-/// load.
+/// The running well-behaved client.
+///
+/// It runs on its own thread, so that its response times do not include the work of the load.
 struct Calm(CancellationToken);
 
 impl Calm {
@@ -158,7 +159,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Adds a result of the well-behaved client.
+    /// Records the response time of one request of the well-behaved client, or its failure.
     fn tell(&self, took: Duration, failure: Option<String>) {
         let mut calm = self.calm.lock().unwrap_or_else(PoisonError::into_inner);
         match failure {
@@ -168,29 +169,30 @@ impl Counts {
     }
 }
 
-/// The path of objects that can have any size.
+/// The collection of objects that can have any size.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
-/// The path of objects that stay. They are separate, so that lists and watches of the others end.
+/// The collection of objects that are kept. It is separate, so that lists and watches of other objects end.
 const KEPT_REVISIONS: &str = "/apis/apps/v1/namespaces/kube-public/controllerrevisions";
-/// Slightly below the size limit of etcd.
+/// The size of large objects, in bytes: slightly below the size limit of etcd.
 const LARGE: usize = 1_400_000;
 /// The pause between two requests of the well-behaved client.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long a watcher does not read before it checks whether the server has ended its watch.
+/// How long a watcher stops reading before it checks whether the server has ended its watch.
 const STALL: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_secs(1);
 /// The delay before a disconnected watcher reconnects.
 const RETURN: Duration = Duration::from_secs(1);
-/// The timeout of the well-behaved client.
+/// The request timeout of the well-behaved client.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The size, in bytes, of the objects that fill the storage.
+/// The size, in bytes, of each object that fills the storage.
 const KEPT: usize = 100_000;
-/// The number of clients that fill the storage, that request lists without reading them, and that send objects with
-/// many small values.
+/// The number of clients that fill the storage.
 const FILLERS: usize = 4;
+/// The number of clients that request lists without reading the responses.
 const LISTERS: usize = 20;
+/// The number of clients that send objects with many small values.
 const TANGLERS: usize = 4;
-/// The faults of the hostile webhooks: no response, byte by byte, too much data, much data, and invalid data.
+/// The faults of the hostile webhooks: no response, slow responses, too much data, much data, and invalid data.
 const HOSTILE: [&str; 6] = ["H01", "H02", "H20-padding", "H20-patch", "E15-many", "M22"];
 
 impl Load {
@@ -249,7 +251,7 @@ impl Load {
         Ok(load)
     }
 
-    /// Returns the results since the last call.
+    /// Returns the results since the last call of this function.
     pub(super) fn take(&self) -> Tally {
         let counts = &self.counts;
         let since = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
@@ -307,7 +309,7 @@ fn revision(name: &str, labels: &Value, bytes: usize) -> Value {
     })
 }
 
-/// Sends a POST or a PUT of JSON text. Returns whether the server accepted it, or `None` if it did not answer.
+/// Sends JSON by POST or PUT. Returns whether the server accepted it; `None` if the server did not answer.
 async fn write(client: &Client, method: Method, path: &str, body: Vec<u8>) -> Option<bool> {
     let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
     let answer = client.send(request.body(Body::from(body)).ok()?).await.ok()?;
@@ -341,7 +343,7 @@ async fn writes(client: Client, number: usize, counts: Arc<Counts>) {
     }
 }
 
-/// Fills the storage until it is full, and continues.
+/// Creates objects repeatedly, even after the storage is full.
 async fn fills(client: Client, names: Arc<AtomicUsize>, counts: Arc<Counts>) {
     loop {
         let name = format!("kept-{}", names.fetch_add(1, Ordering::Relaxed));
@@ -354,7 +356,7 @@ async fn fills(client: Client, names: Arc<AtomicUsize>, counts: Arc<Counts>) {
     }
 }
 
-/// Lists all objects, and does not read the response.
+/// Repeatedly lists all objects without reading the response.
 async fn lists(config: Config) {
     loop {
         if let (Ok(client), Ok(request)) =
@@ -368,13 +370,13 @@ async fn lists(config: Config) {
     }
 }
 
-/// Returns many small objects, which need a hundred times their size in memory: almost the limit of all requests.
+/// Returns an object with many small values, which needs a hundred times its size in memory: almost the memory limit.
 fn tangled() -> Vec<u8> {
     let items = vec![r#"{"a":0}"#; 30_000].join(",");
     format!(r#"{{"metadata":{{"name":"tangled"}},"revision":1,"data":{{}},"tangle":[{items}]}}"#).into_bytes()
 }
 
-/// Sends such an object repeatedly.
+/// Repeatedly sends an object with many small values.
 async fn tangles(client: Client, object: Vec<u8>, counts: Arc<Counts>) {
     let path = format!("{REVISIONS}?dryRun=All");
     loop {
@@ -385,7 +387,7 @@ async fn tangles(client: Client, object: Vec<u8>, counts: Arc<Counts>) {
     }
 }
 
-/// Watches all objects, and does not read the events.
+/// Repeatedly watches all objects without reading the events.
 async fn watches(config: Config, counts: Arc<Counts>) {
     loop {
         let request = Request::get(format!("{REVISIONS}?watch=true")).body(Body::empty());
@@ -410,7 +412,7 @@ async fn watches(config: Config, counts: Arc<Counts>) {
     }
 }
 
-/// Connects, and sends nothing.
+/// Repeatedly connects without sending anything.
 async fn idles(address: String, counts: Arc<Counts>) {
     loop {
         if let Ok(mut peer) = TcpStream::connect(&address).await {

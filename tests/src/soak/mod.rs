@@ -1,6 +1,7 @@
-//! Puts `admit serve` under hostile load: watchers and list clients that do not read, idle clients, writers of large
-//! objects and of many small values, and webhooks that hang or send too much, while the storage fills. One
-//! well-behaved client measures the effect.
+//! Puts `admit serve` under hostile load, and measures the effect with one well-behaved client.
+//!
+//! The load consists of watchers and list clients that do not read, idle clients, writers of large objects and of many
+//! small values, and webhooks that hang or send too much, while the storage fills.
 
 mod load;
 mod server;
@@ -17,13 +18,13 @@ use self::load::Load;
 pub use self::load::Tally;
 use self::server::Attacked;
 
-/// The size and duration of the load.
+/// The parameters of the load.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "these are the options of the command")]
 pub struct Soak {
-    /// The `admit` command.
+    /// The path of the `admit` command.
     pub command: PathBuf,
-    /// The duration.
+    /// The duration of the load.
     pub lasts: Duration,
     /// The memory limit of the server, in MiB.
     pub memory: u64,
@@ -35,11 +36,11 @@ pub struct Soak {
     pub writers: usize,
 }
 
-/// An error that prevents the load.
+/// The reason why the load cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SoakError {
-    /// The command does not start, or ends early.
+    /// The command does not start, or exits early. Contains its output.
     #[error("{0}")]
     Command(String),
     /// The server cannot be prepared.
@@ -48,7 +49,7 @@ pub enum SoakError {
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
-    /// The client cannot be created, or gets no answer.
+    /// A client cannot be created, or does not get an answer.
     #[error(transparent)]
     Client(#[from] kube::Error),
     /// A fake does not start.
@@ -60,37 +61,40 @@ pub enum SoakError {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stretch {
-    /// The end of the interval, from the start.
+    /// The time from the start of the load until the end of the interval.
     pub until: Duration,
-    /// The resident memory of the server at the end, in MiB.
+    /// The resident memory of the server at the end of the interval, in MiB.
     pub resident: u64,
     /// The results of the load in the interval.
     pub tally: Tally,
 }
 
-/// The results of all intervals.
+/// The results of the whole run.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Survival {
     /// The peak memory of the server, in MiB.
     pub peak: u64,
-    /// Whether a control group enforced the limit.
+    /// Whether a control group enforced the memory limit.
     pub is_confined: bool,
-    /// The total results of the load.
+    /// The results of the load in all intervals.
     pub whole: Tally,
-    /// The problems.
+    /// The problems that were found; empty if the server withstood the load.
     pub complaints: Vec<String>,
 }
 
-/// The minimum number of lines in the table, and the maximum duration of an interval.
+/// The minimum number of intervals.
 const STRETCHES: u32 = 6;
+/// The maximum duration of an interval.
 const STRETCH: Duration = Duration::from_secs(60);
-/// The maximum 99th percentile of the well-behaved client's response times. It is 0.2 s on two busy cores, and up to
-/// 4 s in an unoptimized build: more than this is a stall.
+/// The maximum 99th percentile of the well-behaved client's response times.
+///
+/// It is usually 0.2 s on two busy cores, and up to 4 s in an unoptimized build. A higher value means that the server
+/// stalled.
 const LONGEST: Duration = Duration::from_secs(10);
 
 impl Soak {
-    /// Runs the load, and reports each interval when it ends.
+    /// Runs the load, and passes each interval to `tell` when it ends.
     ///
     /// # Errors
     /// Returns an error if the load cannot start.
@@ -130,7 +134,7 @@ impl Soak {
     }
 }
 
-/// The table header.
+/// The header of the table of intervals.
 pub const HEAD: &str = "  time  memory  watchers (cut off)  idle (closed)  written (refused)  kept  tangled  reviews  p50      p99      \
                         longest";
 

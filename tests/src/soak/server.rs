@@ -1,4 +1,4 @@
-//! The server process under load.
+//! Runs the server process under load.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use tokio::process::{Child, Command};
 
 use super::SoakError;
 
-/// The settings that the documentation recommends for a container with 512 MiB: environment variables of the image,
-/// and flags.
+/// The environment variable that the documentation recommends for a container with 512 MiB.
 const ENVIRONMENT: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "0");
+/// The flags that the documentation recommends for a container with 512 MiB.
 const FITTING: [&str; 3] =
     ["--max-inflight-bytes=48Mi", "--quota-backend-bytes=96Mi", "--watch-cache-bytes=16Mi"];
 
-/// An `admit serve` process with a memory limit if control groups are available; it stops on drop.
+/// An `admit serve` process. It has a memory limit if control groups are available, and stops on drop.
 pub(super) struct Attacked {
     child: Child,
     folder: PathBuf,
     group: Option<PathBuf>,
 }
 
-/// The maximum time until the server is ready.
+/// The maximum time to wait until the server is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 const MEBIBYTE: u64 = 1 << 20;
 
 impl Attacked {
-    /// Starts the server.
+    /// Starts the server with a memory limit in MiB.
     pub(super) async fn start(command: &Path, memory: u64) -> Result<Self, SoakError> {
         let failed = |what: &str, error: std::io::Error| SoakError::Command(format!("{what}: {error}"));
         let folder = std::env::temp_dir().join(format!("admit-soak-{}", uuid::Uuid::new_v4().simple()));
@@ -72,7 +72,7 @@ impl Attacked {
         self.group.is_some()
     }
 
-    /// Waits until the server exits; returns its exit status and the last output.
+    /// Waits until the server exits. Returns its exit status and its last output.
     pub(super) async fn ended(&mut self) -> String {
         let status = match self.child.wait().await {
             Ok(status) => status.to_string(),
@@ -82,12 +82,12 @@ impl Attacked {
         format!("{status}, {}", log.lines().last().unwrap_or("without a word"))
     }
 
-    /// Returns its resident memory, in MiB.
+    /// Returns the resident memory of the server, in MiB.
     pub(super) fn resident(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// Returns its peak memory, in MiB.
+    /// Returns the peak memory of the server, in MiB.
     pub(super) fn peak(&self) -> u64 {
         self.status("VmHWM:")
     }
@@ -119,7 +119,7 @@ impl Drop for Attacked {
     }
 }
 
-/// Moves a process into a new control group with a limit in MiB, or returns `None` if this is not permitted.
+/// Moves a process into a new control group with a limit in MiB; returns `None` if this is not permitted.
 fn confine(id: u32, memory: u64) -> Option<PathBuf> {
     let bytes = (memory * MEBIBYTE).to_string();
     // Version 2, and version 1.

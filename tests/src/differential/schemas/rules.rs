@@ -1,4 +1,4 @@
-//! Random rules (`x-kubernetes-validations`) at one place of a schema.
+//! Generates random rules (`x-kubernetes-validations`) in one part of a schema.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ pub(super) fn add(generator: &mut Generator<'_>, schema: &mut Value) {
     target["x-kubernetes-validations"] = rules.into();
 }
 
-/// Collects the pointers of a schema and of all schemas below it.
+/// Collects JSON pointers to a schema and to all schemas in it.
 fn collect(schema: &Value, place: String, places: &mut Vec<String>) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         collect(property, format!("{place}/properties/{name}"), places);

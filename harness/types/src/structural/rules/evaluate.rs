@@ -33,6 +33,7 @@ pub(super) struct Run {
 
 /// The correlation of a value with its stored value, and the correlation of the nearest ancestor that has one.
 ///
+/// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ratchetingOptions`.
 #[derive(Clone, Copy)]
 pub(super) struct Ratchet<'a> {
     current: Option<Correlation<'a>>,
