@@ -38,6 +38,14 @@ needs() {
   done
 }
 
+# needs_python_311: reports that the step is skipped if Python is older, which cannot read TOML
+needs_python_311() {
+  python3 -c 'import tomllib' 2>/dev/null || {
+    echo 'skipped: admit packages: python3 is older than 3.11'
+    return 1
+  }
+}
+
 # platform: this machine as the release names it, such as linux-x86_64
 platform() {
   uname -sm | tr '[:upper:] ' '[:lower:]-'
@@ -112,16 +120,20 @@ junit() {
   echo 'java: pass'
 }
 
-# archives DIR: writes archives like those of a release; each contains the binary of this machine
+# archives DIR: writes archives like those of a release. The one for this machine contains the binary, the others a text.
 archives() {
-  local archive
-  mkdir -p "$1"
-  cp "$ADMIT" "$scratch/admit"
-  for archive in x86_64-linux aarch64-linux x86_64-darwin arm64-darwin; do
-    [ -e "$1/all" ] || tar -czf "$1/all" -C "$scratch" admit -C "$root" LICENSE
-    cp "$1/all" "$1/admit-$archive.tar.gz"
+  local name machine
+  machine=$(uname -m)-$(uname -s | tr '[:upper:]' '[:lower:]')
+  mkdir -p "$1" "$scratch/other" "$scratch/own"
+  echo 'a binary for another platform' >"$scratch/other/admit"
+  cp "$ADMIT" "$scratch/own/admit"
+  # A debug build without debug information is compressed much faster.
+  ! command -v strip >/dev/null || strip "$scratch/own/admit"
+  for name in x86_64-linux aarch64-linux x86_64-darwin arm64-darwin; do
+    local content=$scratch/other
+    [ "$name" != "$machine" ] || content=$scratch/own
+    tar -czf "$1/admit-$name.tar.gz" LICENSE -C "$content" admit
   done
-  rm "$1/all"
   (cd "$1" && sha256sum admit-*.tar.gz >SHA256SUMS)
 }
 
@@ -168,11 +180,30 @@ setup_envtest() {
 
 # The Homebrew formula, the krew manifest, the Nix expression, and the checksums of the Go module.
 manifests() {
-  needs manifests python3 || return 0
+  needs manifests python3 && needs_python_311 || return 0
   local out=$scratch/manifests archive
   archive=admit-$(uname -m)-$(uname -s | tr '[:upper:]' '[:lower:]').tar.gz
   archives "$scratch/archives"
   packages/release.py manifests --sums "$scratch/archives/SHA256SUMS" --out "$out"
+  python3 - <<'END'
+import re, tomllib
+from pathlib import Path
+
+assets = set(re.findall(r"asset: (\S+)", Path(".github/workflows/release.yml").read_text()))
+cargo = tomllib.loads(Path("Cargo.toml").read_text())
+overrides = cargo["package"]["metadata"]["binstall"]["overrides"]
+named = {target["pkg-url"].rpartition("/")[2] for target in overrides.values()}
+assert named == assets, f"cargo-binstall downloads {named}, and the release has {assets}"
+
+version = cargo["workspace"]["package"]["version"]
+for file, line in {
+    "go/admittest/checksums.go": f'const Version = "{version}"\n',
+    "packages/junit/pom.xml": f"<artifactId>admit-junit</artifactId>\n  <version>{version}</version>\n",
+    "examples/java/pom.xml": f"<artifactId>admit-junit</artifactId>\n      <version>{version}</version>\n",
+    "examples/typescript/package.json": f'"@admit-dev/admit": "{version}"',
+}.items():
+    assert line in Path(file).read_text(), f"{file} has another version than Cargo.toml: {version}"
+END
   if grep -n '@' "$out"/*; then
     echo 'error: a placeholder remains' >&2 && exit 1
   fi
@@ -203,6 +234,23 @@ manifests() {
   if needs nix nix-instantiate; then
     nix-instantiate --parse "$out/default.nix" >/dev/null
     echo 'nix: pass (syntax)'
+  fi
+  if needs sbom cargo && needs_python_311; then
+    packages/sbom.py >"$out/admit.cdx.json"
+    grep -q '"bom-ref": "pkg:cargo/admit@' "$out/admit.cdx.json"
+    grep -q '"bom-ref": "pkg:cargo/rustls@' "$out/admit.cdx.json"
+    if grep 'pkg:cargo/mirror' "$out/admit.cdx.json"; then
+      echo 'error: the bill of materials contains a package of tests' >&2 && exit 1
+    fi
+    echo 'sbom: pass'
+  fi
+  if needs build.sh node npm; then
+    packages/build.sh "$scratch/archives" "$scratch/dist"
+    [ "$(find "$scratch/dist" -name '*.whl' | wc -l)" = 4 ]
+    [ "$(find "$scratch/dist" -name 'admit-dev-*.tgz' | wc -l)" = 5 ]
+    [ "$(find "$scratch/dist" -name 'envtest-*' | wc -l)" = 5 ]
+    [ -e "$scratch/dist/admit.rb" ] && [ -e "$scratch/dist/krew.yaml" ] && [ -e "$scratch/dist/default.nix" ]
+    echo 'build.sh: pass'
   fi
   echo 'manifests: pass'
 }

@@ -315,6 +315,7 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
     let folder = tempfile::tempdir().expect("a folder");
     let tools = folder.path().join("tools");
     std::fs::create_dir(&tools).expect("it is made");
+    std::fs::write(folder.path().join("LICENSE"), "").expect("it is written");
     let tool = |name: &str, script: &str| write_program(&tools.join(name), script);
     // The release consists of the files in the directory; other files do not exist.
     tool(
@@ -391,8 +392,14 @@ fn workflows_have_the_least_rights_and_pinned_actions() {
         assert!(is_pinned(&action), "action.yml, {name}: {action} is not pinned to a commit");
     }
     writers.sort();
-    let writer = |job: &str| (job.to_owned(), vec!["contents".to_owned()]);
-    assert_eq!(writers, [writer("docs.yml publish"), writer("release.yml publish")]);
+    let writer = |job: &str, rights: &[&str]| {
+        (job.to_owned(), rights.iter().map(|right| (*right).to_owned()).collect::<Vec<_>>())
+    };
+    let expected = [
+        writer("docs.yml publish", &["contents"]),
+        writer("release.yml publish", &["attestations", "contents", "id-token"]),
+    ];
+    assert_eq!(writers, expected);
 }
 
 #[test]
