@@ -7,7 +7,7 @@ set -euo pipefail
 cd -P "$(dirname "$0")/.."
 root=$PWD
 
-channels=(go python npm java envtest manifests)
+channels=(go python npm java rust envtest manifests)
 [ $# != 0 ] || set -- "${channels[@]}"
 
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
@@ -109,6 +109,13 @@ npm_packages() {
     node --test admit.test.mjs
   )
   echo 'npm: pass'
+}
+
+# The example in Rust, which uses the crate admit-testing.
+rust() {
+  # Naming the package alone would build its dependencies again with other features.
+  cargo test --quiet --test webhook
+  echo 'rust: pass'
 }
 
 # The JUnit extension, installed in a local repository, and the example.
@@ -261,6 +268,7 @@ for channel in "$@"; do
   python) python_wheel ;;
   npm) npm_packages ;;
   java) junit ;;
+  rust) rust ;;
   envtest) setup_envtest ;;
   manifests) manifests ;;
   *) echo "error: unknown channel $channel: must be one of ${channels[*]}" >&2 && exit 2 ;;
