@@ -14,5 +14,6 @@ test("sidecar is pulled from the mirror", async (t) => {
   const [, , again] = server.calls();
   assert.deepEqual([again.webhook, again.round], ["mirror.example.com", 2]);
   assert.equal(again.request.object.spec.containers[1].image, "envoy");
-  assert.deepEqual(again.changes, [{ path: "spec.containers[1].image", from: "envoy", to: "mirror.example.com/envoy" }]);
+  const change = { path: "spec.containers[1].image", from: "envoy", to: "mirror.example.com/envoy" };
+  assert.deepEqual(again.changes, [change]);
 });
