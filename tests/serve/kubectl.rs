@@ -106,8 +106,11 @@ async fn kubectl_makes_changes_and_shows_objects_by_itself() {
     );
     let (text, code) = run("create configmap -n denied x --from-literal=a=b");
     assert_eq!((text, code), (format!("error: failed to create configmap: {DENIAL}\n"), Some(1)));
-    let (text, code) = run("delete namespace demo");
+    // Without the namespace controller, the namespace stays until it is finalized.
+    let (text, code) = run("delete namespace demo --wait=false");
     assert_eq!((text.as_str(), code), ("namespace \"demo\" deleted\n", Some(0)));
+    let (text, _) = run("get namespace demo -o jsonpath={.status.phase}");
+    assert_eq!(text, "Terminating");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

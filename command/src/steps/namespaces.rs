@@ -45,7 +45,7 @@ impl World {
     pub(super) async fn finalize_if_namespace(&self, path: &str) -> Outcome {
         let is_namespace =
             path.strip_prefix("/api/v1/namespaces/").is_some_and(|name| !name.contains(['/', '?']));
-        if !(self.matches_namespaces && is_namespace) {
+        if !is_namespace || !(self.matches_namespaces || self.has_own_server()?) {
             return Ok(());
         }
         let client = self.client()?;

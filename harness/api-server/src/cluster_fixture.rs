@@ -27,7 +27,7 @@ use super::discovery::Subresource;
 use super::initial_objects::NAMESPACES;
 use super::state::{State, normalize_stored};
 use super::storage::{Key, ObjectReader as _, Storage};
-use super::{ServedResource, body, custom_resources, defaulting, metadata, namespace_key, strategy};
+use super::{ServedResource, body, custom_resources, defaulting, metadata, strategy};
 
 /// The namespaces and resources of a cluster, without a server.
 pub struct ClusterFixture {
@@ -286,7 +286,8 @@ fn add_namespace(state: &State, object: &Value) {
         members.entry("status").or_insert_with(|| json!({"phase": "Active"}));
     }
     defaulting::set_defaults(&mut namespace);
-    put(state, &namespace_key(&name), namespace);
+    let key = Key { group: String::new(), resource: "namespaces".to_owned(), namespace: String::new(), name };
+    put(state, &key, namespace);
 }
 
 /// Stores a role or a binding.

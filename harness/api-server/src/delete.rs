@@ -438,9 +438,6 @@ pub(super) async fn remove(
         let Ok(marked) = server.state.storage.replace(key, Some(stored), marked) else {
             return Ok(None);
         };
-        if resource.gvr.group_resource() == "namespaces" {
-            server.empty_namespace(&key.name)?;
-        }
         return Ok(Some(DeleteResult::Pending(shown(&marked).await?)));
     }
     let Ok(removed) = server.state.storage.remove(key, stored) else { return Ok(None) };

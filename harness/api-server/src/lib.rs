@@ -139,7 +139,7 @@ use self::service_account_tokens::TokenIssuer;
 pub use self::service_account_tokens::{KeyError, ServiceAccountTokens, SigningKey, VerifyingKey};
 use self::service_allocation::ServiceAllocator;
 use self::state::{Services, State};
-use self::storage::{Key, ObjectReader as _, Storage};
+use self::storage::Storage;
 pub use self::strategy::forget_selector;
 
 /// The name of a service.
@@ -367,51 +367,6 @@ impl Server {
         }
         self.state.reload_resources();
     }
-
-    /// Removes the objects of a terminating namespace, then the namespace if it is empty.
-    fn empty_namespace(self: &Arc<Self>, name: &str) -> Result<(), Box<Status>> {
-        if self.options.controllers.is_some() {
-            return Ok(());
-        }
-        let storage = &self.state.storage;
-        let Some(namespace) = storage.get("", "namespaces", "", name) else { return Ok(()) };
-        let is_empty = storage.empty_namespace(name);
-        if self.state.resources().all().iter().any(|resource| is_terminating(resource)) {
-            self.finish_definitions();
-        }
-        if is_empty && !metadata::has_finalizers(&namespace) {
-            let key = namespace_key(name);
-            if storage.remove(&key, &namespace).is_err() {
-                let why = "the object has been modified; please apply your changes to the latest version and try again";
-                return Err(Box::new(Status::conflict("", "namespaces", name, why)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether controllers remove the finalizers in the `spec` of namespaces.
-    ///
-    /// Otherwise the server removes the finalizers immediately.
-    fn has_controllers(&self) -> bool {
-        self.options.controllers.is_some()
-    }
-
-    /// Removes the namespace of a deleted object if the namespace was waiting for this deletion.
-    fn finish_namespace(&self, gone: &Key) {
-        if self.options.controllers.is_some() {
-            return;
-        }
-        let storage = &self.state.storage;
-        let namespace = storage.get("", "namespaces", "", &gone.namespace);
-        if let Some(namespace) = namespace
-            && metadata::is_deleting(&namespace)
-            && storage.empty_namespace(&gone.namespace)
-            && !metadata::has_finalizers(&namespace)
-        {
-            // If another request removed it first, the result is the same.
-            let _ = storage.remove(&namespace_key(&gone.namespace), &namespace);
-        }
-    }
 }
 
 /// Returns whether the object is a namespace whose `spec` still has finalizers.
@@ -431,13 +386,4 @@ fn is_terminating(resource: &Resource) -> bool {
             custom_resources::DefinitionStage::Terminating | custom_resources::DefinitionStage::Emptied
         )
     })
-}
-
-fn namespace_key(name: &str) -> Key {
-    Key {
-        group: String::new(),
-        resource: "namespaces".to_owned(),
-        namespace: String::new(),
-        name: name.to_owned(),
-    }
 }

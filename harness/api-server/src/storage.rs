@@ -405,42 +405,6 @@ impl Storage {
         self.tell();
         Ok(version)
     }
-
-    /// Removes the objects without finalizers in a namespace. Returns whether the namespace is empty.
-    pub(super) fn empty_namespace(&self, namespace: &str) -> bool {
-        self.read_bootstrap(RBAC_GROUP);
-        let mut contents = self.write();
-        let mut empty = true;
-        let mut gone = Vec::new();
-        for (group, resources) in &mut contents.collections {
-            for (resource, collection) in resources {
-                collection.retain(|place, stored| {
-                    let Some((stored_in, name)) = place.split_once('/').filter(|(it, _)| *it == namespace)
-                    else {
-                        return true;
-                    };
-                    let kept = stored.has_finalizers();
-                    empty &= !kept;
-                    if !kept {
-                        let key = Key {
-                            group: group.clone(),
-                            resource: resource.clone(),
-                            namespace: stored_in.to_owned(),
-                            name: name.to_owned(),
-                        };
-                        gone.push((key, Arc::clone(stored)));
-                    }
-                    kept
-                });
-            }
-        }
-        for (key, before) in gone {
-            contents.note(key, Some(before), None);
-        }
-        drop(contents);
-        self.tell();
-        empty
-    }
 }
 
 /// Sets `metadata.resourceVersion`.

@@ -405,7 +405,7 @@ async fn store(
     let goes = metadata::is_deleting(old)
         && old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
         && !metadata::has_finalizers(&new)
-        && !(request.server.has_controllers() && super::waits_for_controllers(&new, resource));
+        && !super::waits_for_controllers(&new, resource);
     let by_webhook = State::asks_webhook(stored, resource);
     let mut lacks_defaults = false;
     let mut is_converted_anew = false;
@@ -437,20 +437,11 @@ async fn store(
     if dry_run || (!goes && is_same && !is_incomplete) {
         return shown(&Arc::new(new)).await;
     }
-    if goes && super::waits_for_controllers(&new, resource) {
-        // The namespace is stored and removed once the controllers' work is done, which is immediately.
-        let Ok(stored) = state.storage.replace(&key, Some(stored), new) else { return Ok(None) };
-        // If another request removed it first, the result is the same.
-        let _ = state.storage.remove(&key, &stored);
-        request.server.has_changed(resource)?;
-        return shown(&stored).await;
-    }
     if goes {
         if state.storage.remove(&key, stored).is_err() {
             return Ok(None);
         }
         request.server.has_changed(resource)?;
-        request.server.finish_namespace(&key);
         return shown(&Arc::new(new)).await;
     }
     let new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;

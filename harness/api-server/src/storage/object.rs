@@ -184,7 +184,6 @@ pub(crate) struct StoredObject {
     encoded: EncodedObject,
     /// The `resourceVersion` of the object.
     version: u64,
-    has_finalizers: bool,
     /// Whether the stored text lacks defaults that clients read.
     is_incomplete: AtomicBool,
     /// The decoded object, shared by all current users.
@@ -197,7 +196,6 @@ impl StoredObject {
         Self {
             encoded,
             version,
-            has_finalizers: crate::metadata::has_finalizers(object),
             is_incomplete: AtomicBool::new(false),
             decoded: Mutex::new(Arc::downgrade(object)),
         }
@@ -210,10 +208,6 @@ impl StoredObject {
     /// Returns the `resourceVersion` of the object.
     pub(crate) const fn version(&self) -> u64 {
         self.version
-    }
-
-    pub(super) const fn has_finalizers(&self) -> bool {
-        self.has_finalizers
     }
 
     pub(super) fn is_incomplete(&self) -> bool {
@@ -360,7 +354,6 @@ mod tests {
     fn decoded_object_is_shared() {
         let object = Arc::new(json!({"metadata": {"finalizers": ["a"]}}));
         let stored = StoredObject::new(EncodedObject::new(&object), &object, 1);
-        assert!(stored.has_finalizers());
         assert!(Arc::ptr_eq(&stored.object(), &object) && stored.is(&object));
         let copy = (*object).clone();
         drop(object);
