@@ -6,7 +6,7 @@ use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::{Plugin, Remarks};
 use kubernetes_types::json::{at, text};
 use kubernetes_types::quantity;
-use kubernetes_types::status::{Status, Unsupported};
+use kubernetes_types::status::Status;
 use serde_json::Value;
 
 use super::forbidden;
@@ -59,10 +59,9 @@ impl Plugin for PersistentVolumeClaimResize {
         if size(claim) <= size(old) {
             return Ok(());
         }
-        // Upstream's plugin also rejects this, but validation comes first.
+        // Validation, which comes first, also rejects this.
         if text(old, &["status", "phase"]) != "Bound" {
-            let what = "validation of an unbound claim, whose spec is immutable".to_owned();
-            return Err(Box::new(Status::unsupported(&Unsupported { what })));
+            return Err(forbidden(attributes, "Only bound persistent volume claims can be expanded"));
         }
         if self.may_grow(claim, old) {
             return Ok(());

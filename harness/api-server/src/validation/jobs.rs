@@ -2,12 +2,13 @@
 
 use jiff::tz::TimeZoneDatabase;
 use kubernetes_types::equality::same;
+use kubernetes_types::json::keep;
 use kubernetes_types::names;
 use kubernetes_types::quoting::encode;
 use kubernetes_types::status::FieldError;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, set, text, word};
+use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, word};
 use super::internal::Form;
 use super::{Change, job_policies, pod, selectors};
 
@@ -206,7 +207,7 @@ fn name_allows_completions(errors: &mut Errors, object: &Value, spec: &Value) {
 /// `validationOptionsForJob`.
 /// Rule: VLO-16.
 fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Change<'_>) {
-    let (new, old) = (get(object, "spec"), get(change.old, "spec"));
+    let new = get(object, "spec");
     if !change.is_same(&["spec", "completions"]) {
         // An indexed Job may be resized together with its parallelism.
         let (completions, path) = (int(new, "completions"), path.child("completions"));
@@ -221,11 +222,7 @@ fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Chang
     if !change.is_same(&["spec", "selector"]) {
         errors.invalid(&path.child("selector"), selectors::shown(get(new, "selector")), IMMUTABLE);
     }
-    let is_suspended = flag(old, "suspend") || flag(new, "suspend");
-    if !is_suspended && !same_template(change) {
-        let path = path.child("template");
-        errors.invalid_structure(&path, "core.PodTemplateSpec", get(new, "template"), IMMUTABLE);
-    }
+    template_update(errors, path, change);
     for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
         if change.is_same(&["spec", field]) {
@@ -241,11 +238,70 @@ fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Chang
     }
 }
 
-fn same_template(change: Change<'_>) -> bool {
-    let path = ["spec", "template"];
-    let of = path.iter().fold(change.of, |of, name| of.member(name));
-    let at = |object| path.iter().fold(object, |place, name| get(place, name));
-    same(at(change.new), at(change.old), of)
+/// Validates a change of the template: only a suspended Job without active Pods may change it.
+///
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `validatePodTemplateUpdate`.
+fn template_update(errors: &mut Errors, path: &Path<'_>, change: Change<'_>) {
+    let of = change.of.member("spec").member("template");
+    let (new, old) = (get(get(change.new, "spec"), "template"), get(get(change.old, "spec"), "template"));
+    let path = path.child("template");
+    if !has_mutable_template(change.old) {
+        if !same(new, old, of) {
+            errors.invalid_structure(&path, "core.PodTemplateSpec", new, IMMUTABLE);
+        }
+        return;
+    }
+    let (new, old) = (get(new, "spec"), get(old, "spec"));
+    let expected = with_mutable_fields(new, old);
+    if !same(new, &expected, of.member("spec")) {
+        errors.invalid_structure(&path.child("spec"), "core.PodSpec", new, IMMUTABLE);
+    }
+}
+
+/// Source: kubernetes pkg/registry/batch/job/strategy.go, `shouldAllowMutablePodTemplate`.
+fn has_mutable_template(job: &Value) -> bool {
+    let status = get(job, "status");
+    let is_suspended_now = list(status, "conditions")
+        .iter()
+        .any(|condition| text(condition, "type") == "Suspended" && text(condition, "status") == "True");
+    let never_started = set(status, "startTime").is_none();
+    flag(get(job, "spec"), "suspend")
+        && (never_started || is_suspended_now)
+        && int(status, "active").unwrap_or(0) == 0
+}
+
+/// Returns the old spec of a template with the new values of the mutable fields.
+///
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `validatePodTemplateUpdate` and
+/// `validatePodResourceUpdatesOnly`.
+fn with_mutable_fields(new: &Value, old: &Value) -> Value {
+    let mut expected = old.clone();
+    for field in ["nodeSelector", "tolerations", "schedulingGates"] {
+        keep(&mut expected, new, field);
+    }
+    let mut affinity = set(old, "affinity").cloned().unwrap_or_else(|| json!({}));
+    keep(&mut affinity, get(new, "affinity"), "nodeAffinity");
+    let is_empty = affinity.as_object().is_some_and(Map::is_empty);
+    if let Some(members) = expected.as_object_mut() {
+        if is_empty && set(new, "affinity").is_none() {
+            members.remove("affinity");
+        } else if set(new, "affinity").is_some() || !is_empty {
+            members.insert("affinity".to_owned(), affinity);
+        }
+    }
+    for field in ["containers", "initContainers"] {
+        let after = list(new, field);
+        let Some(containers) = expected.get_mut(field).and_then(Value::as_array_mut) else { continue };
+        if containers.len() != after.len() {
+            continue;
+        }
+        for (container, after) in containers.iter_mut().zip(after) {
+            if text(container, "name") == text(after, "name") {
+                keep(container, after, "resources");
+            }
+        }
+    }
+    expected
 }
 
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateTimeZone`; Go's time, `LoadLocation`.

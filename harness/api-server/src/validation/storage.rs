@@ -132,8 +132,7 @@ fn unchanged(errors: &mut Errors, claim: &Value, new: &Value, old: &Value, chang
     if text(old, "volumeName").is_empty() {
         keep(&mut before, new, "volumeName");
     }
-    // The old claim may have no class, or one in an annotation.
-    if set(old, "storageClassName").is_none() {
+    if is_class_set_later(claim, change.old) {
         keep(&mut now, old, "storageClassName");
     }
     if text(get(claim, "status"), "phase") == "Bound" {
@@ -148,6 +147,54 @@ fn unchanged(errors: &mut Errors, claim: &Value, new: &Value, old: &Value, chang
     }
 }
 
+/// The annotation that named the class of a claim before there was a field.
+///
+/// Source: api core/v1/types.go, `BetaStorageClassAnnotation`.
+const BETA_STORAGE_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+fn class_annotation(claim: &Value) -> Option<&str> {
+    word(get(get(claim, "metadata"), "annotations"), BETA_STORAGE_CLASS_ANNOTATION)
+}
+
+/// Returns whether an update sets the class of a claim that had no class, or had it only in an annotation.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateStorageClassUpgradeFromAnnotation` and
+/// `validateStorageClassUpgradeFromNil`.
+fn is_class_set_later(claim: &Value, old: &Value) -> bool {
+    let class = |claim| set(get(claim, "spec"), "storageClassName").and_then(Value::as_str);
+    class(old).is_none()
+        && class(claim).is_some_and(|class| class_annotation(old).is_none_or(|before| before == class))
+}
+
+/// Checks that an update keeps the annotation with the class, unless it moves the class to the field.
+fn class_annotation_unchanged(errors: &mut Errors, claim: &Value, old: &Value) {
+    let (now, before) = (class_annotation(claim), class_annotation(old));
+    let is_moved =
+        before.is_some() && is_class_set_later(claim, old) && now.is_none_or(|now| Some(now) == before);
+    if !is_moved && now.unwrap_or_default() != before.unwrap_or_default() {
+        let path = Path::new("metadata");
+        let path = path.child("annotations");
+        let path = path.child(BETA_STORAGE_CLASS_ANNOTATION);
+        errors.invalid_text(&path, now.unwrap_or_default(), IMMUTABLE);
+    }
+}
+
+/// Checks that an update keeps a class of volume attributes that was applied.
+fn attributes_class_kept(errors: &mut Errors, claim: &Value, old: &Value, change: Change<'_>) {
+    if change.is_same(&["spec", "volumeAttributesClassName"])
+        || set(get(old, "status"), "currentVolumeAttributesClassName").is_none()
+    {
+        return;
+    }
+    let to = match word(get(claim, "spec"), "volumeAttributesClassName") {
+        None => "nil",
+        Some("") => "empty string",
+        Some(_) => return,
+    };
+    let why = format!("update to {to} is forbidden when status.currentVolumeAttributesClassName is not nil");
+    errors.forbidden(&Path::new("spec").child("volumeAttributesClassName"), why);
+}
+
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaim` and
 /// `ValidatePersistentVolumeClaimUpdate`.
 /// Rule: VLO-19.
@@ -155,6 +202,7 @@ pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_
     claim_spec(errors, &Path::new("spec"), get(claim, "spec"));
     let Some(change) = change else { return };
     let (new, old) = (get(claim, "spec"), get(change.old, "spec"));
+    class_annotation_unchanged(errors, claim, change.old);
     if !change.is_same(&["spec"]) {
         unchanged(errors, claim, new, old, change);
     }
@@ -172,6 +220,7 @@ pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_
     if !change.is_same(&["spec", "volumeMode"]) {
         errors.invalid_text(&Path::new("volumeMode"), text(new, "volumeMode"), IMMUTABLE);
     }
+    attributes_class_kept(errors, claim, change.old, change);
 }
 
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateStorageClass` and `ValidateStorageClassUpdate`;

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use kubernetes_types::equality::same;
-use kubernetes_types::json::keep;
+use kubernetes_types::json::{keep, set as put};
 use kubernetes_types::quoting::encode;
+use kubernetes_types::schema::Type;
 use serde_json::Value;
 
 use super::super::fields::{Errors, Path, get, int, list, set, text};
+use super::super::internal::Form;
 use super::super::{Change, formats};
 use super::{MIRROR, annotations, whole};
 
@@ -50,7 +52,7 @@ pub(in super::super) fn of_object(errors: &mut Errors, pod: &Value, change: Chan
     added_tolerations(errors, &path.child("tolerations"), new, old);
     removed_gates(errors, &path.child("schedulingGates"), new, old);
     if !change.is_same(&["spec"]) {
-        let frozen = frozen(errors, new, old);
+        let frozen = frozen(errors, new, old, change.of.member("spec"));
         if !same(&frozen, old, change.of.member("spec")) {
             errors.forbidden_change(&path, IMMUTABLE_FIELDS, "core.PodSpec", (old, &frozen));
         }
@@ -105,7 +107,7 @@ fn removed_gates(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value)
 }
 
 /// Returns the new spec with the old values of the mutable fields.
-fn frozen(errors: &mut Errors, new: &Value, old: &Value) -> Value {
+fn frozen(errors: &mut Errors, new: &Value, old: &Value, of_spec: Type) -> Value {
     let mut frozen = new.clone();
     let mut keep = |field: &str| keep(&mut frozen, old, field);
     for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
@@ -124,8 +126,12 @@ fn frozen(errors: &mut Errors, new: &Value, old: &Value) -> Value {
             errors.invalid(&path.child("nodeSelector"), encode(now), why);
         }
         keep("nodeSelector");
-        // The node affinity may also change.
-        keep("affinity");
+        let of = of_spec.member("affinity").member("nodeAffinity");
+        let [after, before] = [new, old].map(|spec| get(get(spec, "affinity"), "nodeAffinity"));
+        if !same(after, before, of) {
+            affinity_update(errors, after, before, of);
+            keep_node_affinity(&mut frozen, new, old);
+        }
     }
     for field in ["containers", "initContainers"] {
         let containers = frozen.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
@@ -136,6 +142,65 @@ fn frozen(errors: &mut Errors, new: &Value, old: &Value) -> Value {
         }
     }
     frozen
+}
+
+/// Checks that an update of a gated Pod only adds requirements to the required terms of its node affinity.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateNodeAffinityMutation` and
+/// `validateNodeSelectorTermHasOnlyAdditions`.
+fn affinity_update(errors: &mut Errors, new: &Value, old: &Value, of: Type) {
+    const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+    const TERM: &str = "core.NodeSelectorTerm";
+    let path = Path::new("spec");
+    let path = path.child("affinity");
+    let path = path.child("nodeAffinity");
+    let path = path.child(REQUIRED);
+    let path = path.child("nodeSelectorTerms");
+    let terms = |affinity| get(get(affinity, REQUIRED), "nodeSelectorTerms");
+    let (after, before) =
+        (list(get(new, REQUIRED), "nodeSelectorTerms"), list(get(old, REQUIRED), "nodeSelectorTerms"));
+    if !before.is_empty() && after.len() != before.len() {
+        let shown = errors.shown(Form::List, TERM, terms(new));
+        let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        errors.invalid(&path, shown, why);
+        return;
+    }
+    let of = of.member(REQUIRED).member("nodeSelectorTerms").item();
+    for (index, (after, before)) in after.iter().zip(before).enumerate() {
+        let requirements = |term, field| list(term, field);
+        let fields = ["matchExpressions", "matchFields"];
+        let was_empty = fields.iter().all(|field| requirements(before, field).is_empty());
+        let only_adds = fields.iter().all(|field| {
+            let (after, before) = (requirements(after, field), requirements(before, field));
+            let of = of.member(field).item();
+            let is_kept = |(after, before): (&Value, &Value)| same(after, before, of);
+            after.len() >= before.len() && after.iter().zip(before).all(is_kept)
+        });
+        let is_empty = fields.iter().all(|field| requirements(after, field).is_empty());
+        if !only_adds || (was_empty && !is_empty) {
+            let why = "only additions are allowed (no mutations or deletions)";
+            errors.invalid_structure(&path.index(index), TERM, after, why);
+        }
+    }
+}
+
+/// Sets the old node affinity in the new spec of a gated Pod.
+fn keep_node_affinity(frozen: &mut Value, new: &Value, old: &Value) {
+    let others = ["podAffinity", "podAntiAffinity"];
+    let before = get(old, "affinity");
+    match set(new, "affinity") {
+        Some(affinity) if before.is_null() && others.iter().all(|field| set(affinity, field).is_none()) => {
+            keep(frozen, old, "affinity");
+        }
+        Some(affinity) => {
+            let mut affinity = affinity.clone();
+            keep(&mut affinity, before, "nodeAffinity");
+            put(frozen, &["affinity"], affinity);
+        }
+        None => {
+            put(frozen, &["affinity", "nodeAffinity"], get(before, "nodeAffinity").clone());
+        }
+    }
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotationUpdates`.
