@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::custom_resources::CustomResourceInfo;
 use super::discovery::Resource;
+use super::eviction;
 use super::field_manager;
 use super::metadata;
 use super::protobuf::{self, DecodeError, Envelope};
@@ -366,7 +367,7 @@ pub(super) fn typed(
         version: if found.version.is_empty() { kind.version.clone() } else { found.version },
         kind: if found.kind.is_empty() { kind.kind.clone() } else { found.kind },
     };
-    if claimed != *kind {
+    if claimed != *kind && !eviction::is_beta(&claimed, kind) {
         let why = if claimed.kind == kind.kind {
             format!(
                 "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/runtime/scheme.go:111\"",

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::json::set;
 use kubernetes_types::selector::{Labels, Selector};
 use kubernetes_types::status::{FieldError, Status, StatusCause};
@@ -32,6 +33,14 @@ const MAX_DISRUPTED_POD_SIZE: usize = 2000;
 ///
 /// Source: `EvictionsRetry`.
 const EVICTIONS_RETRY_STEPS: usize = 20;
+
+/// Returns whether an object of kind `given` is an `Eviction` of `policy/v1beta1`, which the subresource also accepts.
+///
+/// Source: `EvictionREST.AcceptsGroupVersion`.
+pub(super) fn is_beta(given: &GroupVersionKind, kind: &GroupVersionKind) -> bool {
+    let beta = GroupVersionKind::new("policy", "v1beta1", "Eviction");
+    *given == beta && (&kind.group, &kind.kind) == (&beta.group, &beta.kind)
+}
 
 /// Prepares the delete options in an `Eviction` after mutating admission, for validating admission.
 ///
