@@ -177,13 +177,26 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
     *place = value;
 }
 
-/// Validates the replicas of a Scale for a custom resource.
+/// Validates the Scale of an object of a built-in kind.
 ///
-/// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`.
-pub(super) fn validate(scale: &Value, resource: &Resource) -> Result<(), Box<Status>> {
-    let replicas = scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64).unwrap_or(0);
-    if replicas >= 0 || resource.custom.is_some() {
+/// # Errors
+/// 422 for a negative number of replicas, 409 for the uid of another object.
+///
+/// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`;
+/// pkg/registry/apps/deployment/storage/storage.go, `scaleUpdatedObjectInfo.UpdatedObject`.
+pub(super) fn validate(scale: &Value, object: &Value, resource: &Resource) -> Result<(), Box<Status>> {
+    if resource.custom.is_some() {
         return Ok(());
+    }
+    let replicas = scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64).unwrap_or(0);
+    if replicas >= 0 {
+        let (wanted, found) = (metadata::text(scale, "uid"), metadata::text(object, "uid"));
+        if wanted.is_empty() || wanted == found {
+            return Ok(());
+        }
+        let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
+        let (group, scaled) = (&resource.gvr.group, format!("{}/scale", resource.gvr.resource));
+        return Err(Box::new(Status::conflict(group, &scaled, metadata::text(object, "name"), &why)));
     }
     let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
     Err(Box::new(Status::invalid("autoscaling", "Scale", metadata::text(scale, "name"), &[error])))
