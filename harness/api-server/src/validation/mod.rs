@@ -129,6 +129,7 @@ pub(super) fn errors(
         ("", "cronjobs.batch", change) => jobs::cron_job(&mut errors, object, change),
         ("", "services", change) => services::service(&mut errors, object, change),
         ("", "persistentvolumeclaims", change) => storage::claim(&mut errors, object, change),
+        ("status", "persistentvolumeclaims", Some(_)) => storage::claim_status(&mut errors, object),
         ("", "storageclasses.storage.k8s.io", change) => storage::class(&mut errors, object, change),
         ("", "poddisruptionbudgets.policy", _) => policies::disruption_budget(&mut errors, object),
         ("", "priorityclasses.scheduling.k8s.io", change) => {

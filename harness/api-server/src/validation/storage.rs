@@ -8,7 +8,7 @@ use kubernetes_types::quantity::{self, Quantity};
 use kubernetes_types::status::MAX_ERRORS;
 use serde_json::Value;
 
-use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, get, list, map, set, text, texts, word};
+use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, entries, get, list, map, set, text, texts, word};
 use super::{Change, formats, resources, selectors};
 
 pub(super) const ACCESS_MODES: [&str; 4] =
@@ -315,4 +315,57 @@ fn topologies(errors: &mut Errors, class: &Value) {
         }
         before.push(wanted);
     }
+}
+
+/// Validates an update of the status of a claim.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaimStatusUpdate`.
+/// Rule: VLO-19.
+pub(super) fn claim_status(errors: &mut Errors, claim: &Value) {
+    const RESIZE_STATUSES: [&str; 5] = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let (path, status) = (Path::new("status"), get(claim, "status"));
+    let of_capacity = path.child("capacity");
+    for (name, amount) in entries(status, "capacity") {
+        is_basic_quantity(errors, &of_capacity.key(name), amount);
+    }
+    let of_statuses = path.child("allocatedResourceStatuses");
+    for (name, resize) in entries(status, "allocatedResourceStatuses") {
+        is_claim_resource(errors, &of_statuses, name);
+        if !resize.as_str().is_some_and(|resize| RESIZE_STATUSES.contains(&resize)) {
+            errors.unsupported(&of_statuses, name, &RESIZE_STATUSES);
+        }
+    }
+    let of_resources = path.child("allocatedResources");
+    for (name, amount) in entries(status, "allocatedResources") {
+        let path = of_resources.key(name);
+        if is_claim_resource(errors, &of_resources, name) && is_basic_quantity(errors, &path, amount) {
+            formats::quantity_not_negative(errors, &path, amount);
+        }
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateBasicResource`.
+fn is_basic_quantity(errors: &mut Errors, path: &Path<'_>, amount: &Value) -> bool {
+    let value = quantity::from_value(amount).map_or(0, |amount| amount.value());
+    if value < 0 {
+        errors.invalid(path, value, "must be a valid resource quantity");
+    }
+    value >= 0
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePersistentVolumeClaimResourceKey`.
+fn is_claim_resource(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
+    let before = errors.len();
+    formats::qualified_name(errors, path, name);
+    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
+    if errors.len() == before && is_native && name != "storage" {
+        errors.unsupported(path, name, &["storage"]);
+    }
+    errors.len() == before
 }
