@@ -146,11 +146,14 @@ archives() {
 
 # serve DIR: serves a directory on loopback and sets `url`
 serve() {
+  # The shell that starts the server in the background may open the log later than it is read.
+  : >"$scratch/serve.log"
   python3 -u -m http.server 0 --bind 127.0.0.1 --directory "$1" >"$scratch/serve.log" 2>&1 &
   server=$!
   url=
   while [ -z "$url" ]; do
     kill -0 "$server" || { cat "$scratch/serve.log" >&2 && exit 1; }
+    sleep 0.05
     url=$(sed -n 's|.*(\(http://[0-9.:]*\)/).*|\1|p' "$scratch/serve.log")
   done
 }
