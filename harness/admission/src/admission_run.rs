@@ -1,4 +1,4 @@
-//! One attempt to admit a request: its attributes, the values looked up for it, and the record of what happened.
+//! Defines one attempt to admit a request: its attributes, the values looked up for it, and the record of events.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

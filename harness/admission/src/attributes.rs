@@ -1,4 +1,4 @@
-//! An API request as admission sees it.
+//! Defines an API request as admission sees it.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The audit annotations of a request, derived from its [`Record`].
+//! Derives the audit annotations of a request from its [`Record`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The interface between the dispatcher and the HTTP client: the calls to webhooks and their replies.
+//! Defines the interface between the dispatcher and the HTTP client: the calls to webhooks and their replies.
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The server's state apart from the request: namespaces, equivalent resources, versions of kinds.
+//! Defines the access to the server's state: namespaces, equivalent resources, and versions of kinds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub trait ClusterState: Send + Sync {
 /// A resource that shares its stored objects with another resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EquivalentResource {
-    /// The resource.
+    /// The resource that shares the stored objects.
     pub resource: Arc<GroupVersionResource>,
     /// The kind of the resource's objects; `None` if the resource does not have the requested subresource.
     pub kind: Option<Arc<GroupVersionKind>>,

@@ -1,4 +1,4 @@
-//! The record of what happens to a request during admission, in order.
+//! Records what happens to a request during admission, in order.
 //!
 //! The audit annotations, metrics, warnings, and reports are all derived from it.
 

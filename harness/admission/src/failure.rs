@@ -1,4 +1,4 @@
-//! The Status that a client gets when a webhook rejects a request or fails.
+//! Builds the Status that a client gets when a webhook rejects a request or fails.
 
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{Status, Unsupported};

@@ -1,4 +1,4 @@
-//! The interface between in-tree admission plugins and the dispatcher.
+//! Defines the interface between in-tree admission plugins and the dispatcher.
 
 use std::collections::BTreeMap;
 

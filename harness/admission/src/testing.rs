@@ -1,4 +1,4 @@
-//! Webhooks, calls, and requests for the unit tests of this crate.
+//! Creates webhooks, calls, and requests for the unit tests of this crate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

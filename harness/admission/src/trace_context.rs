@@ -1,4 +1,4 @@
-//! The W3C trace context of a request, which the API server propagates to webhooks.
+//! Handles the W3C trace context of a request, which the API server propagates to webhooks.
 
 use std::borrow::Cow;
 use std::fmt;

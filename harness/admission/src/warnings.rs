@@ -1,4 +1,4 @@
-//! The warnings that a client receives, derived from the [`Record`].
+//! Derives the warnings that a client receives from the [`Record`].
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Aggregated `ClusterRoles`, whose rules are collected from other `ClusterRoles`.
+//! Collects the rules of aggregated `ClusterRoles` from other `ClusterRoles`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Roles and bindings, indexed for lookup.
+//! Indexes roles and bindings for lookup.
 
 use std::collections::BTreeMap;
 use std::fmt;

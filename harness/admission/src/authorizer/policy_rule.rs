@@ -1,4 +1,4 @@
-//! A rule of a role, and the requests that it allows.
+//! Determines which requests a rule of a role allows.
 
 use kubernetes_types::quoting::quote;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The result of evaluating a webhook's match conditions.
+//! Defines the result of evaluating a webhook's match conditions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use kubernetes_types::status::aggregate;
 pub struct Evaluation {
     /// The evaluated conditions, in order. If the budget ran out, later conditions are missing.
     pub conditions: Vec<Evaluated>,
-    /// The overall result.
+    /// The result of all conditions together.
     pub outcome: Outcome,
     /// The duration of the evaluation.
     pub took: Duration,

@@ -1,4 +1,4 @@
-//! The CEL variable `request`.
+//! Defines the CEL variable `request`.
 
 use serde_json::{Map, Value, json};
 

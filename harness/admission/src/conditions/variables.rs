@@ -1,4 +1,4 @@
-//! The CEL variables of match conditions.
+//! Defines the CEL variables of match conditions.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use crate::authorizer::{AccessDecision, AccessRequest, AccessTarget, Authorizer,
 #[derive(Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "the environment has these variables")]
 pub struct Subject<'a> {
-    /// The request.
+    /// The request for which conditions are evaluated.
     pub attributes: &'a Attributes,
     /// The version that the webhook would see.
     pub kind: &'a GroupVersionKind,

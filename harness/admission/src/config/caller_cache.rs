@@ -1,4 +1,4 @@
-//! A cache for the caller of a webhook, stored with the webhook's configuration.
+//! Caches the caller of a webhook together with the webhook's configuration.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The conversion webhook of a `CustomResourceDefinition`.
+//! Parses the conversion webhook of a `CustomResourceDefinition`.
 
 use std::fmt;
 

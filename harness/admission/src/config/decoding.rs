@@ -1,4 +1,4 @@
-//! Type checks of webhook configurations, as the API server's decoder performs them.
+//! Checks the types in webhook configurations as the API server's decoder does.
 
 use kubernetes_types::schema;
 use kubernetes_types::status::Status;

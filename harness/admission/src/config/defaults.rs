@@ -1,4 +1,4 @@
-//! The API's defaults for webhook configurations.
+//! Sets the API's defaults in webhook configurations.
 
 use serde_json::{Map, Value, json};
 

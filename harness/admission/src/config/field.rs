@@ -1,4 +1,4 @@
-//! A field of a configuration, with its path for error messages.
+//! Represents a field of a configuration, with its path for error messages.
 
 use serde_json::Value;
 

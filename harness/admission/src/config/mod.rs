@@ -1,4 +1,4 @@
-//! Webhook configurations, parsed into [`Webhook`]s.
+//! Parses webhook configurations into [`Webhook`]s.
 
 mod caller_cache;
 mod conversion;

@@ -1,4 +1,4 @@
-//! The API's warnings about configurations that it accepts.
+//! Generates the API's warnings about configurations that it accepts.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! One webhook call, from building the review to interpreting the reply.
+//! Calls one webhook: builds the review, sends it, and interprets the reply.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

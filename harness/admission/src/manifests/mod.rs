@@ -1,4 +1,4 @@
-//! Webhook configurations in files: the `staticManifestsDir` of the plugins' configuration.
+//! Reads webhook configurations from files: the `staticManifestsDir` of the plugins' configuration.
 //!
 //! This module parses the files; the caller finds and reads them.
 

@@ -1,4 +1,4 @@
-//! Requests that never call webhooks, regardless of rules.
+//! Identifies requests for which webhooks are never called, regardless of their rules.
 
 use crate::attributes::Attributes;
 use crate::config::{self, Source};

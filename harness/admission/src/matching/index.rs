@@ -1,4 +1,4 @@
-//! An index of webhooks by their rules, so that most webhooks that do not match are never examined.
+//! Indexes webhooks by their rules, so that most webhooks that do not match are never examined.
 
 use std::collections::HashMap;
 use std::sync::Arc;

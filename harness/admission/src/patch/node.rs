@@ -1,4 +1,4 @@
-//! A JSON document whose scalars keep their source text.
+//! Represents a JSON document whose scalars keep their source text.
 //!
 //! A `test` operation treats `1` and `1.0` as different values, and also `"<"` and `"\u003c"`.
 

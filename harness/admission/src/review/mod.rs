@@ -1,4 +1,4 @@
-//! The `AdmissionReview` for a webhook: encoding it and interpreting the reply.
+//! Encodes the `AdmissionReview` for a webhook, and interprets the reply.
 
 pub(crate) mod conversion;
 pub mod request;

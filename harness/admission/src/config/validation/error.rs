@@ -1,4 +1,4 @@
-//! Validation errors with kube-apiserver's messages.
+//! Formats validation errors with kube-apiserver's messages.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The `ConversionReview` for a conversion webhook: encoding it and interpreting the reply.
+//! Encodes the `ConversionReview` for a conversion webhook, and interprets the reply.
 
 mod metadata;
 mod response;
