@@ -1,4 +1,4 @@
-//! Memory budgets: limits on the bytes of requests, responses, reviews, and events in flight.
+//! Limits the memory of requests, responses, reviews, and events in flight.
 //!
 //! kube-apiserver limits only the number of requests in flight (`--max-requests-inflight`), because a request is small
 //! compared with the memory of a cluster's server. Here, a hundred bodies or responses of the maximum size would take

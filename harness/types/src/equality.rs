@@ -1,4 +1,4 @@
-//! Semantic equality of objects, as the API server defines it.
+//! Compares objects for semantic equality, as the API server defines it.
 
 use serde_json::{Map, Number, Value};
 

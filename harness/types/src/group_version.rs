@@ -1,4 +1,4 @@
-//! Identifiers of resources in paths, and of kinds in objects.
+//! Identifies resources in paths, and kinds in objects.
 
 use std::fmt;
 

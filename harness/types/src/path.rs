@@ -1,4 +1,4 @@
-//! The path of a value in an object, for error messages.
+//! Builds the path of a value in an object, for error messages.
 
 use std::fmt;
 

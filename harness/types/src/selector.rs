@@ -1,4 +1,4 @@
-//! Label selectors: `metav1.LabelSelector`.
+//! Parses and matches label selectors: `metav1.LabelSelector`.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The `v1 Status`, which the server returns for errors.
+//! Builds the `v1 Status`, which the server returns for errors.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Helpers for the unit tests of this crate.
+//! Provides helpers for the unit tests of this crate.
 
 use serde_json::Value;
 

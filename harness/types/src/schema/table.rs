@@ -1,4 +1,4 @@
-//! The table of API types, generated from upstream's Go types, with the name, number, and type of each field.
+//! Contains the table of API types, generated from upstream's Go types, with the name, number, and type of each field.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! A parsed structural schema.
+//! Defines a parsed structural schema.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use serde_json::{Number, Value};
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "a schema has these flags")]
 pub(crate) struct Schema {
-    /// `type`; empty if the schema does not have a type.
+    /// The value of `type`, or an empty string if the schema does not have a type.
     pub(crate) kind: String,
-    /// `x-kubernetes-int-or-string`.
+    /// Whether the value is an integer or a string: `x-kubernetes-int-or-string`.
     pub(crate) int_or_string: bool,
     pub(crate) nullable: bool,
-    /// `default`, without unknown fields.
+    /// The value of `default`, without unknown fields.
     pub(crate) default: Option<Value>,
-    /// `x-kubernetes-preserve-unknown-fields`.
+    /// Whether unknown fields are kept: `x-kubernetes-preserve-unknown-fields`.
     pub(crate) preserve_unknown_fields: bool,
-    /// `x-kubernetes-embedded-resource`.
+    /// Whether the value is a complete object with metadata: `x-kubernetes-embedded-resource`.
     pub(crate) embedded_resource: bool,
-    /// `x-kubernetes-list-type`.
+    /// How list items are compared: `x-kubernetes-list-type`.
     pub(crate) list_type: ListType,
-    /// `x-kubernetes-list-map-keys`.
+    /// The fields that identify list items: `x-kubernetes-list-map-keys`.
     pub(crate) list_map_keys: Vec<String>,
-    /// `x-kubernetes-map-type: atomic`.
+    /// Whether a map is treated as a single value: `x-kubernetes-map-type: atomic`.
     pub(crate) is_atomic: bool,
-    /// `format`, even if it is meaningless for the type.
+    /// The value of `format`, even if it is meaningless for the type.
     pub(crate) given_format: String,
     /// The features that the schema and its parts use, so that irrelevant parts can be skipped.
     pub(crate) within: Within,

@@ -1,4 +1,4 @@
-//! The result of a validation: distinct failures, and the number of passed checks.
+//! Collects the result of a validation: distinct failures, and the number of passed checks.
 
 use std::collections::BTreeSet;
 use std::fmt;
