@@ -67,7 +67,7 @@ enum Progress {
     Token,
 }
 
-/// The activity of a peer.
+/// What a peer has done on its connection, and the memory that it uses.
 #[derive(Debug)]
 struct Activity {
     progress: Progress,
