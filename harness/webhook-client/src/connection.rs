@@ -57,7 +57,7 @@ struct Route {
     proxy: Option<ProxyRoute>,
 }
 
-/// The key of a client.
+/// The key of a client in the collection.
 type Key = (ClientConfig, Route);
 
 /// Values that are cached in the configuration of a webhook.

@@ -32,7 +32,7 @@ pub(super) fn is_complete(error: &io::Error) -> bool {
     [Operation::Read, Operation::Write].iter().any(|operation| text.starts_with(&format!("{operation} tcp ")))
 }
 
-/// The failed operation.
+/// An operation on a TCP connection, as error messages name it.
 #[derive(Clone, Copy)]
 enum Operation {
     Read,
