@@ -16,7 +16,7 @@ use crate::server::Server;
 /// The outcome of one case.
 #[derive(Debug)]
 pub struct Recorded {
-    /// The case.
+    /// The case that was recorded.
     pub case: CaseFile,
     /// The recording, or an error.
     pub outcome: Result<Recording, RunError>,

@@ -60,7 +60,7 @@ const REFUSALS: [&str; 9] = [
     "E22-nothing",
     "E23",
 ];
-/// Faults in the patches of mutating webhooks that respond at once.
+/// Faults in patches, for mutating webhooks that respond at once.
 const PATCHES: [&str; 26] = [
     "P01-no-patch-type",
     "P01-no-patch",

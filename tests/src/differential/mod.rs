@@ -61,7 +61,7 @@ pub struct Search {
     pub out: PathBuf,
 }
 
-/// The subject of situations.
+/// The part of the API that a search examines with random situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[expect(clippy::exhaustive_enums, reason = "each has a generator of its own")]
 pub enum Subject {

@@ -35,6 +35,8 @@ impl Caller for Answering {
     }
 }
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

@@ -17,6 +17,8 @@ use super::webhook::Webhook;
 /// The maximum duration of a check, which does not wait for other processes.
 const LONGEST: Duration = Duration::from_secs(5);
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

@@ -19,6 +19,8 @@ use super::{documents, with_text};
 const GROUP: &str = "admissionregistration.k8s.io/v1";
 const KINDS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use super::{documents, runtime, with_text};
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

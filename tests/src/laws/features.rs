@@ -6,6 +6,8 @@ use std::io::Write as _;
 
 use super::with_text;
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

@@ -53,7 +53,7 @@ pub const ALL: [Law; 13] = [
 /// Checks the law `name` with an input.
 ///
 /// # Panics
-/// Panics if the law does not hold, or if it does not exist.
+/// Panics if the law does not hold, or if there is no law with this name.
 pub fn check(name: &str, input: &[u8]) {
     let law = ALL.iter().find(|law| law.name == name).unwrap_or_else(|| panic!("there is no law {name}"));
     (law.check)(input);

@@ -18,6 +18,8 @@ const MOST_OPERATIONS: usize = 10_000;
 /// The limit on copies in bytes, times the maximum length of an escaped byte.
 const MOST_COPIED: usize = 6 * 3 * 1024 * 1024;
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

@@ -16,6 +16,8 @@ static CHAIN: LazyLock<Chain> = LazyLock::new(|| Chain::new(Options::default()))
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

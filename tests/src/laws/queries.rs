@@ -13,6 +13,8 @@ use tower::ServiceExt as _;
 
 use super::{documents, runtime, with_text};
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

@@ -28,6 +28,8 @@ static CHAIN: LazyLock<Chain> = LazyLock::new(|| {
     chain
 });
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

@@ -14,6 +14,8 @@ use super::{documents, runtime, with_text};
 /// The default configurations: one that matches nothing, one with match conditions, and one that is unreachable.
 const CONFIGURATIONS: &str = include_str!("configurations.yaml");
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {

@@ -20,6 +20,8 @@ use super::{documents, runtime, with_text};
 /// The checks that call a webhook hundreds of times, or that wait for it.
 const LONG: [&str; 3] = ["V36", "V41", "V44"];
 
+/// Checks the law for one input.
+///
 /// # Panics
 /// Panics if the law does not hold.
 pub(super) fn check(input: &[u8]) {
