@@ -12,7 +12,7 @@ use tracing::info;
 use super::answer::Answer;
 use super::field_manager::{self, ManagedObject};
 use super::request::ObjectRequest;
-use super::{binding, body, create, eviction, metadata, options, service_account_tokens};
+use super::{authorization, binding, body, create, eviction, metadata, options, service_account_tokens};
 
 /// Returns the object that a subresource request refers to.
 ///
@@ -119,6 +119,9 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     let mut run = request.admitting.begin(attributes, TimePrecision::Seconds);
     request.admitting.mutate(&mut run).await?;
     request.admitting.validate(&mut run).await?;
+    if ["exec", "attach", "portforward"].contains(&request.target.subresource.as_str()) {
+        authorization::check_stream(request)?;
+    }
     let target = &request.target;
     // Source: kubernetes pkg/registry/core/service/storage/storage.go, `ResourceLocation`.
     let stored = existing(request).map_err(|status| match target.resource.gvr.group_resource().as_str() {

@@ -77,6 +77,12 @@ pub(super) fn authorize(
 /// Source: apiserver pkg/endpoints/handlers/update.go, `withAuthorization`.
 /// Rule: APY-22.
 pub(super) fn check_creation(request: &ObjectRequest<'_>) -> Result<(), Box<Status>> {
+    let asked = creation(request);
+    let decision = request.authorizer.authorize(&asked);
+    if decision.is_allowed() { Ok(()) } else { Err(Box::new(forbidden(&asked, &decision.reason))) }
+}
+
+fn creation<'a>(request: &'a ObjectRequest<'_>) -> AccessRequest<'a> {
     let target = &request.target;
     let (gvr, namespace) = (&target.resource.gvr, target.admitted_namespace());
     let resource = ResourceTarget {
@@ -88,10 +94,22 @@ pub(super) fn check_creation(request: &ObjectRequest<'_>) -> Result<(), Box<Stat
         name: &target.name,
         ..ResourceTarget::default()
     };
-    let asked =
-        AccessRequest { user: &request.user, verb: "create", target: AccessTarget::Resource(resource) };
-    let decision = request.authorizer.authorize(&asked);
-    if decision.is_allowed() { Ok(()) } else { Err(Box::new(forbidden(&asked, &decision.reason))) }
+    AccessRequest { user: &request.user, verb: "create", target: AccessTarget::Resource(resource) }
+}
+
+/// Checks that the user of a stream to a Pod may create it, even if the stream begins with a GET.
+///
+/// # Errors
+/// 403 if not allowed.
+///
+/// Source: kubernetes pkg/registry/core/pod/rest/authorize.go, `ensureAuthorizedForVerb`.
+pub(super) fn check_stream(request: &ObjectRequest<'_>) -> Result<(), Box<Status>> {
+    let decision = request.authorizer.authorize(&creation(request));
+    if decision.is_allowed() {
+        return Ok(());
+    }
+    let (gvr, name) = (&request.target.resource.gvr, &request.target.name);
+    Err(Box::new(Status::forbidden(&gvr.group, &gvr.resource, name, &decision.reason)))
 }
 
 /// Builds the 403 for a request that no rule allows.
