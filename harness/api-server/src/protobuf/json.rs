@@ -104,6 +104,10 @@ impl Decoder {
             Shape::Plain => match merged(field, wires)? {
                 Some(wire) => {
                     let value = self.value(field, wire.as_wire())?;
+                    // JSON of any kind is set even if it is an empty string.
+                    if matches!(field.kind, Kind::Json) {
+                        return Ok(Some(value).filter(|value| !value.is_null()));
+                    }
                     Ok((value != self.zero(field.kind)? && !is_zero(&value)).then_some(value))
                 }
                 None => Ok(None),
