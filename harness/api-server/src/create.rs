@@ -174,9 +174,12 @@ pub(super) async fn admit_and_store(
         }
         // A dry run does not reach the storage, which would reject it, or uses another storage.
         // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create` and `GuaranteedUpdate`.
-        if origin.is_update() && !options.dry_run {
+        let version = metadata::text(&object, "resourceVersion");
+        // Source: apiserver pkg/storage/etcd3/store.go, `Create`.
+        let has_version = version.parse::<u64>().is_ok_and(|version| version > 0);
+        if !options.dry_run && (origin.is_update() || !has_version) {
             metadata::remove(&mut object, "resourceVersion");
-        } else if !options.dry_run && !metadata::text(&object, "resourceVersion").is_empty() {
+        } else if !options.dry_run {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Box::new(Status::failure(500, "", message)));
         }
