@@ -116,7 +116,14 @@ impl Resources {
     pub(super) fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Self {
         let mut all = BUILT_IN_RESOURCES.clone();
         let mut registered = all.clone();
-        for resource in custom {
+        // The API of a built-in group and version never includes a custom resource.
+        // Source: kube-aggregator: these requests do not reach the handler of custom resources.
+        let is_built_in = |resource: &Arc<Resource>| {
+            BUILT_IN_RESOURCES.iter().any(|built_in| {
+                (&built_in.gvr.group, &built_in.gvr.version) == (&resource.gvr.group, &resource.gvr.version)
+            })
+        };
+        for resource in custom.into_iter().filter(|resource| !is_built_in(resource)) {
             if resource.custom.as_ref().is_none_or(|custom| custom.served) {
                 all.push(Arc::clone(&resource));
             }
