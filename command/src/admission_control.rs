@@ -29,6 +29,8 @@ pub(crate) struct AdmissionControl {
 }
 
 const VERSION: &str = "apiserver.config.k8s.io/v1";
+/// The deprecated version of `AdmissionConfiguration`, with the same fields.
+const OLD_VERSION: &str = "apiserver.k8s.io/v1alpha1";
 pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
 pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
 
@@ -95,7 +97,7 @@ fn plugins(file: &Path) -> Result<Vec<PluginEntry>, Failure> {
 }
 
 fn plugins_of(object: &Map<String, Value>) -> Result<Vec<PluginEntry>, String> {
-    check_kind(object, "AdmissionConfiguration", &[VERSION])?;
+    check_kind(object, "AdmissionConfiguration", &[VERSION, OLD_VERSION])?;
     let mut unknown = unknown_fields(object, "", &["apiVersion", "kind", "plugins"]);
     let mut plugins = Vec::new();
     let written = match object.get("plugins") {

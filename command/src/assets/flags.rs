@@ -239,7 +239,7 @@ fn short<'a>(text: &'a str, argument: &str) -> Result<(&'a str, Option<String>),
 /// Formats the flags of a table for `--help`.
 pub(super) fn help(text: &str) -> String {
     let mut help = String::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.ends_with(" deprecated")) {
         if let Some(heading) = line.strip_prefix('[') {
             help.extend(["\n", heading.trim_end_matches(']'), ":\n\n"]);
             continue;
