@@ -1,10 +1,12 @@
 //! Content negotiation: which form of a response the client accepts.
 
 use http::HeaderMap;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, USER_AGENT};
 
-use kubernetes_types::status::{Status, Unsupported};
+use kubernetes_types::status::{Status, StatusDetails, Unsupported};
 
+use super::protobuf;
+use super::query::Query;
 use super::route::Verb;
 use super::tables::TableOptions;
 
@@ -14,9 +16,35 @@ pub(super) enum Representation {
     /// The whole object.
     Whole,
     /// Only the metadata of the object: `PartialObjectMetadata`.
-    Metadata,
+    Metadata(MetadataOptions),
     /// A row of a Table.
     Table(TableOptions),
+}
+
+/// The form of a response that contains only metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MetadataOptions {
+    /// The `apiVersion` of the metadata.
+    pub(super) version: &'static str,
+    /// Whether the client asks for a `PartialObjectMetadataList`.
+    pub(super) is_list: bool,
+}
+
+/// The encoding of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MediaType {
+    Json,
+    /// JSON with line breaks, for people.
+    IndentedJson,
+    Yaml,
+    Protobuf,
+}
+
+/// The form of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Accepted {
+    pub(super) media_type: MediaType,
+    pub(super) representation: Representation,
 }
 
 /// The kind of response, which determines the available representations.
@@ -47,123 +75,316 @@ impl MediaScope {
     }
 }
 
+/// The available representations of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AvailableForms {
+    pub(super) scope: MediaScope,
+    /// Whether the resource has Tables.
+    pub(super) has_table: bool,
+    /// Whether the resource is a custom resource, which does not have a protobuf encoding.
+    pub(super) is_custom: bool,
+}
+
 /// The media types that a 406 lists as supported.
 const SUPPORTED_MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Returns the representation that the client accepts: whole objects, their metadata, or a Table.
+/// The media types of watches that a 406 lists as supported.
+const SUPPORTED_STREAMS: &str =
+    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+/// The number of media types in an `Accept` header that are considered.
+const MAX_CLAUSES: usize = 100;
+
+/// One media type of an `Accept` header.
 ///
-/// `has_table` is true if the resource supports Tables.
+/// Source: github.com/munnerz/goautoneg, `ParseAccept`.
+#[derive(Clone, Copy, Debug)]
+struct Clause<'a> {
+    main: &'a str,
+    sub: &'a str,
+    parameters: &'a str,
+    quality: f64,
+}
+
+impl<'a> Clause<'a> {
+    fn parse(part: &'a str) -> Option<Self> {
+        let (media_type, parameters) = part.split_once(';').unwrap_or((part, ""));
+        let media_type = media_type.trim_matches(' ');
+        let (main, sub) = match media_type.split_once('/') {
+            Some((main, sub)) if !sub.is_empty() && !sub.contains('/') => (main, sub),
+            _ if media_type == "*" => ("*", "*"),
+            _ => return None,
+        };
+        let clause =
+            Self { main: main.trim_matches(' '), sub: sub.trim_matches(' '), parameters, quality: 1.0 };
+        let quality = clause.parameter("q").map(|quality| quality.parse().unwrap_or_default());
+        Some(Self { quality: quality.unwrap_or(1.0), ..clause })
+    }
+
+    fn parameters(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.parameters.split(';').filter_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            let is_valid = !value.is_empty() && !value.contains('=');
+            is_valid.then_some((name.trim_matches(' '), value.trim_matches(' ')))
+        })
+    }
+
+    /// Returns the last value of a parameter.
+    fn parameter(&self, name: &str) -> Option<&'a str> {
+        self.parameters().filter(|(found, _)| *found == name).map(|(_, value)| value).last()
+    }
+
+    fn is_before(&self, other: &Self) -> bool {
+        self.quality > other.quality
+            || (self.main != "*" && other.main == "*")
+            || (self.sub != "*" && other.sub == "*")
+    }
+
+    fn accepts(&self, sub: &str) -> bool {
+        let is_main = self.main == "application";
+        (is_main && (self.sub == sub || self.sub == "*")) || (self.main == "*" && self.sub == "*")
+    }
+
+    /// Returns the requested conversion as its `apiVersion` and kind; `None` for no conversion.
+    fn conversion(&self) -> Option<(Option<&'static str>, &'a str)> {
+        let (kind, group, version) = (self.parameter("as"), self.parameter("g"), self.parameter("v"));
+        if kind.is_none() && group.is_none() && version.is_none() {
+            return None;
+        }
+        let version = match (group, version) {
+            (Some("meta.k8s.io"), Some("v1")) => Some("meta.k8s.io/v1"),
+            (Some("meta.k8s.io"), Some("v1beta1")) => Some("meta.k8s.io/v1beta1"),
+            _ => None,
+        };
+        Some((version, kind.unwrap_or_default()))
+    }
+}
+
+/// Returns the clauses of an `Accept` header, most preferred first.
+fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let parts = accept.split(',').take(MAX_CLAUSES);
+    let mut clauses: Vec<Clause<'_>> =
+        parts.filter_map(|part| Clause::parse(part.trim_matches(' '))).collect();
+    // The comparison is not an order, so the result depends on the algorithm: Go uses insertion sort.
+    for end in 1..clauses.len() {
+        let mut at = end;
+        while at > 0
+            && let (Some(one), Some(before)) = (clauses.get(at), clauses.get(at - 1))
+            && one.is_before(before)
+        {
+            clauses.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+    clauses
+}
+
+fn accept_header(headers: &HeaderMap) -> &str {
+    headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default()
+}
+
+/// Returns the first encoding and representation that `form` allows. Prefers any other encoding to protobuf.
+///
+/// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateMediaTypeOptions`.
+fn first_accepted(
+    headers: &HeaderMap,
+    query: &Query,
+    server_version: Option<&str>,
+    form: impl Fn(MediaType, &Clause<'_>) -> Option<Representation>,
+) -> Option<Accepted> {
+    let accept = accept_header(headers);
+    let json = if is_indented(headers, query) { MediaType::IndentedJson } else { MediaType::Json };
+    if accept.is_empty() {
+        return Some(Accepted { media_type: json, representation: Representation::Whole });
+    }
+    let mut protobuf = None;
+    for clause in clauses(accept) {
+        let known = [
+            ("json", MediaType::Json),
+            ("yaml", MediaType::Yaml),
+            ("vnd.kubernetes.protobuf", MediaType::Protobuf),
+        ];
+        for (_, media_type) in known.into_iter().filter(|(sub, _)| clause.accepts(sub)) {
+            let stream = clause.parameter("stream").unwrap_or_default();
+            let version = clause.parameter("sv").unwrap_or_default();
+            let is_allowed = (stream.is_empty() || (stream == "watch" && media_type != MediaType::Yaml))
+                && (version.is_empty() || Some(version) == server_version);
+            let Some(representation) = form(media_type, &clause).filter(|_| is_allowed) else { continue };
+            let is_pretty = clause.parameter("pretty") == Some("1");
+            let media_type = match media_type {
+                MediaType::Json if is_pretty => MediaType::IndentedJson,
+                MediaType::Json => json,
+                other @ (MediaType::IndentedJson | MediaType::Yaml | MediaType::Protobuf) => other,
+            };
+            let accepted = Accepted { media_type, representation };
+            if media_type != MediaType::Protobuf {
+                return Some(accepted);
+            }
+            protobuf = protobuf.or(Some(accepted));
+        }
+    }
+    protobuf
+}
+
+/// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `isPrettyPrint`.
+fn is_indented(headers: &HeaderMap, query: &Query) -> bool {
+    if let Some(pretty) = query.first("pretty").filter(|pretty| !pretty.is_empty()) {
+        return ["1", "t", "T", "true", "TRUE", "True"].contains(&pretty);
+    }
+    let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|begin| agent.starts_with(begin))
+}
+
+/// Returns the form of the response that the client accepts.
 ///
 /// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateOutputMediaType`; go-restful for 406.
 /// Rule: KND-10, TBL-04.
 ///
 /// # Errors
 /// 406 for a media type that kube-apiserver does not serve, 501 for one that admit does not support.
-pub(super) fn check_accept(
+pub(super) fn negotiate(
     headers: &HeaderMap,
-    asked: MediaScope,
-    has_table: bool,
-) -> Result<Representation, Box<Status>> {
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let plain = ["*/*", "application/*", "application/json"];
-    let other = ["application/yaml", "application/vnd.kubernetes.protobuf"];
-    let partial =
-        if asked == MediaScope::List { "PartialObjectMetadataList" } else { "PartialObjectMetadata" };
-    let (mut is_known, mut is_unsupported) = (false, false);
-    for accepted in accept.split(',').map(str::trim) {
-        let (media_type, parameters) = accepted.split_once(';').unwrap_or((accepted, ""));
-        let media_type = media_type.trim();
-        let parameter = |name: &str| {
-            let mut pairs = parameters.split(';').filter_map(|parameter| parameter.trim().split_once('='));
-            pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
-        };
-        let is_plain = media_type.is_empty() || plain.contains(&media_type);
-        if !is_plain && !other.contains(&media_type) {
-            continue;
-        }
-        is_known = true;
-        let version = match (parameter("g"), parameter("v")) {
-            (Some("meta.k8s.io"), Some("v1")) => Some("meta.k8s.io/v1"),
-            (Some("meta.k8s.io"), Some("v1beta1")) => Some("meta.k8s.io/v1beta1"),
-            _ => None,
-        };
-        match (parameter("as"), version) {
-            (None, _) if is_plain => return Ok(Representation::Whole),
-            (Some("Table"), Some(version)) if is_plain && has_table => {
-                return Ok(Representation::Table(TableOptions::new(version)));
-            }
-            (Some("Table"), Some(_)) if !has_table || media_type == "application/vnd.kubernetes.protobuf" => {
-            }
-            (Some(kind), Some("meta.k8s.io/v1")) if is_plain && kind == partial => {
-                return Ok(Representation::Metadata);
-            }
-            (None, _) | (Some("Table" | "PartialObjectMetadata" | "PartialObjectMetadataList"), Some(_)) => {
-                is_unsupported = true;
-            }
-            (Some(_), _) => {}
-        }
+    query: &Query,
+    forms: AvailableForms,
+) -> Result<Accepted, Box<Status>> {
+    let AvailableForms { scope, has_table, is_custom } = forms;
+    if !is_custom {
+        let streams = if scope == MediaScope::Object { "" } else { SUPPORTED_STREAMS };
+        check_produced(headers, &[SUPPORTED_MEDIA_TYPES, streams])?;
     }
-    if is_unsupported {
-        let what = format!("responses as {accept} (use application/json)");
+    let form = |media_type: MediaType, clause: &Clause<'_>| match clause.conversion() {
+        None => (!is_custom || media_type != MediaType::Protobuf).then_some(Representation::Whole),
+        Some((Some(version), "Table")) => {
+            let has_table = has_table && media_type != MediaType::Protobuf;
+            has_table.then(|| Representation::Table(TableOptions::new(version)))
+        }
+        Some((Some(version), kind @ ("PartialObjectMetadata" | "PartialObjectMetadataList"))) => {
+            let is_list = kind == "PartialObjectMetadataList";
+            Some(Representation::Metadata(MetadataOptions { version, is_list }))
+        }
+        Some(_) => None,
+    };
+    let accepted = first_accepted(headers, query, Some("v1"), form);
+    let is_stream = |accepted: &Accepted| accepted.media_type != MediaType::Yaml;
+    let accepted = match (scope, accepted) {
+        (MediaScope::Watch, Some(accepted)) if !is_stream(&accepted) => {
+            return Err(not_acceptable(SUPPORTED_STREAMS));
+        }
+        (_, Some(accepted)) => accepted,
+        (_, None) => return Err(not_acceptable(SUPPORTED_MEDIA_TYPES)),
+    };
+    let is_list_of_events = scope == MediaScope::Watch
+        && matches!(accepted.representation, Representation::Metadata(options) if options.is_list);
+    if accepted.media_type == MediaType::Protobuf || is_list_of_events {
+        let what = format!("responses as {} (use application/json)", accept_header(headers));
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
-    let message = if is_known {
-        format!("only the following media types are accepted: {SUPPORTED_MEDIA_TYPES}")
-    } else {
-        let streams = match asked {
-            MediaScope::Object => "",
-            MediaScope::List | MediaScope::Watch => {
-                ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-            }
-        };
-        format!("406: Not Acceptable\n\nAvailable representations: {SUPPORTED_MEDIA_TYPES}{streams}")
+    Ok(accepted)
+}
+
+/// Returns the encoding of a discovery document.
+///
+/// `produced` lists the media types that the path checks first, if it does.
+///
+/// # Errors
+/// 406 for a media type that kube-apiserver does not serve, 501 for one that admit does not support.
+pub(super) fn negotiate_document(
+    headers: &HeaderMap,
+    query: &Query,
+    is_checked: bool,
+) -> Result<MediaType, Box<Status>> {
+    if is_checked {
+        check_produced(headers, &[SUPPORTED_MEDIA_TYPES])?;
+    }
+    match error_media_type(headers, query) {
+        None => Err(not_acceptable(SUPPORTED_MEDIA_TYPES)),
+        Some(MediaType::Protobuf) => {
+            let what = format!("responses as {} (use application/json)", accept_header(headers));
+            Err(Box::new(Status::unsupported(&Unsupported { what })))
+        }
+        Some(media_type) => Ok(media_type),
+    }
+}
+
+/// Rejects a request whose client does not accept one of the `produced` media types, whatever their parameters.
+///
+/// Source: go-restful route.go, `matchesAccept`.
+///
+/// # Errors
+/// 406 with the text of go-restful.
+pub(super) fn check_produced(headers: &HeaderMap, produced: &[&str]) -> Result<(), Box<Status>> {
+    let produced: Vec<&str> = produced.iter().copied().filter(|types| !types.is_empty()).collect();
+    let produced = produced.join(", ");
+    let accept = accept_header(headers);
+    let is_produced = |clause: &str| {
+        let media_type = clause.split(';').next().unwrap_or_default().trim_matches(' ');
+        media_type == "*/*" || produced.split(", ").any(|produced| produced == media_type)
     };
+    if accept.is_empty() || accept.split(',').any(is_produced) {
+        return Ok(());
+    }
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {produced}");
     let mut status = Status::failure(406, "NotAcceptable", message);
-    status.details = (!is_known).then(kubernetes_types::status::StatusDetails::default);
+    status.details = Some(StatusDetails::default());
     Err(Box::new(status))
 }
 
-/// Returns whether the client accepts a media type in which errors can be encoded.
+/// Source: apiserver pkg/endpoints/handlers/negotiation/errors.go, `NewNotAcceptableError`.
+fn not_acceptable(accepted: &str) -> Box<Status> {
+    let message = format!("only the following media types are accepted: {accepted}");
+    Box::new(Status::failure(406, "NotAcceptable", message))
+}
+
+/// Returns the encoding of an error; `None` if the client does not accept a media type in which errors can be encoded.
 ///
-/// An error cannot be a Table or metadata. If the client accepts only those, the server still sends the error as JSON,
-/// but the audit log does not contain it.
+/// An error cannot be a Table or metadata. If the client accepts only those, the server sends the error as indented
+/// JSON, and the audit log does not contain it.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `WriteObjectNegotiated`;
 /// pkg/endpoints/handlers/negotiation/negotiate.go, `DefaultEndpointRestrictions`.
 /// Rule: AUD-12.
+pub(super) fn error_media_type(headers: &HeaderMap, query: &Query) -> Option<MediaType> {
+    let form = |_, clause: &Clause<'_>| clause.conversion().is_none().then_some(Representation::Whole);
+    first_accepted(headers, query, None, form).map(|accepted| accepted.media_type)
+}
+
+/// Returns whether the client accepts a media type in which errors can be encoded.
+///
+/// Rule: AUD-12.
 pub(super) fn takes_errors(headers: &HeaderMap) -> bool {
-    const KNOWN: [&str; 5] = [
-        "*/*",
-        "application/*",
-        "application/json",
-        "application/yaml",
-        "application/vnd.kubernetes.protobuf",
-    ];
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    accept.is_empty()
-        || accept.split(',').any(|accepted| {
-            let mut parts = accepted.split(';').map(str::trim);
-            let is_known = parts.next().is_some_and(|form| KNOWN.contains(&form));
-            let converts =
-                |part: &str| part.split_once('=').is_some_and(|(name, _)| ["as", "g", "v"].contains(&name));
-            is_known && !parts.any(converts)
-        })
+    error_media_type(headers, &Query::default()).is_some()
+}
+
+impl MediaType {
+    /// Returns the value of the `Content-Type` header.
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Self::Json | Self::IndentedJson => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Protobuf => protobuf::MEDIA_TYPE,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check_accepted(accept: &str, code: Option<i32>) {
+    fn accepted(accept: &str, scope: MediaScope, has_table: bool, is_custom: bool) -> Result<Accepted, i32> {
         let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
-        let found =
-            check_accept(&headers, MediaScope::Object, true).err().map(|status| i64::from(status.code));
-        assert_eq!(found, code.map(i64::from), "{accept}");
+        let forms = AvailableForms { scope, has_table, is_custom };
+        negotiate(&headers, &Query::default(), forms).map_err(|status| status.code)
+    }
+
+    #[track_caller]
+    fn check_media_type(accept: &str, expected: Result<MediaType, i32>) {
+        let found = accepted(accept, MediaScope::Object, true, false);
+        assert_eq!(found.map(|accepted| accepted.media_type), expected, "{accept}");
     }
 
     #[test]
-    fn client_without_json_gets_406_or_501() {
+    fn media_type_follows_the_accept_header() {
+        use MediaType::{IndentedJson, Json, Yaml};
         for accept in [
             "",
             "*/*",
@@ -171,16 +392,34 @@ mod tests {
             "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
             "application/vnd.kubernetes.protobuf,application/json",
             "text/html, application/xhtml+xml, */*;q=0.8",
+            "application/json;sv=v1",
         ] {
-            check_accepted(accept, None);
+            check_media_type(accept, Ok(Json));
         }
-        check_accepted("application/json;as=Table;v=v1;g=meta.k8s.io", None);
-        check_accepted("application/json;as=Table;v=v2;g=meta.k8s.io", Some(406));
-        check_accepted("application/json;as=Chair;v=v1;g=meta.k8s.io", Some(406));
-        check_accepted("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", Some(406));
-        check_accepted("application/yaml;as=Table;v=v1;g=meta.k8s.io", Some(501));
-        check_accepted("application/yaml", Some(501));
-        check_accepted("text/html", Some(406));
+        check_media_type("application/json;pretty=1", Ok(IndentedJson));
+        check_media_type("application/yaml", Ok(Yaml));
+        check_media_type("application/json;q=0.1,application/yaml;q=0.5", Ok(Yaml));
+        check_media_type("application/yaml;as=Table;v=v1;g=meta.k8s.io", Ok(Yaml));
+        check_media_type("application/json;as=Table;v=v2;g=meta.k8s.io", Err(406));
+        check_media_type("application/json;as=Chair;v=v1;g=meta.k8s.io", Err(406));
+        check_media_type("application/json;g=meta.k8s.io;v=v1", Err(406));
+        check_media_type("application/json;sv=v2", Err(406));
+        check_media_type("application/*", Err(406));
+        check_media_type("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", Err(406));
+        check_media_type("application/vnd.kubernetes.protobuf", Err(501));
+        check_media_type("text/html", Err(406));
+    }
+
+    #[test]
+    fn watches_are_not_served_as_yaml() {
+        assert_eq!(accepted("application/yaml", MediaScope::Watch, true, false), Err(406));
+    }
+
+    #[test]
+    fn custom_resources_are_not_served_as_protobuf() {
+        assert_eq!(accepted("application/vnd.kubernetes.protobuf", MediaScope::Object, true, true), Err(406));
+        assert_eq!(accepted("application/cbor", MediaScope::Object, true, true), Err(406));
+        assert!(accepted("application/*", MediaScope::Object, true, true).is_ok());
     }
 
     #[test]
@@ -200,31 +439,15 @@ mod tests {
     }
 
     #[test]
-    fn partial_metadata_has_one_version_for_objects_and_lists() {
-        use Representation::{Metadata, Whole};
-        const OBJECT: &str = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-        const LIST: &str = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
-        for (accept, asked, expected) in [
-            (format!("application/json;{OBJECT}"), MediaScope::Object, Some(Metadata)),
-            (format!("application/json;{OBJECT}"), MediaScope::List, None),
-            (format!("application/json;{LIST}"), MediaScope::List, Some(Metadata)),
-            (format!("application/json;{LIST},application/json"), MediaScope::Object, Some(Whole)),
-            (
-                format!(
-                    "application/vnd.kubernetes.protobuf;{OBJECT},application/json;{OBJECT},application/json"
-                ),
-                MediaScope::Watch,
-                Some(Metadata),
-            ),
-            (format!("application/json,application/json;{OBJECT}"), MediaScope::Object, Some(Whole)),
-            (
-                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1".to_owned(),
-                MediaScope::Object,
-                None,
-            ),
-        ] {
-            let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
-            assert_eq!(check_accept(&headers, asked, true).ok(), expected, "{accept} {asked:?}");
+    fn partial_metadata_has_two_versions() {
+        for (version, name) in [("meta.k8s.io/v1", "v1"), ("meta.k8s.io/v1beta1", "v1beta1")] {
+            for kind in ["PartialObjectMetadata", "PartialObjectMetadataList"] {
+                let accept = format!("application/json;as={kind};g=meta.k8s.io;v={name},application/json");
+                let is_list = kind == "PartialObjectMetadataList";
+                let expected = Representation::Metadata(MetadataOptions { version, is_list });
+                let found = accepted(&accept, MediaScope::List, true, false);
+                assert_eq!(found.map(|accepted| accepted.representation), Ok(expected), "{accept}");
+            }
         }
     }
 
@@ -232,19 +455,15 @@ mod tests {
     fn tables_have_two_versions() {
         const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
         const TABLE_V1BETA1: &str = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
-        let table = |version| Some(Representation::Table(TableOptions::new(version)));
+        let table = |version| Ok(Representation::Table(TableOptions::new(version)));
         for (accept, has_table, expected) in [
             (TABLE.to_owned(), true, table("meta.k8s.io/v1")),
             (format!("{TABLE_V1BETA1},{TABLE}"), true, table("meta.k8s.io/v1beta1")),
-            (format!("{TABLE},{TABLE_V1BETA1},application/json"), false, Some(Representation::Whole)),
-            (TABLE.to_owned(), false, None),
+            (format!("{TABLE},{TABLE_V1BETA1},application/json"), false, Ok(Representation::Whole)),
+            (TABLE.to_owned(), false, Err(406)),
         ] {
-            let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
-            assert_eq!(
-                check_accept(&headers, MediaScope::Object, has_table).ok(),
-                expected,
-                "{accept} {has_table}"
-            );
+            let found = accepted(&accept, MediaScope::Object, has_table, false);
+            assert_eq!(found.map(|accepted| accepted.representation), expected, "{accept} {has_table}");
         }
     }
 }

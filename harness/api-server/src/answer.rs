@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use jiff::Timestamp;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::json::set;
@@ -16,7 +16,10 @@ use serde::Deserialize as _;
 use serde::ser::Serialize;
 use serde_json::Value;
 
+use super::accept::{MediaType, MetadataOptions};
+use super::body::internal_package;
 use super::discovery::Resource;
+use super::go_yaml;
 use super::limits::LARGE_BYTES;
 use super::storage::{EncodedObject, StoredObject};
 use super::tables::{Table, TableOptions};
@@ -52,29 +55,49 @@ impl Answer {
     ///
     /// Source: apiserver pkg/endpoints/handlers/response.go, `doTransformObject`.
     /// Rule: KND-10, KND-13.
-    pub(super) fn into_metadata(self) -> Self {
-        match self {
-            Self::Object(code, object) if object.get("kind").is_none_or(|kind| kind != "Status") => {
-                Self::Object(code, Arc::new(metadata_of(&object)))
+    ///
+    /// # Errors
+    /// 406 if the client asks for the metadata of a list and the response is an object, or the reverse.
+    pub(super) fn into_metadata(
+        self,
+        options: MetadataOptions,
+        resource: &Resource,
+    ) -> Result<Self, Box<Status>> {
+        let version = options.version;
+        Ok(match self {
+            Self::Object(code, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {
+                Self::Object(code, object)
             }
-            Self::Stored(code, stored) => Self::Object(code, Arc::new(metadata_of(&stored.object()))),
+            Self::Object(..) | Self::Stored(..) if options.is_list => {
+                let found = go_type(resource, &resource.kind.kind);
+                return Err(not_convertible(&format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list ({found})"
+                )));
+            }
+            Self::List(list) if !options.is_list => {
+                let found = go_type(resource, &list.kind);
+                return Err(not_convertible(&format!(
+                    "you requested PartialObjectMetadata, but the requested object is a list ({found})"
+                )));
+            }
+            Self::Object(code, object) => Self::Object(code, Arc::new(metadata_of(&object, version))),
+            Self::Stored(code, stored) => {
+                Self::Object(code, Arc::new(metadata_of(&stored.object(), version)))
+            }
             Self::List(list) => {
-                let items: Vec<Value> = list.items.iter().map(|item| metadata_of(&item.object())).collect();
+                let items: Vec<Value> =
+                    list.items.iter().map(|item| metadata_of(&item.object(), version)).collect();
                 let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
                 Self::ok(Arc::new(serde_json::json!({
                     "kind": "PartialObjectMetadataList",
-                    "apiVersion": METADATA_VERSION,
+                    "apiVersion": version,
                     "metadata": list.metadata(false),
                     "items": items,
                 })))
             }
-            Self::Watch(watch) => Self::Watch(watch.of_metadata()),
-            other @ (Self::Object(..)
-            | Self::Document(..)
-            | Self::Table(..)
-            | Self::Text(..)
-            | Self::Prepared(_)) => other,
-        }
+            Self::Watch(watch) => Self::Watch(watch.of_metadata(options)),
+            other @ (Self::Document(..) | Self::Table(..) | Self::Text(..) | Self::Prepared(_)) => other,
+        })
     }
 
     /// Converts objects to a Table. A Status stays unchanged.
@@ -156,25 +179,30 @@ impl Answer {
     ///
     /// If `may_refuse` is true, the request has not changed anything, and a response that exceeds the budget becomes a
     /// 429.
-    pub(super) fn into_response(self, reservation: Option<Reservation>, may_refuse: bool) -> Response {
+    pub(super) fn into_response(
+        self,
+        reservation: Option<Reservation>,
+        may_refuse: bool,
+        media_type: MediaType,
+    ) -> Response {
         let encoded = match &self {
-            Self::Object(_, object) => encode(&**object, reservation, may_refuse),
+            Self::Object(_, object) => encode(&**object, reservation, may_refuse, media_type),
             Self::Stored(_, stored) => {
                 let text = stored.encoded().text();
                 let write = |body: &mut Vec<u8>| body.extend_from_slice(text);
-                written(text.len(), write, reservation, may_refuse)
+                written(text.len(), write, reservation, may_refuse, media_type)
             }
-            Self::Document(_, document) => encode(document, reservation, may_refuse),
+            Self::Document(_, document) => encode(document, reservation, may_refuse, json_only(media_type)),
             Self::List(list) => {
                 let write = |body: &mut Vec<u8>| list.write(body);
-                written(list.length(), write, reservation, may_refuse)
+                written(list.length(), write, reservation, may_refuse, media_type)
             }
-            Self::Table(_, table) => encode(table, reservation, may_refuse),
+            Self::Table(_, table) => encode(table, reservation, may_refuse, media_type),
             Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => Ok(Bytes::new()),
         };
         let body = match encoded {
             Ok(body) => body,
-            Err(status) => return refusal(&status),
+            Err(status) => return refusal(&status, Some(media_type)),
         };
         let json = |code: StatusCode, content_type: &'static str, body: Body| {
             let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache, private")];
@@ -182,30 +210,47 @@ impl Answer {
         };
         match self {
             Self::Object(code, _) | Self::Stored(code, _) | Self::Table(code, _) => {
-                json(code, "application/json", body.into())
+                json(code, media_type.content_type(), body.into())
             }
             Self::Document(content_type, _) => json(StatusCode::OK, content_type, body.into()),
-            Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
+            Self::List(_) => json(StatusCode::OK, media_type.content_type(), body.into()),
             Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
             Self::Prepared(response) => response.map(Body::from),
             Self::Text(code, text) => {
-                (code, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+                let headers = [
+                    (CONTENT_TYPE, "text/plain; charset=utf-8"),
+                    (CACHE_CONTROL, "no-cache, private"),
+                    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+                ];
+                (code, headers, text).into_response()
             }
         }
     }
 }
 
-/// The `apiVersion` of [`METADATA_KIND`].
-pub(super) const METADATA_VERSION: &str = "meta.k8s.io/v1";
+/// Returns the Go type of the objects of a resource, with `kind` as the name of a built-in type.
+fn go_type(resource: &Resource, kind: &str) -> String {
+    if resource.custom.is_none() {
+        return format!("*{}.{kind}", internal_package(&resource.kind));
+    }
+    let list = if kind == resource.list_kind { "List" } else { "" };
+    format!("*unstructured.Unstructured{list}")
+}
+
+/// Source: apiserver pkg/endpoints/handlers/response.go, `newNotAcceptableError`.
+fn not_convertible(message: &str) -> Box<Status> {
+    Box::new(Status::failure(406, "NotAcceptable", message))
+}
+
 /// The kind of an object that is reduced to its metadata.
 pub(super) const METADATA_KIND: &str = "PartialObjectMetadata";
 
 /// Returns the object reduced to the metadata fields of the internal version.
 ///
 /// Rule: KND-15.
-pub(super) fn metadata_of(object: &Value) -> Value {
+pub(super) fn metadata_of(object: &Value, version: &str) -> Value {
     let metadata = super::tables::internal_metadata(object).into_owned();
-    serde_json::json!({"kind": METADATA_KIND, "apiVersion": METADATA_VERSION, "metadata": metadata})
+    serde_json::json!({"kind": METADATA_KIND, "apiVersion": version, "metadata": metadata})
 }
 
 /// Encodes a document as JSON with a trailing newline.
@@ -213,50 +258,128 @@ fn encode(
     document: &impl Serialize,
     reservation: Option<Reservation>,
     may_refuse: bool,
+    media_type: MediaType,
 ) -> Result<Bytes, Box<Status>> {
     let mut failure = None;
     let write = |text: &mut Vec<u8>| failure = serde_json::to_writer(text, document).err();
-    let text = written(json_length(document), write, reservation, may_refuse)?;
+    let text = written(json_length(document), write, reservation, may_refuse, media_type)?;
     match failure {
         Some(error) => Err(Box::new(Status::internal_error(&error.to_string()))),
         None => Ok(text),
     }
 }
 
-/// Writes text of a known length and a newline. Allocates exactly that length, because a growing buffer can take up to
+/// Writes JSON of a known length and a newline, or its conversion to another media type. Allocates exactly that length, because a growing buffer can take up to
 /// three times as much memory.
 fn written(
     length: usize,
     write: impl FnOnce(&mut Vec<u8>),
     reservation: Option<Reservation>,
     may_refuse: bool,
+    media_type: MediaType,
 ) -> Result<Bytes, Box<Status>> {
     let length = length + 1;
-    let reservation = match reservation {
+    let resized = |reservation: Option<Reservation>, length: usize| match reservation {
         Some(mut reservation) => match reservation.resize(length) {
-            Err(exhausted) if may_refuse => return Err(exhausted.into()),
+            Err(exhausted) if may_refuse => Err(Box::<Status>::from(exhausted)),
             // The request has already changed something: its response is sent within the existing reservation.
-            Ok(()) | Err(_) => Some(reservation),
+            Ok(()) | Err(_) => Ok(Some(reservation)),
         },
-        None => None,
+        None => Ok(None),
     };
+    let mut reservation = resized(reservation, length)?;
     let mut text = Vec::with_capacity(length);
     write(&mut text);
-    text.push(b'\n');
+    if media_type == MediaType::Json {
+        text.push(b'\n');
+    } else {
+        text = converted(&text, media_type);
+        reservation = resized(reservation, text.len())?;
+    }
     Ok(match reservation {
         Some(reservation) => reservation.hold(text),
         None => text.into(),
     })
 }
 
+/// Returns the encoding of a document that is only available as JSON.
+fn json_only(media_type: MediaType) -> MediaType {
+    if media_type == MediaType::IndentedJson { media_type } else { MediaType::Json }
+}
+
+/// Converts JSON to another media type.
+fn converted(text: &[u8], media_type: MediaType) -> Vec<u8> {
+    match media_type {
+        MediaType::Yaml => {
+            serde_json::from_slice(text).map_or_else(|_| text.to_vec(), |value| go_yaml::encode(&value))
+        }
+        MediaType::IndentedJson => indented(text),
+        MediaType::Json | MediaType::Protobuf => text.to_vec(),
+    }
+}
+
+/// Inserts line breaks and spaces into JSON.
+///
+/// Source: Go's encoding/json, `Indent`.
+fn indented(text: &[u8]) -> Vec<u8> {
+    let mut written = Vec::with_capacity(text.len() * 2);
+    let (mut depth, mut in_string, mut is_escaped, mut is_empty) = (0_usize, false, false, false);
+    let line = |written: &mut Vec<u8>, depth: usize| {
+        written.push(b'\n');
+        written.extend(std::iter::repeat_n(b' ', 2 * depth));
+    };
+    for &byte in text {
+        if in_string {
+            written.push(byte);
+            in_string = is_escaped || byte != b'"';
+            is_escaped = byte == b'\\' && !is_escaped;
+            continue;
+        }
+        if is_empty && !matches!(byte, b'}' | b']') {
+            line(&mut written, depth);
+        }
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if !is_empty {
+                    line(&mut written, depth);
+                }
+            }
+            _ => {}
+        }
+        is_empty = matches!(byte, b'{' | b'[');
+        in_string = byte == b'"';
+        written.push(byte);
+        match byte {
+            b',' => line(&mut written, depth),
+            b':' => written.push(b' '),
+            _ => {}
+        }
+    }
+    written
+}
+
 /// Encodes a Status as a response.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `ErrorNegotiated`.
 /// Rule: ERR-13.
-pub(super) fn refusal(status: &Status) -> Response {
+///
+/// `media_type` is the encoding that the client accepts for errors; `None` for none of the known ones.
+pub(super) fn refusal(status: &Status, media_type: Option<MediaType>) -> Response {
     let code = u16::try_from(status.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
-    let body = serde_json::to_string(status).unwrap_or_default() + "\n";
-    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache, private")];
+    let media_type = match media_type {
+        None => MediaType::IndentedJson,
+        Some(MediaType::Protobuf) => MediaType::Json,
+        Some(media_type) => media_type,
+    };
+    let text = serde_json::to_vec(status).unwrap_or_default();
+    let body = if media_type == MediaType::Json {
+        [&text[..], b"\n"].concat()
+    } else {
+        converted(&text, media_type)
+    };
+    let headers = [(CONTENT_TYPE, media_type.content_type()), (CACHE_CONTROL, "no-cache, private")];
     let mut response = (code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), headers, body).into_response();
     let retry_after = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry_after > 0 {

@@ -217,7 +217,7 @@ fn named(kind: &GroupVersionKind) -> String {
 /// Finds the duplicate keys in the mappings of a YAML text, each with the line of its later value.
 ///
 /// Source: sigs.k8s.io/yaml goyaml.v2/decode.go, `setMapIndex`.
-fn repeated_keys(text: &str) -> Vec<String> {
+pub(super) fn repeated_keys(text: &str) -> Vec<String> {
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let found = serde_saphyr::from_str_with_options::<Repeated>(text, options);
     found.map(|Repeated(found)| found).unwrap_or_default()

@@ -12,10 +12,13 @@ use kubernetes_types::status::{FieldError, Status};
 use kubernetes_types::weight::{expected, weight};
 use serde_json::{Value, json};
 
+use super::apply;
 use super::custom_resources::CustomResourceInfo;
 use super::discovery::Resource;
 use super::eviction;
 use super::field_manager;
+pub(super) use super::field_validation::FieldValidation;
+use super::field_validation::yaml;
 use super::metadata;
 use super::protobuf::{self, DecodeError, Envelope};
 use super::request::{BodyRetention, ObjectRequest};
@@ -128,7 +131,7 @@ pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
     let body = &request.body;
     let read = match encoding {
         Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
-        Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
+        Encoding::Yaml => yaml(body),
         Encoding::Protobuf => delete_options(body).map_err(|error| error.to_string()),
     };
     read.map(Some).map_err(|error| Box::new(Status::bad_request(error)))
@@ -176,39 +179,6 @@ fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Stat
     })
 }
 
-/// `fieldValidation` of a request: the treatment of unknown and duplicate fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FieldValidation {
-    Ignore,
-    Warn,
-    Strict,
-}
-
-impl FieldValidation {
-    /// Source: apiserver pkg/endpoints/handlers/rest.go, `fieldValidation`.
-    pub(super) fn from_request(request: &ObjectRequest<'_>) -> Self {
-        match request.query.first("fieldValidation") {
-            Some("Ignore") => Self::Ignore,
-            Some("Strict") => Self::Strict,
-            _ => Self::Warn,
-        }
-    }
-
-    /// Returns the errors of a strict decoder as warnings, or as an error under strict validation.
-    ///
-    /// # Errors
-    /// The text of Go's strict decoder.
-    ///
-    /// Source: apimachinery pkg/runtime/error.go, `strictDecodingError`; sigs.k8s.io/json, `UnmarshalStrict`.
-    pub(super) fn tell(self, errors: Vec<String>) -> Result<Vec<String>, String> {
-        match self {
-            Self::Ignore => Ok(Vec::new()),
-            Self::Warn => Ok(errors),
-            Self::Strict => strictness::refuse(errors.into_iter()).map(|()| Vec::new()),
-        }
-    }
-}
-
 /// Decodes the body as an object of `kind` and fills in `apiVersion` and `kind`. Warns the client about unknown fields.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and `transformDecodeError` in rest.go.
@@ -230,12 +200,16 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
     request.reservation.try_grow(takes.saturating_sub(reserved))?;
     request.reservation.shrink(reserved.saturating_sub(takes));
     let validation = FieldValidation::from_request(request);
-    let errors = if validation == FieldValidation::Ignore {
-        Vec::new()
+    let is_yaml = encoding(&request.headers).is_ok_and(|encoding| encoding == Encoding::Yaml);
+    let told = if validation == FieldValidation::Ignore {
+        Ok(Vec::new())
+    } else if is_yaml {
+        let repeated = apply::repeated_keys(std::str::from_utf8(&request.body).unwrap_or_default());
+        validation.tell_of_yaml(repeated, strict_errors(request, &unknown, kind))
     } else {
-        strict_errors(request, &unknown, kind)
+        validation.tell(strict_errors(request, &unknown, kind))
     };
-    let told = validation.tell(errors).map_err(|why| {
+    let told = told.map_err(|why| {
         let GroupVersionKind { kind, version, .. } = GroupVersionKind::from_object(&object);
         Box::new(Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
@@ -294,7 +268,7 @@ fn read(
         }
         Encoding::Json => json_text::scan(body, json_text::MAX_DEPTH, |_| {})
             .and_then(|()| serde_json::from_slice(body).map_err(|error| error.to_string())),
-        Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
+        Encoding::Yaml => yaml(body),
     };
     let read = read.map_err(|error| format!("{UNREADABLE}: {error}")).and_then(|read| {
         let wrong = type_meta(&read).err().map(decode::DecodeError::into_text);
@@ -332,7 +306,7 @@ impl<'a> Types<'a> {
 }
 
 /// Returns the Go package of the internal type of a kind.
-fn internal_package(kind: &GroupVersionKind) -> &str {
+pub(super) fn internal_package(kind: &GroupVersionKind) -> &str {
     match kind.group.as_str() {
         "" | "events.k8s.io" => "core",
         "internal.apiserver.k8s.io" => "apiserverinternal",

@@ -33,6 +33,9 @@ pub(super) struct CustomResourceInfo {
     /// The resource version of the definition that introduced this schema. Objects stored before it were written under
     /// another schema.
     pub(super) schema_since: u64,
+    /// The resource version of the definition that introduced its present `spec` and accepted names. Watches that began
+    /// before it end.
+    pub(super) served_since: u64,
     /// The selectable fields in addition to name and namespace, such as `spec.size`.
     pub(super) selectable: Vec<String>,
     /// The warning for each request to this version if it is deprecated.
@@ -126,6 +129,7 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
         Err(unsupported) => Strategy::Webhook(Err(unsupported)),
     };
     let since = metadata::text(definition, "resourceVersion").parse().unwrap_or_default();
+    let served_since = known_serving(definition, before).unwrap_or(since);
     versions()
         .map(|version| {
             let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -168,6 +172,7 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
                     served: is_true(&version, "served"),
                     schema,
                     schema_since,
+                    served_since,
                     selectable: selectable_fields::names(version),
                     deprecation: deprecation(definition, version),
                     stage,
@@ -230,6 +235,16 @@ fn known_schema(
     let resource = resources.iter().find(|resource| resource.gvr.version == name)?;
     let custom = resource.custom.as_ref()?;
     Some((custom.schema.clone(), custom.schema_since))
+}
+
+/// Returns the resource version that introduced the `spec` and the accepted names; `None` if they changed.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `updateCustomResourceDefinition`.
+fn known_serving(definition: &Value, before: Option<(&Value, &[Arc<Resource>])>) -> Option<u64> {
+    let (known, resources) = before?;
+    let is_same = |pointer: &str| known.pointer(pointer) == definition.pointer(pointer);
+    let custom = resources.first()?.custom.as_ref()?;
+    (is_same("/spec") && is_same("/status/acceptedNames")).then_some(custom.served_since)
 }
 
 /// Rejects schemas with constructs that admit does not support, unless the `old` definition has the same schemas.

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use http::header::ACCEPT;
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
+use super::accept::{MediaType, check_produced, negotiate_document};
 use super::answer::Answer;
 use super::discovery::Resources;
 use super::query::Query;
@@ -24,10 +26,61 @@ pub(super) async fn answer(
     route: Route,
     query: Query,
     parts: &Parts,
-) -> Result<Answer, Box<Status>> {
+) -> Result<(Answer, MediaType), Box<Status>> {
     if parts.method != Method::GET && is_only_read(&route, resources) {
         return Err(method_not_allowed());
     }
+    let media_type = media_type(&route, resources, &query, &parts.headers)?;
+    let answer = any(server, resources, route, query, parts).await?;
+    Ok((answer, media_type))
+}
+
+/// Returns the encoding of a document.
+///
+/// # Errors
+/// 406 for a media type in which kube-apiserver does not serve the document, 501 for one that admit does not support.
+fn media_type(
+    route: &Route,
+    resources: &Resources,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<MediaType, Box<Status>> {
+    let is_checked = match route {
+        Route::CoreVersions | Route::Groups if accepts_aggregated(headers) => return Ok(MediaType::Json),
+        Route::CoreVersions => true,
+        Route::Groups => false,
+        Route::Group(group) if resources.has_group(group) => false,
+        Route::Version(group, version) if resources.version(group, version).is_some() => {
+            !resources.is_custom_group(group)
+        }
+        Route::ServerVersion => {
+            check_produced(headers, &["application/json"])?;
+            return Ok(MediaType::IndentedJson);
+        }
+        Route::Index
+        | Route::Group(_)
+        | Route::Version(..)
+        | Route::Health(_)
+        | Route::Metrics
+        | Route::OpenApi(_)
+        | Route::OpenId(_)
+        | Route::Object(_)
+        | Route::Watch(_)
+        | Route::NoSubresource(..)
+        | Route::NotEstablished
+        | Route::NoResource
+        | Route::NoPath => return Ok(MediaType::Json),
+    };
+    negotiate_document(headers, query, is_checked)
+}
+
+async fn any(
+    server: &Arc<Server>,
+    resources: &Resources,
+    route: Route,
+    query: Query,
+    parts: &Parts,
+) -> Result<Answer, Box<Status>> {
     if let Route::OpenApi(path) = route {
         openapi_document(server, path, query, &parts.headers).await
     } else if let Route::OpenId(name) = route {
@@ -77,11 +130,7 @@ fn document(
     headers: &HeaderMap,
 ) -> Result<Answer, Box<Status>> {
     let object = |value: Value| Answer::ok(Arc::new(value));
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let aggregated = accept
-        .split(',')
-        .map(|accepted| accepted.replace(' ', ""))
-        .any(|accepted| accepted.starts_with(AGGREGATED));
+    let aggregated = accepts_aggregated(headers);
     match route {
         Route::Index => Ok(Answer::Prepared(Box::new(index::answer(resources)))),
         Route::CoreVersions if aggregated => Ok(Answer::Document(AGGREGATED, resources.aggregated_core())),
@@ -110,7 +159,7 @@ fn document(
             "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),
         }))),
         Route::Health(health) => Ok(Answer::Text(StatusCode::OK, health.answer(query))),
-        Route::Metrics => Ok(Answer::Text(StatusCode::OK, server.admission.metrics.render())),
+        Route::Metrics => Ok(Answer::Prepared(Box::new(metrics(server.admission.metrics.render())))),
         Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
         // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
         Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
@@ -119,6 +168,25 @@ fn document(
             Err(no_resource())
         }
     }
+}
+
+fn accepts_aggregated(headers: &HeaderMap) -> bool {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    accept
+        .split(',')
+        .map(|accepted| accepted.replace(' ', ""))
+        .any(|accepted| accepted.starts_with(AGGREGATED))
+}
+
+/// The media type of the Prometheus text format.
+const METRICS_MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+
+fn metrics(text: String) -> http::Response<Bytes> {
+    let mut response = http::Response::new(Bytes::from(text));
+    for (name, value) in [(CONTENT_TYPE, METRICS_MEDIA_TYPE), (CACHE_CONTROL, "no-cache, private")] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
 }
 
 /// Returns Go's name of the CPU architecture.

@@ -79,7 +79,10 @@ impl Event {
     fn name(&self, served: ServedVersion<'_>) -> Option<EventKey> {
         let kind = match served.representation {
             Representation::Whole => served.resource.kind.clone(),
-            Representation::Metadata => GroupVersionKind::new("meta.k8s.io", "v1", METADATA_KIND),
+            Representation::Metadata(options) => {
+                let version = options.version.rsplit('/').next().unwrap_or_default();
+                GroupVersionKind::new("meta.k8s.io", version, METADATA_KIND)
+            }
             Representation::Table(_) => return None,
         };
         Some((self.version, self.happened, kind))
@@ -103,8 +106,8 @@ impl Event {
     async fn object(&self, served: ServedVersion<'_>) -> Result<Arc<Value>, ConversionError> {
         let object = served.state.in_version_of(&self.stored.object(), served.resource).await?;
         let mut object = service_reading::read(object, served.resource);
-        if served.representation == Representation::Metadata {
-            object = Arc::new(metadata_of(&object));
+        if let Representation::Metadata(options) = served.representation {
+            object = Arc::new(metadata_of(&object, options.version));
         }
         if self.happened == EventType::Deleted {
             // A deleted object is sent in its last state, with the version of the write that removed it.

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tracing::Span;
 
 use super::Server;
+use super::accept::MediaType;
 use super::answer::Answer;
 use super::audit_log::Stage;
 use super::authentication::Identity;
@@ -37,6 +38,8 @@ impl BodyRetention {
 /// The result of a request with the data for the audit log.
 pub(super) struct Outcome {
     pub(super) answered: Result<Answer, Box<Status>>,
+    /// The encoding of a response that is not an error.
+    pub(super) media_type: MediaType,
     pub(super) stage: Stage,
     /// The client; `None` if it could not be authenticated.
     pub(super) identity: Option<Identity>,
@@ -73,6 +76,7 @@ impl Outcome {
                 Ok(Answer::Watch(_)) => Stage::ResponseStarted,
                 Ok(_) | Err(_) => Stage::ResponseComplete,
             },
+            media_type: MediaType::Json,
             identity: None,
             decision: None,
             is_deprecated: false,

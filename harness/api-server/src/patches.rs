@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use kubernetes_admission::attributes::GroupVersionKind;
 pub(crate) use kubernetes_admission::patch::strategic::{self, StrategicError};
 use kubernetes_admission::patch::{ApplyError, MAX_OPERATIONS, Patch};
@@ -39,6 +40,32 @@ pub(super) enum Change {
 const CUSTOM_FORMATS: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
+/// The patch formats of built-in resources.
+const FORMATS: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    apply::MEDIA_TYPE,
+];
+
+/// Rejects a patch in a format that the resource does not support, before anything else is checked.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource`; go-restful for built-in resources.
+///
+/// # Errors
+/// 415.
+pub(super) fn check_media_type(resource: &Resource, headers: &HeaderMap) -> Result<(), Box<Status>> {
+    let media_type = body::media_type(headers);
+    let is_custom = resource.custom.is_some();
+    if is_custom && !CUSTOM_FORMATS.split(", ").any(|format| format == media_type) {
+        return Err(body::unknown_format(CUSTOM_FORMATS));
+    }
+    if !is_custom && !FORMATS.contains(&media_type) {
+        return Err(unsupported_format("415: Unsupported Media Type".to_owned()));
+    }
+    Ok(())
+}
+
 /// Reads the patch of a request.
 ///
 /// # Errors
@@ -48,7 +75,6 @@ const CUSTOM_FORMATS: &str =
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource` and `applyJSPatch`.
 pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
     let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
-    let is_custom = request.target.resource.custom.is_some();
     let _turn = request.server.in_flight.turn(request.body.len());
     if body::media_type(&request.headers) == apply::MEDIA_TYPE {
         return Ok(Change::Apply(apply::read(request)?));
@@ -78,7 +104,6 @@ pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
             }
             Ok(Change::Operations(patch))
         }
-        "application/strategic-merge-patch+json" if is_custom => Err(body::unknown_format(CUSTOM_FORMATS)),
         "application/strategic-merge-patch+json" => match serde_json::from_slice(&request.body) {
             Ok(Value::Object(patch)) => {
                 request.note_decoded(&Value::Object(patch.clone()));

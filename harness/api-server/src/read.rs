@@ -41,6 +41,11 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let target = &request.target;
     let resource = &target.resource;
     let state = &request.server.state;
+    if truth(&request.query, "export") == Some(true) {
+        // Source: apiserver pkg/endpoints/handlers/get.go, `GetResource`.
+        let message = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(Box::new(Status::bad_request(message.to_owned())));
+    }
     check_supported(resource, &target.name)?;
     let version = request.query.first("resourceVersion").unwrap_or_default();
     resource_versions::wait_for_get(&state.storage, version, resource).await?;

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, info};
 
-use super::accept::{MediaScope, Representation, check_accept};
+use super::accept::{AvailableForms, MediaScope, MediaType, Representation, error_media_type, negotiate};
 use super::admission::RequestAdmission;
 use super::answer::{Answer, refusal};
 use super::audit_log;
@@ -28,6 +28,7 @@ use super::auditing::{RequestAudit, RequestEnd, UnansweredGuard};
 use super::authentication::{AuthenticationFailure, Claim, Identity};
 use super::authorization;
 use super::client_disconnect::{self, ClientDisconnect};
+use super::discovery::Resources;
 use super::dispatch::PreparedRequest;
 use super::documents;
 use super::in_process::RequestTrace;
@@ -40,7 +41,7 @@ use super::query::Query;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{REQUEST_TIMEOUT_UPPER_BOUND, time_limit};
-use super::{Server, spans, tables, watch_paths, websocket};
+use super::{Server, route, spans, tables, watch_paths, websocket};
 
 /// A request for a [`Target`].
 #[derive(Debug)]
@@ -147,6 +148,7 @@ pub(super) async fn respond(
     let audit_id = audit_log::audit_id(&parts.headers);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
+    let errors = error_media_type(&parts.headers, &query);
     let observation = Observation::begin(server, parts, &info, &query, &audit_id, received);
     let keep = if observation.is_some() { BodyRetention::Observed } else { keep };
     let received_request =
@@ -179,11 +181,12 @@ pub(super) async fn respond(
         }
         Ok(answer) => {
             let (reservation, may_refuse) = (outcome.reservation, parts.method.is_safe());
+            let media_type = outcome.media_type;
             let is_large = answer.is_large();
-            let encode = async move { answer.into_response(reservation, may_refuse) };
+            let encode = async move { answer.into_response(reservation, may_refuse, media_type) };
             if is_large { off_thread::run(encode).await } else { encode.await }
         }
-        Err(status) => refusal(&status),
+        Err(status) => refusal(&status, errors),
     };
     if is_answered {
         info!(parent: &operation, "Writing http response done");
@@ -283,6 +286,27 @@ async fn authorize_and_handle(server: &Arc<Server>, received: ParsedRequest<'_>)
     Outcome { identity: Some(identity), decision: Some(decision), annotations, ..outcome }
 }
 
+/// Answers a request that is not for an object.
+async fn answer_document(
+    server: &Arc<Server>,
+    resources: &Resources,
+    route: Route,
+    query: Query,
+    parts: &Parts,
+) -> Outcome {
+    let deprecation = if let Route::NoSubresource(gvr, _) = &route {
+        resources.get(gvr).and_then(|resource| resource.deprecation()).map(str::to_owned)
+    } else {
+        None
+    };
+    let early_warnings = deprecation.into_iter().collect();
+    let (answered, media_type) = match documents::answer(server, resources, route, query, parts).await {
+        Ok((answer, media_type)) => (Ok(answer), media_type),
+        Err(status) => (Err(status), MediaType::Json),
+    };
+    Outcome { media_type, early_warnings, ..Outcome::new(answered) }
+}
+
 async fn outcome(
     server: &Arc<Server>,
     received: ParsedRequest<'_>,
@@ -301,7 +325,7 @@ async fn outcome(
         Err(status) => return Outcome::new(Err(status)),
     };
     let resources = server.state.resources();
-    let target = match route(parts.uri.path(), &resources) {
+    let mut target = match route(parts.uri.path(), &resources) {
         Route::Object(target) => target,
         Route::Watch(target) => match watch_paths::as_list(target, &parts.method, &mut query) {
             Ok(target) => target,
@@ -321,28 +345,28 @@ async fn outcome(
         | Route::NotEstablished
         | Route::NoResource
         | Route::NoPath) => {
-            let deprecation = if let Route::NoSubresource(gvr, _) = &route {
-                resources.get(gvr).and_then(|resource| resource.deprecation()).map(str::to_owned)
-            } else {
-                None
-            };
-            let early_warnings = deprecation.into_iter().collect();
-            let answered = documents::answer(server, &resources, route, query, parts).await;
-            return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::new(answered) };
+            let outcome = answer_document(server, &resources, route, query, parts).await;
+            return Outcome { reservation: Some(reservation), ..outcome };
         }
     };
+    route::drop_name_of_creation(&parts.method, &mut target);
     let verb = match verb(&parts.method, &target) {
         Ok(verb) => verb,
+        Err(_) if target.resource.custom.is_some() => {
+            return Outcome::new(route::method_of_custom(&target, &info.verb, &parts.headers));
+        }
         Err(status) => return Outcome::new(Err(status)),
     };
     let operation = spans::operation(verb, parts, info, audit_id);
     let work = async {
         let asked = MediaScope::for_verb(verb, info.is_long_running());
         let has_table = tables::has_table(&target.resource, &target.subresource);
-        let representation = check_accept(&parts.headers, asked, has_table)?;
-        let options = match representation {
+        let is_custom = target.resource.custom.is_some();
+        let forms = AvailableForms { scope: asked, has_table, is_custom };
+        let accepted = negotiate(&parts.headers, &query, forms)?;
+        let options = match accepted.representation {
             Representation::Table(options) => Some(options.with_query(&query)),
-            Representation::Whole | Representation::Metadata => None,
+            Representation::Whole | Representation::Metadata(_) => None,
         };
         let (resource, subresource) = (Arc::clone(&target.resource), target.subresource.clone());
         let came_over_a_connection = matches!(body, Incoming::Stream(_));
@@ -375,8 +399,9 @@ async fn outcome(
         };
         let mut outcome = if is_beside { off_thread::run(work.run()).await } else { work.run().await };
         outcome.keep_object(keep);
-        if representation == Representation::Metadata {
-            outcome.answered = outcome.answered.map(Answer::into_metadata);
+        outcome.media_type = accepted.media_type;
+        if let Representation::Metadata(options) = accepted.representation {
+            outcome.answered = outcome.answered.and_then(|answer| answer.into_metadata(options, &resource));
         }
         if let Some(options) = options {
             outcome.answered = outcome

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use http::Method;
+use http::{HeaderMap, Method, StatusCode};
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
-use kubernetes_types::status::Status;
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::{Status, StatusDetails};
 
+use super::answer::Answer;
 use super::discovery::{Resource, Resources};
 use super::health::Health;
 use super::index;
 use super::openapi;
+use super::patches;
 use super::service_account_tokens::OpenId;
 
 /// The route of a request.
@@ -267,6 +270,46 @@ pub(super) fn method_not_allowed() -> Box<Status> {
     );
     status.details = Some(kubernetes_types::status::StatusDetails::default());
     Box::new(status)
+}
+
+/// Removes the name from the path of a POST of a custom resource, which upstream ignores.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `serveResource`.
+pub(super) fn drop_name_of_creation(method: &Method, target: &mut Target) {
+    if target.resource.custom.is_some() && method == Method::POST && target.subresource.is_empty() {
+        target.name.clear();
+    }
+}
+
+/// Answers a method that a custom resource does not support: 404 if the path has no namespace, 400 if it has no name,
+/// else 405.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `ServeHTTP`; apimachinery
+/// pkg/api/errors/errors.go, `NewMethodNotSupported`.
+pub(super) fn method_of_custom(
+    target: &Target,
+    verb: &str,
+    headers: &HeaderMap,
+) -> Result<Answer, Box<Status>> {
+    if target.resource.namespaced && target.namespace.is_empty() {
+        return Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned()));
+    }
+    if target.name.is_empty() && ["update", "patch"].contains(&verb) {
+        if verb == "patch" {
+            patches::check_media_type(&target.resource, headers)?;
+        }
+        return Err(Box::new(Status::bad_request("name must be provided")));
+    }
+    let gvr = &target.resource.gvr;
+    let resource = quote(&gvr.group_resource());
+    let message = format!("{verb} is not supported on resources of kind {resource}");
+    let mut status = Status::failure(405, "MethodNotAllowed", message);
+    status.details = Some(StatusDetails {
+        group: gvr.group.clone(),
+        kind: gvr.resource.clone(),
+        ..StatusDetails::default()
+    });
+    Err(Box::new(status))
 }
 
 fn percent_decoded(text: &str) -> String {

@@ -93,6 +93,16 @@ impl State {
         let custom = known.iter().flat_map(|(_, resources)| resources).cloned();
         let resources = Arc::new(Resources::with(custom));
         *self.resources.write().unwrap_or_else(PoisonError::into_inner) = resources;
+        // Watches of custom resources end if their definitions changed.
+        self.storage.tell();
+    }
+
+    /// Returns whether a resource is served as at an earlier time: its definition still has the same specification.
+    pub(super) fn still_serves(&self, resource: &Resource) -> bool {
+        let Some(custom) = &resource.custom else { return true };
+        let resources = self.resources();
+        let now = resources.get(&resource.gvr).and_then(|resource| resource.custom.as_ref());
+        now.is_some_and(|now| now.served_since == custom.served_since)
     }
 
     /// Returns the custom resource definitions whose names are accepted.
@@ -312,7 +322,14 @@ impl State {
         let mut read = Arc::clone(stored);
         let lacks_status =
             || stored.get("status").is_none() && custom.schema().is_ok_and(Compiled::has_default_status);
-        if stored_at < custom.schema_since || lacks_status() {
+        // Decoding from storage sets the defaults of the stored version.
+        let is_outdated = || {
+            let resources = self.resources();
+            let of_stored = resources.of_kind(&GroupVersionKind::from_object(stored));
+            let of_stored = of_stored.and_then(|resource| resource.custom.as_ref());
+            of_stored.is_some_and(|custom| stored_at < custom.schema_since)
+        };
+        if stored_at < custom.schema_since || lacks_status() || (!is_same && is_outdated()) {
             self.complete_stored(Arc::make_mut(&mut read))?;
         }
         if is_same {

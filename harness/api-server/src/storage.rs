@@ -211,7 +211,7 @@ impl Storage {
     }
 
     /// Notifies subscribers of a write, unless the storage is closed.
-    fn tell(&self) {
+    pub(super) fn tell(&self) {
         self.notifications.send_if_modified(|notifications| *notifications == StorageEvent::Written);
     }
 

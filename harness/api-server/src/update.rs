@@ -51,6 +51,7 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 
 /// Handles a PATCH.
 pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    patches::check_media_type(&request.target.resource, &request.headers)?;
     let options = if body::media_type(&request.headers) == apply::MEDIA_TYPE {
         options::of_apply(&request.query)?
     } else {

@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
 
-use super::accept::Representation;
-use super::answer::{Answer, METADATA_KIND, METADATA_VERSION};
+use super::accept::{MetadataOptions, Representation};
+use super::answer::{Answer, METADATA_KIND};
 use super::conversion::Strategy;
 use super::custom_resources::CustomResourceInfo;
 use super::discovery::Resource;
@@ -34,6 +34,7 @@ use super::selectors::Selection;
 use super::state::State;
 use super::storage::{Change, HistoryExpired, Page, PagePosition, StorageEvent, StoredObject};
 use super::tables::{Table, TableOptions};
+use super::watch_end::{EndReason, WatchEnded};
 use super::watch_options::{DEFAULT_LIFETIME, Start, WatchOptions};
 use super::watch_piece::Piece;
 use super::{create, resource_versions, watch_options};
@@ -88,8 +89,8 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
 
 impl Watch {
     /// Reduces the objects of the watch to their metadata.
-    pub(super) fn of_metadata(self) -> Self {
-        Self { representation: Representation::Metadata, ..self }
+    pub(super) fn of_metadata(self, options: MetadataOptions) -> Self {
+        Self { representation: Representation::Metadata(options), ..self }
     }
 
     /// Converts the objects of the watch to Tables with one row.
@@ -159,7 +160,7 @@ impl Watch {
                 let has_headers = !self.has_begun.load(Relaxed);
                 Representation::Table(TableOptions { has_headers, ..options })
             }
-            other @ (Representation::Whole | Representation::Metadata) => other,
+            other @ (Representation::Whole | Representation::Metadata(_)) => other,
         }
     }
 
@@ -189,11 +190,11 @@ impl Watch {
             Representation::Whole | Representation::Table(_) => {
                 (self.resource.kind.kind.as_str(), self.resource.kind.api_version())
             }
-            Representation::Metadata => (METADATA_KIND, METADATA_VERSION.to_owned()),
+            Representation::Metadata(options) => (METADATA_KIND, options.version.to_owned()),
         };
         let mut object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
         // A kind without a Go type has no fields that are always present.
-        if !matches!(self.representation, Representation::Metadata) {
+        if !matches!(self.representation, Representation::Metadata(_)) {
             give_zero_values(&mut object, &self.resource);
         }
         if let Representation::Table(options) = self.representation() {
@@ -350,6 +351,7 @@ impl Watcher {
                 return Ok(());
             }
         }
+        let is_served = self.watch.state.still_serves(&self.watch.resource);
         if let WatchProgress::Changes { version } = self.progress {
             let changes = self.watch.state.storage.changes_after(version, BATCH_SIZE)?;
             let progress = self.write_changes(version, &changes, None, piece)?;
@@ -357,6 +359,9 @@ impl Watcher {
             if changes.len() == BATCH_SIZE {
                 // There may be more, even if none of these changes matches this watch.
                 self.notifications.mark_changed();
+            }
+            if !is_served && changes.len() < BATCH_SIZE && !piece.is_full() {
+                return Err(EndReason::Lags);
             }
         }
         Ok(())
@@ -461,30 +466,6 @@ impl Watcher {
                 }
             }
         }
-    }
-}
-
-/// The watch ends after the written events.
-struct WatchEnded;
-
-/// The reason why a watch ends.
-enum EndReason {
-    /// The watch ends with an error event.
-    Failed(Box<Status>),
-    /// The watcher lags too far behind.
-    Lags,
-}
-
-impl From<Box<Status>> for EndReason {
-    fn from(status: Box<Status>) -> Self {
-        Self::Failed(status)
-    }
-}
-
-/// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `add` and `processInterval`: the channel is closed.
-impl From<HistoryExpired> for EndReason {
-    fn from(_: HistoryExpired) -> Self {
-        Self::Lags
     }
 }
 

@@ -26,6 +26,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSoc
 use tokio_tungstenite::tungstenite::{Bytes, Utf8Bytes};
 use url::Url;
 
+use super::accept::MediaType;
 use super::answer::refusal;
 use super::audit_log::FinalEvent;
 use super::watch::Watch;
@@ -63,7 +64,7 @@ pub(super) struct Connection {
 pub(super) fn handshake(watch: Watch, parts: &Parts) -> (Response, Option<Connection>) {
     let Some(upgrade) = parts.extensions.get::<OnUpgrade>().cloned() else {
         let what = "a WebSocket without its own connection".to_owned();
-        return (refusal(&Status::unsupported(&Unsupported { what })), None);
+        return (refusal(&Status::unsupported(&Unsupported { what }), Some(MediaType::Json)), None);
     };
     match accept(&parts.headers) {
         Ok(headers) => {

@@ -1,0 +1,29 @@
+//! The reasons why a watch ends.
+
+use kubernetes_types::status::Status;
+
+use super::storage::HistoryExpired;
+
+/// The watch ends after the written events.
+pub(super) struct WatchEnded;
+
+/// The reason why a watch ends.
+pub(super) enum EndReason {
+    /// The watch ends with an error event.
+    Failed(Box<Status>),
+    /// The watcher lags too far behind, or the definition of the custom resource changed.
+    Lags,
+}
+
+impl From<Box<Status>> for EndReason {
+    fn from(status: Box<Status>) -> Self {
+        Self::Failed(status)
+    }
+}
+
+/// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `add` and `processInterval`: the channel is closed.
+impl From<HistoryExpired> for EndReason {
+    fn from(_: HistoryExpired) -> Self {
+        Self::Lags
+    }
+}
