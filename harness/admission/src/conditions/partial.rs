@@ -19,6 +19,11 @@ pub struct KnownFields {
 const NEVER_KNOWN: [&str; 5] = ["name", "namespace", "userInfo", "dryRun", "options"];
 
 impl KnownFields {
+    /// Returns the operation of the requests.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
     /// Creates the known fields of a set of requests.
     ///
     /// Known are the operation, the resource, the subresource (empty for the main resource), the kind in the review,
@@ -84,6 +89,24 @@ pub fn constant_value(condition: &Condition, known: &KnownFields) -> Option<bool
     }
 }
 
+/// Returns the error of `condition` for all requests that match `known`, if it is certain.
+///
+/// It is certain only if the condition reads no variable except `object` on DELETE, or `oldObject` on CREATE and CONNECT:
+/// these are null.
+pub fn constant_error(condition: &Condition, known: &KnownFields) -> Option<String> {
+    let null = match known.operation {
+        Operation::Delete => "object",
+        Operation::Create | Operation::Connect => "oldObject",
+        Operation::Update => return None,
+    };
+    let others = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
+    if others.into_iter().any(|name| name != null && condition.mentions(name)) || !condition.mentions(null) {
+        return None;
+    }
+    let program = condition.expression.as_ref().ok()?.program();
+    program.evaluate(&known, &Limits::default()).value.err().map(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +133,28 @@ mod tests {
         create("oldObject == null", Some(true));
         check(Operation::Connect, Some("exec"), "request.subResource == 'exec'", Some(true));
         check(Operation::Delete, Some(""), "object == null || object.x == 1", Some(true));
+    }
+
+    #[test]
+    fn condition_that_reads_a_field_of_a_null_object_always_fails() {
+        let fails = |operation, expression: &str| {
+            let known = KnownFields::new(operation, None, Some(""), None, None);
+            let condition = Condition::new("c", expression);
+            assert!(condition.expression.is_ok(), "{expression}");
+            constant_error(&condition, &known).is_some()
+        };
+        assert!(fails(Operation::Delete, "object.metadata.name == 'a'"));
+        assert!(fails(Operation::Delete, "!has(object.metadata.labels)"));
+        assert!(fails(Operation::Create, "oldObject.spec.x == 1"));
+        for (operation, expression) in [
+            (Operation::Delete, "object == null || object.metadata.name == 'a'"),
+            (Operation::Delete, "oldObject.metadata.name == 'a'"),
+            (Operation::Delete, "request.name == 'b' && object.metadata.name == 'a'"),
+            (Operation::Create, "object.metadata.name == 'a'"),
+            (Operation::Update, "oldObject.metadata.name == 'a'"),
+        ] {
+            assert!(!fails(operation, expression), "{expression}");
+        }
     }
 
     #[test]

@@ -11,8 +11,11 @@ use crate::check::Severity;
 pub(super) type Needed = (&'static str, &'static str, &'static str, &'static str);
 
 /// The objects that a backend needs in its namespace to start and to be reachable.
-pub(super) const BACKEND: [Needed; 8] = [
+pub(super) const BACKEND: [Needed; 10] = [
     PODS,
+    // The scheduler and the kubelet create these.
+    ("", "v1", "pods/binding", "Binding"),
+    ("", "v1", "serviceaccounts/token", "TokenRequest"),
     REPLICA_SETS,
     DEPLOYMENTS,
     ("", "v1", "services", "Service"),
@@ -54,7 +57,8 @@ pub(super) fn caught(
     let mut certain = Vec::new();
     let nothing_depends_on_objects = !webhook.match_conditions.iter().any(reads_objects);
     for (group, version, resource, kind) in needed {
-        let place = Place { group, version, resource, kind, subresource: "", namespace, name };
+        let (parent, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let place = Place { group, version, resource: parent, kind, subresource, namespace, name };
         let known = cluster_fixture.webhook_manifests().labels_for(kind, namespace, name);
         let is_known = known.is_some() && nothing_depends_on_objects;
         for labels in known.unwrap_or_else(|| vec![LabelSet::new()]) {

@@ -1,5 +1,7 @@
 //! L01: the API server accepts the configuration.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kubernetes_admission::config;
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::set;
@@ -34,8 +36,12 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
             defects.push(Defect { position, violation: Violation::new(kind, message).at(field) });
         };
         if let Err(status) = manifests.cluster_fixture.unknown_fields(configuration) {
-            let field = field_of_wrong_type(configuration, &status.message, &manifests.cluster_fixture);
-            refused("cannot be decoded", &status.message, &field);
+            let what = &status.message;
+            let is_base64 = what.contains("illegal base64 data");
+            let field = invalid_ca_bundle(configuration).filter(|_| is_base64);
+            let field =
+                field.unwrap_or_else(|| field_of_wrong_type(configuration, what, &manifests.cluster_fixture));
+            refused("cannot be decoded", what, &field);
             continue;
         }
         let mut complete = configuration.clone();
@@ -47,6 +53,17 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         }
     }
     defects
+}
+
+/// Returns the path of the first caBundle that is not base64; the API server's message does not name the field.
+fn invalid_ca_bundle(configuration: &Value) -> Option<String> {
+    let webhooks = configuration.get("webhooks")?.as_array()?;
+    webhooks.iter().enumerate().find_map(|(index, webhook)| {
+        let value = webhook.pointer("/clientConfig/caBundle")?.as_str()?;
+        // Go ignores line breaks in base64.
+        let plain: String = value.chars().filter(|it| !matches!(it, '\r' | '\n')).collect();
+        STANDARD.decode(plain).is_err().then(|| format!("webhooks[{index}].clientConfig.caBundle"))
+    })
 }
 
 /// Returns the path of the field that cannot be decoded. The API server's message has no list positions, so

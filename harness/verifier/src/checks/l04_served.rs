@@ -18,8 +18,9 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Warning,
     why: "A rule for pod, for Pods, for deployments in the core group, or for a removed API version is \
           valid and matches nothing: the webhook is just not called. The same holds for CONNECT on pods, \
-          because connections are made to subresources such as pods/exec, and for every other operation on \
-          these subresources. Custom resources are served if the manifests have their \
+          because connections are made to subresources such as pods/exec, for every other operation on these \
+          subresources, and for operations that a subresource does not support, such as CREATE on \
+          deployments/scale. A webhook without rules is never called. Custom resources are served if the manifests have their \
           CustomResourceDefinition.",
     help: "Use the plural resource name, and a group and version that the API server serves.",
     source: "kubernetes admissionregistration/v1 types.go, Rule; apiserver \
@@ -31,7 +32,8 @@ pub(super) const CHECK: Check = Check {
 fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     let webhook = &subject.webhook;
     if webhook.rules.is_empty() {
-        return Err(Skipped::not_applicable("the webhook has no rules and is never called"));
+        let message = "the webhook has no rules: kube-apiserver never calls it";
+        return Ok(vec![Violation::new("no rules", message).at("rules")]);
     }
     let served = cluster_fixture.resources();
     let mut violations = Vec::new();
@@ -57,8 +59,9 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
             }
         }
         for (position, entry) in rule.resources.iter().enumerate() {
+            let matched = served.iter().filter(|it| names(rule, entry, it, webhook, cluster_fixture));
             let violation =
-                operations(rule, entry).map(|message| Violation::new("no such operation", message));
+                operations(rule, entry, matched).map(|message| Violation::new("no such operation", message));
             violations.extend(violation.map(|violation| violation.at(field(position))));
         }
     }
@@ -158,7 +161,11 @@ fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
 }
 
 /// Explains why the rule's operations never apply to the entry.
-fn operations(rule: &Rule, entry: &str) -> Option<String> {
+fn operations<'a>(
+    rule: &Rule,
+    entry: &str,
+    matched: impl Iterator<Item = &'a ServedResource>,
+) -> Option<String> {
     let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
     let is_only_connect = rule.operations.iter().all(|operation| operation == "CONNECT");
     let has_connect = exact_or_star(&rule.operations, "CONNECT");
@@ -174,5 +181,35 @@ fn operations(rule: &Rule, entry: &str) -> Option<String> {
             rule.operations.join(", ")
         ));
     }
-    None
+    if subresource == "*" || has_connect && is_connection(subresource) {
+        return None;
+    }
+    let verbs: BTreeSet<&str> =
+        matched.flat_map(|served| verbs(served, subresource)).map(String::as_str).collect();
+    let supported: BTreeSet<&str> = verbs.iter().filter_map(|verb| operation(verb)).collect();
+    // The verbs of a resource may be unknown.
+    if verbs.is_empty() || supported.iter().any(|operation| exact_or_star(&rule.operations, operation)) {
+        return None;
+    }
+    let supported =
+        if supported.is_empty() { "only reads".to_owned() } else { format!("only {}", listed(supported)) };
+    Some(format!("{entry} supports {supported}, but the rule has {}", rule.operations.join(", ")))
+}
+
+fn verbs<'a>(served: &'a ServedResource, subresource: &str) -> &'a [String] {
+    if subresource.is_empty() {
+        return &served.verbs;
+    }
+    let named = served.subresources.iter().find(|it| it.name == subresource);
+    named.map_or(&[], |subresource| &subresource.verbs)
+}
+
+/// Returns the operation of requests with this verb, or `None` for verbs that read.
+fn operation(verb: &str) -> Option<&'static str> {
+    match verb {
+        "create" => Some("CREATE"),
+        "update" | "patch" => Some("UPDATE"),
+        "delete" | "deletecollection" => Some("DELETE"),
+        _ => None,
+    }
 }

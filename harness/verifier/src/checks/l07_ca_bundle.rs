@@ -1,5 +1,7 @@
 //! L07: the caBundle verifies the certificate and does not expire soon.
 
+use std::collections::BTreeSet;
+
 use admission_webhook_client::{bundled, verified};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -45,13 +47,52 @@ const CERTIFICATE: &str = "tls.crt";
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     let mut defects = Vec::new();
+    let mut configurations = BTreeSet::new();
     for (subject, position) in manifests.webhooks() {
+        if configurations.insert(position) {
+            let injected = injection(subject, manifests).into_iter();
+            defects.extend(injected.map(|violation| Defect { position, violation }));
+        }
         for violation in judge(subject, manifests) {
             let violation = violation.at("clientConfig.caBundle");
             defects.push(manifests.located(violation, Some((subject, position))));
         }
     }
     defects
+}
+
+/// Reports an annotation that requests an injection from an object that the manifests do not have.
+///
+/// Source: cert-manager pkg/controller/cainjector/sources.go: both annotations have the form `NAMESPACE/NAME`.
+fn injection(subject: &Subject, manifests: &Manifests<'_>) -> Option<Violation> {
+    let [certificate, secret, ..] = INJECTED_BY;
+    [(certificate, "Certificate"), (secret, "Secret")].into_iter().find_map(|(key, kind)| {
+        let named = text(&subject.configuration, &["metadata", "annotations", key]);
+        if named.is_empty() {
+            return None;
+        }
+        let violation = |kind, message: String| Violation::new(kind, message).at("metadata.annotations");
+        let Some((namespace, name)) = named.split_once('/') else {
+            let message = format!("invalid {key} {named:?}: must be NAMESPACE/NAME; the caBundle is not injected");
+            return Some(violation("invalid annotation", message));
+        };
+        let of_kind: Vec<String> = manifests
+            .objects
+            .iter()
+            .filter(|object| text(object, &["kind"]) == kind)
+            .map(|object| format!("{}/{}", text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"])))
+            .collect();
+        // An object without a namespace is created in the namespace of the command that applies it.
+        let is_given = of_kind.iter().any(|it| it == named || *it == format!("/{name}"));
+        if of_kind.is_empty() || is_given {
+            return None;
+        }
+        let of_kind = super::listed(of_kind.iter().map(String::as_str).collect::<Vec<_>>());
+        let message = format!(
+            "the manifests have no {kind} {namespace}/{name}, from which {key} requests the caBundle; they have {of_kind}"
+        );
+        Some(violation("no such source", message).with_severity(Severity::Warning))
+    })
 }
 
 fn judge(subject: &Subject, manifests: &Manifests<'_>) -> Vec<Violation> {

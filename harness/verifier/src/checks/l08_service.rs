@@ -14,7 +14,9 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "A misspelled Service, namespace, or port is a valid configuration, but each call fails: `service \
           \"x\" not found`, `no service port 443 found for service \"x\"`, `no endpoints available`. The \
-          port is the Service's port, 443 if not set, and not the container's.",
+          port is the Service's port, 443 if not set, and not the container's. kube-apiserver removes a \
+          trailing slash from the path, so a server that distinguishes `/mutate/` from `/mutate` redirects or \
+          returns 404.",
     help: "Correct the Service, or the name, namespace, or port in clientConfig.service.",
     source: "Dynamic Admission Control, Service reference; kube-aggregator pkg/apiserver/resolvers.go; \
              apiserver \
@@ -24,10 +26,19 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
-    let WebhookTarget::Service(reference) = &subject.webhook.client_config.target else {
-        return Err(Skipped::not_applicable("clientConfig has a URL"));
+    let reference = match &subject.webhook.client_config.target {
+        WebhookTarget::Service(reference) => reference,
+        WebhookTarget::Url(url) => {
+            let path =
+                url.split_once("://").and_then(|(_, rest)| rest.find('/').and_then(|at| rest.get(at..)));
+            return match path.and_then(|path| cleaned(path, "clientConfig.url")) {
+                Some(violation) => Ok(vec![violation]),
+                None => Err(Skipped::not_applicable("clientConfig has a URL")),
+            };
+        }
     };
     let mut violations = Vec::new();
+    violations.extend(cleaned(&reference.path, "clientConfig.service.path"));
     let given = cluster_fixture.webhook_manifests();
     match given.service(&reference.namespace, &reference.name) {
         Some(service) => violations.extend(judge(reference, service, given)),
@@ -41,6 +52,31 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
         violations.push(violation.at("clientConfig.service.path"));
     }
     Ok(violations)
+}
+
+/// Reports a path that kube-apiserver changes before it calls the webhook.
+///
+/// Source: client-go rest/request.go, `NewRequest`, which joins the path with Go's `path.Join`.
+fn cleaned(path: &str, field: &str) -> Option<Violation> {
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                segments.pop();
+            }
+            segment => segments.push(segment),
+        }
+    }
+    let called = format!("/{}", segments.join("/"));
+    if path.is_empty() || called == path {
+        return None;
+    }
+    let message = format!(
+        "kube-apiserver calls `{called}` instead of `{path}`: it removes trailing slashes and empty, `.`, and `..` \
+         segments"
+    );
+    Some(Violation::new("path is changed", message).with_severity(Severity::Warning).at(field))
 }
 
 fn missing(reference: &ServiceReference, given: &WebhookManifests) -> Violation {

@@ -58,9 +58,11 @@ const RENEWALS: [Renewal; 2] = [
 ];
 
 /// Objects that the cluster depends on, as (group, version, resource, kind, subresource, namespace, name).
-const SYSTEM: [(&str, &str, &str, &str, &str, &str, &str); 26] = [
+const SYSTEM: [(&str, &str, &str, &str, &str, &str, &str); 28] = [
     ("", "v1", "pods", "Pod", "", "kube-system", "kube-proxy-abcde"),
     ("", "v1", "pods", "Pod", "status", "kube-system", "kube-proxy-abcde"),
+    ("", "v1", "pods", "Binding", "binding", "kube-system", "kube-proxy-abcde"),
+    ("", "v1", "serviceaccounts", "TokenRequest", "token", "kube-system", "kube-proxy"),
     ("", "v1", "configmaps", "ConfigMap", "", "kube-system", "coredns"),
     ("", "v1", "secrets", "Secret", "", "kube-system", "bootstrap-token-abcdef"),
     ("", "v1", "serviceaccounts", "ServiceAccount", "", "kube-system", "kube-proxy"),

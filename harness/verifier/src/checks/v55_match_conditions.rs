@@ -5,7 +5,8 @@ use std::sync::Arc;
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_admission::conditions::{
-    Condition, Evaluation, KnownFields, Outcome, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, constant_value,
+    Condition, Evaluation, KnownFields, Outcome, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, constant_error,
+    constant_value,
 };
 use kubernetes_admission::config::{self, FailurePolicy, MatchPolicy, Rule, Webhook};
 use kubernetes_admission::matching::{self, exact_or_star};
@@ -46,7 +47,43 @@ fn configuration(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observe
     if !violations.is_empty() || webhook.rules.is_empty() {
         return Ok(violations);
     }
-    Ok(constant(webhook, &known(webhook, cluster_fixture)))
+    let known = known(webhook, cluster_fixture);
+    let mut violations = failing(webhook, &known);
+    if violations.is_empty() {
+        violations = constant(webhook, &known);
+    }
+    Ok(violations)
+}
+
+/// Reports conditions that fail for every request with an operation of the rules.
+fn failing(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
+    let follows = match webhook.failure_policy {
+        FailurePolicy::Fail => "the request is rejected",
+        FailurePolicy::Ignore => "the webhook is skipped",
+    };
+    let mut violations: Vec<Violation> = Vec::new();
+    for (index, condition) in webhook.match_conditions.iter().enumerate() {
+        for known in known {
+            let Some(error) = constant_error(condition, known) else { continue };
+            let operation = known.operation();
+            let null = if operation == Operation::Delete { "object" } else { "oldObject" };
+            let kind = no_value(&condition.name, operation);
+            if violations.iter().any(|violation| violation.kind == kind) {
+                continue;
+            }
+            let message = format!(
+                "for each {operation}, condition {} fails because {null} is null: {error}; {follows} without a call",
+                condition.name
+            );
+            violations.push(Violation::new(kind, message).at(format!("matchConditions[{index}]")));
+        }
+    }
+    violations
+}
+
+/// Returns the kind of the finding that a condition fails for an operation.
+fn no_value(name: &str, operation: Operation) -> String {
+    format!("{name} has no value for a {operation}")
 }
 
 fn none() -> Skipped {
@@ -235,7 +272,7 @@ fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Ve
         Outcome::Errors(_) => {
             for condition in &evaluation.conditions {
                 if let Err(error) = &condition.value {
-                    let kind = format!("{} has no value for a {}", condition.name, request.operation);
+                    let kind = no_value(&condition.name, request.operation);
                     let message = format!(
                         "for the {what}, condition {} fails: {error}; {follows} without a call",
                         condition.name
