@@ -61,6 +61,40 @@ fn folders_and_standard_input_are_read_and_lines_are_those_of_the_fields() {
 }
 
 #[test]
+fn other_documents_in_a_folder_are_skipped_and_lines_stay_those_of_the_fields() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = fs::read_to_string(root().join(TIMEOUT)).expect("the file is there");
+    fs::write(folder.path().join("a.yaml"), format!("replicas: 1\n---\n{text}")).expect("it is written");
+    fs::write(folder.path().join("package.json"), "{\"name\": \"x\"}").expect("it is written");
+    let path = folder.path().to_string_lossy().into_owned();
+    let output = lint(&["-c", &path]);
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        stderr,
+        format!("skipped 2 documents that are not Kubernetes objects, such as {path}/a.yaml:1\n")
+    );
+    let own = 1 + text.lines().position(|line| line.contains("timeoutSeconds")).expect("it has a timeout");
+    assert!(stdout.contains(&format!("--> {path}/a.yaml:{}\n", own + 2)), "{stdout}");
+}
+
+#[test]
+fn duplicate_key_is_a_warning_and_a_template_is_an_error() {
+    let text = fs::read_to_string(root().join(TIMEOUT)).expect("the file is there");
+    let twice = text.replace("metadata:\n", "metadata: {}\nmetadata:\n");
+    let output = lint_with_input(&["-c", "-"], &twice);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with("warning: STDIN:4:1: duplicate key \"metadata\": "), "{stderr}");
+    assert_eq!(output.status.code(), Some(0));
+    let template = text.replace("name: injector\n", "name: \"{{ .Release.Name }}\"\n");
+    let output = lint_with_input(&["-c", "-"], &template);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let message =
+        "error: STDIN:1: the configuration contains template expressions; render it first: helm template";
+    assert!(stderr.starts_with(message), "{stderr}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn input_that_cannot_be_read_names_file_and_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("f.yaml");

@@ -8,12 +8,14 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::vec;
 
 use serde_json::Value;
 
 use self::source::Source;
-use crate::Failure;
+pub(crate) use self::source::yaml_message;
+use crate::{Failure, screen};
 
 /// An object and its location.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +51,8 @@ impl Place {
 
 /// Reads all objects from files, from directories, and from standard input for `-`.
 ///
-/// In a directory, files named `*.yaml`, `*.yml`, and `*.json` are read at any depth, sorted by name.
+/// In a directory, files named `*.yaml`, `*.yml`, and `*.json` are read at any depth, sorted by name, except hidden
+/// files and `node_modules`. Documents in these files that are not Kubernetes objects are skipped and counted.
 ///
 /// The items of a list are separate objects.
 ///
@@ -57,15 +60,18 @@ impl Place {
 /// A usage failure with the file and line of the first error; also for a file without objects.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     let mut documents = Vec::new();
-    for path in all_files(paths)? {
+    let skipped = SkippedDocuments::default();
+    for input in all_files(paths)? {
         let before = documents.len();
-        for document in Documents::open(&path) {
+        for document in Documents::open(&input, &skipped) {
             documents.push(document?);
         }
-        if documents.len() == before {
-            return Err(Failure::usage(format!("{}: it does not contain an object", name(&path))));
+        if documents.len() == before && !input.is_in_folder {
+            return Err(Failure::usage(format!("{}: it does not contain an object", name(&input.path))));
         }
     }
+    skipped.report();
+    require_objects(paths, documents.len())?;
     Ok(documents)
 }
 
@@ -84,12 +90,16 @@ pub(crate) struct TextFile {
 /// The errors of [`read`].
 pub(crate) fn read_texts(paths: &[PathBuf]) -> Result<Vec<TextFile>, Failure> {
     let mut files = Vec::new();
-    for path in all_files(paths)? {
-        let file = name(&path);
-        let bytes = output::read(&path).map_err(|error| Failure::usage(format!("{file}: {error}")))?;
+    let skipped = SkippedDocuments::default();
+    for input in all_files(paths)? {
+        let file = name(&input.path);
+        let bytes = output::read(&input.path).map_err(|error| Failure::usage(format!("{file}: {error}")))?;
         let text = text(bytes, &file)?;
-        files.push(TextFile { documents: of_text(text.clone(), &file)?, text });
+        let skips = input.is_in_folder.then(|| skipped.clone());
+        files.push(TextFile { documents: parsed(text.clone(), &file, skips)?, text });
     }
+    skipped.report();
+    require_objects(paths, files.iter().map(|file| file.documents.len()).sum())?;
     Ok(files)
 }
 
@@ -98,16 +108,60 @@ pub(crate) fn read_texts(paths: &[PathBuf]) -> Result<Vec<TextFile>, Failure> {
 /// # Errors
 /// The errors of [`read`].
 pub(crate) fn of_text(text: String, file: &str) -> Result<Vec<Document>, Failure> {
+    parsed(text, file, None)
+}
+
+fn parsed(text: String, file: &str, skipped: Option<SkippedDocuments>) -> Result<Vec<Document>, Failure> {
     let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{file}: {what}"));
     let source = Source::of_text(text, Path::new(file)).map_err(|error| wrong(&error))?;
+    let may_be_empty = skipped.is_some();
     let reading = Documents {
         file: file.to_owned(),
         source: Some(source),
         rest: Vec::new().into_iter(),
         failure: None,
+        skipped,
     };
     let documents: Vec<Document> = reading.collect::<Result<_, _>>()?;
-    if documents.is_empty() { Err(wrong(&"it does not contain an object")) } else { Ok(documents) }
+    if documents.is_empty() && !may_be_empty { Err(wrong(&"it does not contain an object")) } else { Ok(documents) }
+}
+
+/// Fails if directories contain no Kubernetes object.
+fn require_objects(paths: &[PathBuf], count: usize) -> Result<(), Failure> {
+    if count > 0 || paths.is_empty() {
+        return Ok(());
+    }
+    let paths: Vec<String> = paths.iter().map(|path| name(path)).collect();
+    Err(Failure::usage(format!("{}: no Kubernetes objects in these files", paths.join(", "))))
+}
+
+/// The documents in directories that are not Kubernetes objects.
+#[derive(Clone, Debug, Default)]
+struct SkippedDocuments(Arc<Mutex<Vec<Place>>>);
+
+impl SkippedDocuments {
+    fn add(&self, place: Place) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+    }
+
+    /// Prints how many documents were skipped.
+    fn report(&self) {
+        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(message) = message_about(&places) {
+            screen::status!("{message}");
+        }
+    }
+}
+
+fn message_about(places: &[Place]) -> Option<String> {
+    match places {
+        [] => None,
+        [place] => Some(format!("skipped {place}: it is not a Kubernetes object")),
+        [first, ..] => Some(format!(
+            "skipped {} documents that are not Kubernetes objects, such as {first}",
+            places.len()
+        )),
+    }
 }
 
 /// Reads the objects as they are consumed, so that memory does not grow with the files.
@@ -119,7 +173,15 @@ pub(crate) fn of_text(text: String, file: &str) -> Result<Vec<Document>, Failure
 pub(crate) fn stream(
     paths: &[PathBuf],
 ) -> Result<impl Iterator<Item = Result<Document, Failure>> + Send + use<>, Failure> {
-    Ok(all_files(paths)?.into_iter().flat_map(|path| Documents::open(&path)))
+    let skipped = SkippedDocuments::default();
+    let total = skipped.clone();
+    let end = std::iter::once_with(move || {
+        total.report();
+        None
+    });
+    let files = all_files(paths)?.into_iter();
+    let documents = files.flat_map(move |input| Documents::open(&input, &skipped));
+    Ok(documents.map(Some).chain(end).flatten())
 }
 
 /// Converts the content of a file to text; `shown` is its name in messages.
@@ -139,14 +201,22 @@ pub(crate) fn name(path: &Path) -> String {
     if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() }
 }
 
+/// A file to read.
+struct Input {
+    path: PathBuf,
+    /// Whether the user gave a directory that contains the file, which may also contain other documents.
+    is_in_folder: bool,
+}
+
 /// Returns the files in `paths`, including `-`.
-fn all_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+fn all_files(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     let mut all = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" {
-            all.push(path.clone());
+            all.push(Input { path: path.clone(), is_in_folder: false });
         } else {
-            all.extend(files(path)?);
+            let is_in_folder = path.is_dir();
+            all.extend(files(path)?.into_iter().map(|path| Input { path, is_in_folder }));
         }
     }
     Ok(all)
@@ -174,10 +244,11 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        // In the volume of a ConfigMap, every file is a link into such a directory.
+        // Hidden files do not belong to manifests. In the volume of a ConfigMap, every file is a link into a hidden
+        // directory.
         //
         // Source: Kubernetes pkg/volume/util/atomic_writer.go
-        if entry.file_name().as_encoded_bytes().starts_with(b"..") {
+        if entry.file_name().as_encoded_bytes().starts_with(b".") || entry.file_name() == "node_modules" {
             continue;
         }
         let path = entry.path();
@@ -199,28 +270,38 @@ struct Documents {
     /// The remaining documents that have been read.
     rest: vec::IntoIter<Document>,
     failure: Option<Failure>,
+    /// Receives the documents that are not Kubernetes objects; if `None`, they are errors.
+    skipped: Option<SkippedDocuments>,
 }
 
 impl Documents {
     /// Opens a file. If opening fails, the error is the only item.
-    fn open(path: &Path) -> Self {
-        let file = name(path);
-        let (source, failure) = match Source::open(path) {
+    fn open(input: &Input, skipped: &SkippedDocuments) -> Self {
+        let file = name(&input.path);
+        let (source, failure) = match Source::open(&input.path) {
             Ok(source) => (Some(source), None),
             Err(error) => (None, Some(Failure::usage(format!("{file}: {error}")))),
         };
-        Self { file, source, rest: Vec::new().into_iter(), failure }
+        let skipped = input.is_in_folder.then(|| skipped.clone());
+        Self { file, source, rest: Vec::new().into_iter(), failure, skipped }
     }
 
     /// Reads the next objects of the file; returns `None` at the end of the file.
     fn more(&mut self) -> Result<Option<Vec<Document>>, Failure> {
         let Some(source) = &mut self.source else { return Ok(None) };
         let read = source.next().map_err(|error| Failure::usage(format!("{}{error}", self.file)))?;
+        for warning in source.take_warnings() {
+            screen::status!("warning: {}:{warning}", self.file);
+        }
         let Some(values) = read else { return Ok(None) };
         let mut documents = Vec::new();
         for (line, object) in values {
             if !object.is_null() {
                 let place = Place { file: self.file.clone(), line };
+                if let Some(skipped) = self.skipped.as_ref().filter(|_| !is_kubernetes_object(&object)) {
+                    skipped.add(place);
+                    continue;
+                }
                 collect(Document { place, object }, &mut documents)?;
             }
         }
@@ -249,6 +330,12 @@ impl Iterator for Documents {
             }
         }
     }
+}
+
+/// Returns whether a document has `apiVersion` and `kind`.
+pub(crate) fn is_kubernetes_object(document: &Value) -> bool {
+    let has = |field: &str| document.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    has("apiVersion") && has("kind")
 }
 
 fn collect(document: Document, documents: &mut Vec<Document>) -> Result<(), Failure> {
@@ -292,123 +379,4 @@ pub(crate) fn take_items(list: &mut Value) -> Option<Vec<Value>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Runs `reading` on a directory with these files. In messages and locations, the path of the directory is removed.
-    fn in_folder<T>(files: &[(&str, &str)], reading: impl FnOnce(&[PathBuf]) -> T) -> (T, String) {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            fs::write(folder.path().join(name), text).unwrap();
-        }
-        let prefix = format!("{}/", folder.path().display());
-        (reading(&[folder.path().to_owned()]), prefix)
-    }
-
-    #[track_caller]
-    fn check(text: &str, expected: &[(u64, &str)]) {
-        let (documents, _) = in_folder(&[("f.yaml", text)], read);
-        let documents = documents.unwrap();
-        let found: Vec<_> = documents
-            .iter()
-            .map(|document| (document.place.line, document.object["kind"].as_str().unwrap()))
-            .collect();
-        assert_eq!(found, expected, "{text}");
-    }
-
-    #[track_caller]
-    fn check_wrong(text: &str, expected: &str) {
-        let (documents, prefix) = in_folder(&[("f.yaml", text)], read);
-        assert_eq!(documents.unwrap_err().to_string().replace(&prefix, ""), expected);
-    }
-
-    /// Returns the names of the objects, and the errors.
-    fn streamed(files: &[(&str, &str)]) -> Vec<String> {
-        let reading = |paths: &[PathBuf]| stream(paths).unwrap().collect::<Vec<_>>();
-        let (found, prefix) = in_folder(files, reading);
-        found
-            .into_iter()
-            .map(|found| match found {
-                Ok(document) => document.object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-                Err(failure) => failure.to_string().replace(&prefix, ""),
-            })
-            .collect()
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn each_file_in_a_config_map_volume_is_read_once() {
-        use std::os::unix::fs::symlink;
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        fs::create_dir(path("..2026_11_21")).unwrap();
-        fs::write(path("..2026_11_21/a.yaml"), "{apiVersion: v1, kind: A}").unwrap();
-        symlink("..2026_11_21", path("..data")).unwrap();
-        symlink("..data/a.yaml", path("a.yaml")).unwrap();
-        assert_eq!(files(folder.path()).unwrap(), [path("a.yaml")]);
-    }
-
-    #[test]
-    fn text_that_is_not_utf_8_is_named_with_its_line() {
-        assert_eq!(text(b"a\nb".to_vec(), "f").unwrap(), "a\nb");
-        assert_eq!(
-            text(b"a\nb\n\xff\n".to_vec(), "f").unwrap_err().to_string(),
-            "f:3: this is not UTF-8 text"
-        );
-    }
-
-    #[test]
-    fn list_items_are_separate_objects() {
-        check(
-            "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A}\n- {apiVersion: v1, kind: B}\n",
-            &[(1, "A"), (1, "B")],
-        );
-        check(
-            "{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}, {kind: Other, apiVersion: v1}]}",
-            &[(1, "Pod"), (1, "Other")],
-        );
-    }
-
-    #[test]
-    fn a_document_that_is_not_an_object_is_reported_with_its_line() {
-        check_wrong("", "f.yaml: it does not contain an object");
-        check_wrong("---\n", "f.yaml: it does not contain an object");
-        check_wrong(
-            "apiVersion: v1\nkind: A\n---\n- a\n",
-            "f.yaml:4: expected an object with `apiVersion` and `kind`",
-        );
-        check_wrong("kind: A\n", "f.yaml:1: the object has no `apiVersion`");
-        check_wrong("\napiVersion: v1\n", "f.yaml:2: the object has no `kind`");
-        check_wrong(
-            "{apiVersion: v1, kind: List, items: [{kind: A}]}",
-            "f.yaml:1: the object has no `apiVersion`",
-        );
-    }
-
-    #[test]
-    fn json_lines_are_read_and_other_files_in_a_directory_are_ignored() {
-        let lines = "\n{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\"}}\n{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"apiVersion\":\"v1\",\"kind\":\"B\",\"metadata\":{\"name\":\"b\"}}]}";
-        assert_eq!(streamed(&[("a.json", lines), ("b.txt", "ignored")]), ["a", "b"]);
-    }
-
-    #[test]
-    fn an_error_ends_its_file_and_names_its_location() {
-        let found = streamed(&[
-            ("a.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\nkind: [\n---\nkind: C\n"),
-            ("b.yaml", "a: b\n---\napiVersion: v1\nkind: A\n"),
-            ("c.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: c}\n"),
-        ]);
-        assert_eq!(found.len(), 4, "{found:?}");
-        assert_eq!(found[0], "a");
-        assert!(found[1].starts_with("a.yaml:5:7: invalid YAML: "), "{}", found[1]);
-        assert_eq!(found[2], "b.yaml:1: the object has no `apiVersion`");
-        assert_eq!(found[3], "c");
-    }
-
-    #[test]
-    fn a_missing_path_is_reported_immediately() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(stream(&[folder.path().to_owned()]).is_err());
-        assert!(stream(&[folder.path().join("x.yaml")]).is_err());
-    }
-}
+mod tests;

@@ -16,6 +16,8 @@ pub(super) type Located = (u64, Value);
 pub(super) struct Source {
     format: Format,
     lines: Lines<Box<dyn BufRead + Send>>,
+    /// Warnings about the documents that have been read, each with its location.
+    warnings: Vec<String>,
 }
 
 enum Format {
@@ -80,7 +82,13 @@ impl Source {
         let mut head = Vec::new();
         let format =
             if may_be_json && begins_as_json(&mut reader, &mut head)? { Format::Json } else { Format::Yaml };
-        Ok(Self { format, lines: Lines::new(Box::new(Cursor::new(head).chain(reader)), 1) })
+        let lines = Lines::<Box<dyn BufRead + Send>>::new(Box::new(Cursor::new(head).chain(reader)), 1);
+        Ok(Self { format, lines, warnings: Vec::new() })
+    }
+
+    /// Returns the warnings since the last call, such as `12:3: duplicate key "a"`.
+    pub(super) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
     }
 
     /// Reads the next document, or several documents that only parsing can separate. Returns `None` at the end.
@@ -98,7 +106,7 @@ impl Source {
         let Some((first, text)) = self.lines.until_dashes()? else { return Ok(None) };
         match json(&text, first) {
             Some(documents) => Ok(Some(documents)),
-            None => yaml(&text, first).map(Some),
+            None => yaml(&text, first, &mut self.warnings).map(Some),
         }
     }
 }
@@ -228,22 +236,49 @@ fn json(text: &str, first: u64) -> Option<Vec<Located>> {
 const TOO_LARGE: &str = "this YAML document is too large: it may have 250,000 values, 64 MiB of text, 64 levels, and few \
                          aliases for each anchor; larger objects can be given as JSON";
 
-fn yaml(text: &str, first: u64) -> Result<Vec<Located>, Unreadable> {
+/// Parses YAML; as in kubectl, the last value of a duplicate key is used, with a warning.
+fn yaml(text: &str, first: u64, warnings: &mut Vec<String>) -> Result<Vec<Located>, Unreadable> {
     let line = |line: u64| first + line.saturating_sub(1);
-    let documents: Vec<Spanned<Value>> = serde_saphyr::from_multiple(text).map_err(|error| {
+    let parsed = serde_saphyr::from_multiple(text).or_else(|error| {
+        let serde_saphyr::Error::DuplicateMappingKey { key, location } = error.without_snippet() else {
+            return Err(error);
+        };
+        let key = key.as_deref().map_or_else(String::new, |key| format!(" {key:?}"));
+        let (at, column) = (line(location.line()), location.column());
+        warnings.push(format!(
+            "{at}:{column}: duplicate key{key}: kubectl uses the last value, and so does admit"
+        ));
+        let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+        serde_saphyr::from_multiple_with_options(text, options)
+    });
+    let documents: Vec<Spanned<Value>> = parsed.map_err(|error| {
         let place = match error.location() {
             Some(at) => format!("{}:{}", line(at.line()), at.column()),
             None => first.to_string(),
         };
         let error = error.without_snippet();
-        let what = if matches!(error, serde_saphyr::Error::Budget { .. }) {
+        let what = if is_too_large(error) {
             TOO_LARGE.to_owned()
         } else {
-            format!("invalid YAML: {}", without_place(&error.to_string()))
+            let hint = if text.contains("{{") {
+                "; this looks like a Helm template, render it first: helm template RELEASE CHART"
+            } else {
+                ""
+            };
+            format!("invalid YAML: {}{hint}", without_place(&error.to_string()))
         };
         Unreadable { place: Some(place), what }
     })?;
     Ok(documents.into_iter().map(|document| (line(document.referenced.line()), document.value)).collect())
+}
+
+fn is_too_large(error: &serde_saphyr::Error) -> bool {
+    matches!(error.without_snippet(), serde_saphyr::Error::Budget { .. })
+}
+
+/// Returns the message of a YAML error, in which a limit of the parser is explained.
+pub(crate) fn yaml_message(error: &serde_saphyr::Error) -> String {
+    if is_too_large(error) { TOO_LARGE.to_owned() } else { error.to_string() }
 }
 
 /// Removes the position from a library's message, because it is relative to the start of the document.

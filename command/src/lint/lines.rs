@@ -23,12 +23,32 @@ enum Node {
 ///
 /// Returns `None` if the file is not valid YAML, such as a sequence of JSON documents.
 pub(super) fn outlines(text: &str, count: usize) -> Vec<Outline> {
-    let Ok(documents) = serde_saphyr::from_multiple::<Spanned<Node>>(text) else { return Vec::new() };
+    // The reader of documents warns about duplicate keys, and uses the last value.
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let Ok(documents) = serde_saphyr::from_multiple_with_options::<Spanned<Node>>(text, options) else {
+        return Vec::new();
+    };
+    let objects = documents.iter().filter(|document| document.value.is_kubernetes_object()).count();
     let mut outlines = Vec::new();
     for document in documents {
-        collect(document, &mut outlines);
+        // In a directory, the reader skips other documents; elsewhere they are errors.
+        if objects == 0 || document.value.is_kubernetes_object() {
+            collect(document, &mut outlines);
+        }
     }
     if outlines.len() == count { outlines } else { Vec::new() }
+}
+
+impl Node {
+    /// Returns whether the value is a map with `apiVersion` and `kind`.
+    fn is_kubernetes_object(&self) -> bool {
+        let Self::Map(members) = self else { return false };
+        ["apiVersion", "kind"].iter().all(|field| {
+            members.iter().any(|(key, value)| {
+                key.value == *field && matches!(&value.value, Self::Leaf(Some(text)) if !text.is_empty())
+            })
+        })
+    }
 }
 
 /// Collects the objects of a document, as the reader of documents does: each item of a list is an object, and nodes
@@ -67,7 +87,7 @@ impl Outline {
         for segment in field.split('.').filter(|segment| !segment.is_empty()) {
             let (name, indices) = segment.split_once('[').unwrap_or((segment, ""));
             let Node::Map(members) = node else { break };
-            let Some((key, value)) = members.iter().find(|(key, _)| key.value == name) else { break };
+            let Some((key, value)) = members.iter().rfind(|(key, _)| key.value == name) else { break };
             (line, node) = (key.referenced.line(), &value.value);
             for index in indices.split(['[', ']']).filter(|index| !index.is_empty()) {
                 let Node::List(items) = node else { break };

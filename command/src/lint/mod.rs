@@ -127,6 +127,7 @@ impl Lint {
         }
         let known = self.baseline.open(&LINT)?;
         let located = read(&self.configuration)?;
+        reject_templates(&located)?;
         let (objects, places): (Vec<Value>, Vec<Located>) =
             located.into_iter().map(|mut located| (std::mem::take(&mut located.object), located)).unzip();
         let is_skipped = |check: &&Check| self.skip.iter().any(|skip| skip.check.id == check.id);
@@ -209,6 +210,26 @@ impl Lint {
 fn configuration_name(object: &Value) -> Option<String> {
     let is_configuration = text(object, &["kind"]).ends_with("WebhookConfiguration");
     is_configuration.then(|| text(object, &["metadata", "name"]).to_owned())
+}
+
+/// Rejects configurations that contain template expressions, which only an unrendered Helm chart has.
+fn reject_templates(located: &[Located]) -> Result<(), Failure> {
+    let is_template = |object: &Value| {
+        let fields = [object.get("webhooks"), object.pointer("/metadata/name")];
+        fields
+            .into_iter()
+            .flatten()
+            .map(Value::to_string)
+            .any(|text| text.contains("{{") && text.contains("}}"))
+    };
+    let template =
+        located.iter().find(|it| configuration_name(&it.object).is_some() && is_template(&it.object));
+    template.map_or(Ok(()), |Located { file, line, .. }| {
+        Err(Failure::usage(format!(
+            "{file}:{line}: the configuration contains template expressions; render it first: helm template RELEASE \
+             CHART | admit lint -c -"
+        )))
+    })
 }
 
 /// Returns the documentation page of a check.

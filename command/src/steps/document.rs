@@ -4,6 +4,7 @@ use gherkin::Step;
 use serde_json::Value;
 
 use super::failure::{Outcome, StepFailure};
+use crate::documents::yaml_message;
 
 /// Returns the doc string of a step without the media type, the common indentation, and escapes.
 ///
@@ -21,7 +22,7 @@ pub(crate) fn text(step: &Step) -> Outcome<String> {
 /// # Errors
 /// The text is not valid YAML; the error contains line and column.
 pub(crate) fn parse(text: &str) -> Outcome<Value> {
-    serde_saphyr::from_str(text).map_err(|error| StepFailure::new(format!("invalid YAML: {error}")))
+    serde_saphyr::from_str(text).map_err(|error| invalid(&error))
 }
 
 /// Parses YAML documents and skips empty documents.
@@ -29,9 +30,12 @@ pub(crate) fn parse(text: &str) -> Outcome<Value> {
 /// # Errors
 /// The text is not valid YAML; the error contains line and column.
 pub(crate) fn parse_documents(text: &str) -> Outcome<Vec<Value>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text)
-        .map_err(|error| StepFailure::new(format!("invalid YAML: {error}")))?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| invalid(&error))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}
+
+fn invalid(error: &serde_saphyr::Error) -> StepFailure {
+    StepFailure::new(format!("invalid YAML: {}", yaml_message(error)))
 }
 
 /// Formats an object as YAML without `managedFields`.
@@ -71,6 +75,12 @@ mod tests {
     #[test]
     fn indentation_is_removed() {
         check("\n  kind: Pod\n  spec:\n    x: 1\n", "kind: Pod\nspec:\n  x: 1");
+    }
+
+    #[test]
+    fn limit_of_the_parser_is_explained() {
+        let message = parse(&format!("a: [{}]\n", "1,".repeat(260_000))).unwrap_err().to_string();
+        assert!(message.starts_with("invalid YAML: this YAML document is too large: "), "{message}");
     }
 
     #[test]
