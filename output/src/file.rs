@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
@@ -18,6 +19,12 @@ pub enum Readers {
     /// All users to whom the umask grants access may read the file.
     Umask,
 }
+
+/// The beginning of the names of temporary files.
+const PREFIX: &str = ".admit-";
+
+/// The age from which a temporary file can be removed. Its process locks it immediately after creating it.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// A file that gets its final name when it is complete.
 ///
@@ -51,9 +58,12 @@ impl OutputFile {
             Readers::Umask => 0o666,
         };
         let file = tempfile::Builder::new()
-            .prefix(".admit-")
+            .prefix(PREFIX)
             .permissions(Permissions::from_mode(mode))
             .tempfile_in(folder)?;
+        // The lock shows other processes that the file is in use. Some file systems do not support it.
+        drop(file.as_file().try_lock());
+        remove_abandoned(folder, file.path());
         Ok(Self(Place::Beside(file, path.to_owned())))
     }
 
@@ -90,6 +100,23 @@ impl OutputFile {
             Place::There(_) => Ok(()),
         }
     }
+}
+
+/// Removes temporary files in `folder` whose processes were killed, except `own`. Errors are ignored.
+fn remove_abandoned(folder: &Path, own: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_temporary = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        if is_temporary && entry.path() != own && is_abandoned(&entry.path()).unwrap_or(false) {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+}
+
+/// Returns whether the file is old, and no process has locked it.
+fn is_abandoned(path: &Path) -> io::Result<bool> {
+    let found = fs::symlink_metadata(path)?;
+    let age = SystemTime::now().duration_since(found.modified()?).unwrap_or_default();
+    Ok(found.is_file() && age > ABANDONED_AFTER && File::open(path)?.try_lock().is_ok())
 }
 
 /// Writes `text` to `path` as [`OutputFile`] does.
@@ -152,6 +179,28 @@ mod tests {
         let usual = folder.path().join("usual");
         fs::write(&usual, "").unwrap();
         assert_eq!(mode(&shared), mode(&usual));
+    }
+
+    #[test]
+    fn temporary_file_of_a_killed_process_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = SystemTime::now() - ABANDONED_AFTER * 2;
+        let temporary = |name: &str, modified: Option<SystemTime>| {
+            let path = folder.path().join(name);
+            let file = File::create(&path).unwrap();
+            if let Some(modified) = modified {
+                file.set_modified(modified).unwrap();
+            }
+            (path, file)
+        };
+        let (abandoned, _) = temporary(".admit-abandoned", Some(old));
+        let (recent, _) = temporary(".admit-recent", None);
+        let (locked, held) = temporary(".admit-locked", Some(old));
+        held.lock().unwrap();
+        let (other, _) = temporary("other", Some(old));
+        write(&folder.path().join("report"), b"text", Readers::Owner).unwrap();
+        assert!(!abandoned.exists());
+        assert!(recent.exists() && locked.exists() && other.exists());
     }
 
     #[test]
