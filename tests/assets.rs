@@ -31,6 +31,19 @@ fn stand_ins(folder: &Path) -> PathBuf {
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim_end())
 }
 
+#[test]
+fn directory_is_writable_only_by_its_owner_under_any_umask() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("a/assets");
+    let command = format!("umask 0; '{}' assets --dir '{}'", env!("CARGO_BIN_EXE_admit"), made.display());
+    let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    for folder in [made.parent().unwrap(), &made] {
+        assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o755, "{}", folder.display());
+    }
+}
+
 fn run(program: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(program).args(arguments).output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();

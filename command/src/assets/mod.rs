@@ -6,7 +6,7 @@ mod kube_apiserver;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -93,12 +93,17 @@ fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
     if failure.code == ExitCode::Unsupported { failure.code.into() } else { std::process::ExitCode::FAILURE }
 }
 
+/// Creates a directory and its parents; only their owner can write to them, whatever the umask is.
+fn create_folder(folder: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)
+}
+
 /// Creates the directory and its links, and returns its absolute path. Correct links are kept.
 fn fill(folder: &Path, program: &Path, kubectl: Option<&Path>) -> Result<PathBuf, Failure> {
     let failure = |why: &dyn std::fmt::Display| {
         Failure::environment(format!("cannot create the directory {}: {why}", folder.display()))
     };
-    fs::create_dir_all(folder).map_err(|error| failure(&error))?;
+    create_folder(folder).map_err(|error| failure(&error))?;
     let folder = fs::canonicalize(folder).map_err(|error| failure(&error))?;
     for (name, target) in [("kube-apiserver", Some(program)), ("etcd", Some(program)), ("kubectl", kubectl)] {
         let Some(target) = target else { continue };

@@ -1,6 +1,5 @@
 //! Provides the serving certificate of kube-apiserver, which is generated if it does not exist.
 
-use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -63,7 +62,7 @@ pub(super) fn in_folder(folder: &Path, addresses: &[IpAddr]) -> Result<Serving, 
     let authority = CertificateAuthority::new("admit kube-apiserver").map_err(|error| failure(&error))?;
     let leaf = authority.issue(&names).map_err(|error| failure(&error))?;
     let chain = format!("{}{}", leaf.certificate_pem, authority.certificate_pem());
-    fs::create_dir_all(folder).map_err(|error| failure(&error))?;
+    super::super::create_folder(folder).map_err(|error| failure(&error))?;
     output::write(&certificate, chain.as_bytes(), Readers::Umask).map_err(|error| failure(&error))?;
     output::write(&key, leaf.key_pem.as_bytes(), Readers::Owner).map_err(|error| failure(&error))?;
     Ok(Serving { certificate: chain.into_bytes(), key: leaf.key_pem.into_bytes(), made: Some(certificate) })
@@ -71,6 +70,7 @@ pub(super) fn in_folder(folder: &Path, addresses: &[IpAddr]) -> Result<Serving, 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
