@@ -22,6 +22,9 @@ static CALL: LazyLock<Regex> = LazyLock::new(|| {
 });
 static DENIAL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"admission webhook "(?<webhook>[^"]*)" "#));
 static POST: LazyLock<Regex> = LazyLock::new(|| pattern(r#"Post "(?<url>[^"]*)""#));
+static BEGIN: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"^(?:[IWEF]\d{4} |\[?\d{4}-\d\d-\d\d|\{|(?i:error|warning|info|fatal)\b|time=|level=|ts=)")
+});
 static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{(\w+)\}"));
 
 fn pattern(text: &str) -> Regex {
@@ -88,10 +91,8 @@ pub(super) fn explain(text: &str) -> Vec<Explanation> {
     if let Some(message) = message_of_status(text) {
         return explain_message(&message).into_iter().collect();
     }
-    // Log messages are quoted.
-    let text = text.replace("\\\"", "\"");
     let mut all: Vec<Explanation> = Vec::new();
-    for found in text.lines().filter_map(explain_message) {
+    for found in messages(text).iter().filter_map(|message| explain_message(message)) {
         let same = |known: &&mut Explanation| {
             (known.cause, &known.meaning, &known.webhook) == (found.cause, &found.meaning, &found.webhook)
         };
@@ -102,9 +103,64 @@ pub(super) fn explain(text: &str) -> Vec<Explanation> {
     }
     if all.is_empty() {
         // A terminal or an editor may have wrapped the line.
+        let text = unquoted(&messages(text).join(" "));
         all.extend(explain_message(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
     all
+}
+
+/// Splits a log into messages: lines, each with the lines that continue it, or the strings of a line that is JSON.
+fn messages(text: &str) -> Vec<String> {
+    let mut messages: Vec<String> = Vec::new();
+    for line in text.lines() {
+        // Terraform draws a bar in front of its errors.
+        let line = line.trim_start_matches(['│', '╷', '╵', '|', ' ', '\t']).trim_end();
+        if let Ok(value @ Value::Object(_)) = serde_json::from_str(line) {
+            collect_strings(&value, &mut messages);
+            continue;
+        }
+        let line = unquoted(line);
+        match messages.last_mut() {
+            Some(message) if is_incomplete(message) && !begins_message(&line) => {
+                message.push(' ');
+                message.push_str(&line);
+            }
+            _ => messages.push(line),
+        }
+    }
+    messages
+}
+
+/// Removes the backslashes of a message that a log quotes.
+fn unquoted(text: &str) -> String {
+    text.replace("\\\"", "\"")
+}
+
+/// Adds the strings in a JSON log entry that may be messages: those with several words.
+fn collect_strings(value: &Value, strings: &mut Vec<String>) {
+    match value {
+        // The message and the error of an entry are often the same.
+        Value::String(text)
+            if text.contains(' ') && !strings.last().is_some_and(|last| last.contains(text)) =>
+        {
+            strings.push(unquoted(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, strings)),
+        Value::Object(members) => members.values().for_each(|member| collect_strings(member, strings)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns whether the next line may continue a message: it is about a webhook.
+fn is_incomplete(message: &str) -> bool {
+    ["failed calling webhook", "conversion webhook for", "admission webhook \""]
+        .iter()
+        .any(|it| message.contains(it))
+}
+
+/// Returns whether a line begins a message: it is empty, or has a time, a klog header, or a word such as `Error`.
+fn begins_message(line: &str) -> bool {
+    line.is_empty() || BEGIN.is_match(line)
 }
 
 fn message_of_status(text: &str) -> Option<String> {

@@ -11,12 +11,7 @@ use super::explanation::{Service, explain};
 use super::text;
 
 /// Faults whose message does not mention a webhook.
-const OTHERS: [(&str, &str); 6] = [
-    ("M15", "the object names a PriorityClass that does not exist"),
-    (
-        "M29-finalizer",
-        "what the server says to anybody who adds a finalizer to an object that is being deleted",
-    ),
+const OTHERS: [(&str, &str); 4] = [
     ("P17", "the object does not exist"),
     ("X04-no-kind", "what the server says of any object without a kind"),
     ("X14-null", "it does not say what could not be read"),
@@ -176,5 +171,76 @@ fn what_is_not_about_a_webhook_is_not_explained() {
         "pods \"a\" is forbidden: exceeded quota: q",
     ] {
         assert!(explain(message).is_empty(), "{message}");
+    }
+}
+
+const CALL: &str = r#"failed calling webhook "a.example.com": failed to call webhook: Post "https://hook.apps.svc:443/?timeout=10s": "#;
+
+#[test]
+fn errors_of_managed_and_small_clusters_are_explained() {
+    let call = |problem: &str| format!("{CALL}{problem}");
+    for (message, cause, part) in [
+        (
+            call("tls: failed to verify certificate: x509: certificate is not valid for any names, but wanted to match hook.apps.svc"),
+            "certificate-for-no-name",
+            "requires hook.apps.svc",
+        ),
+        (call("Address is not allowed"), "address-not-allowed", "not allowed to connect"),
+        (
+            call("proxy error from 127.0.0.1:6443 while dialing 10.42.0.5:8443, code 502: 502 Bad Gateway"),
+            "egress-proxy",
+            "cannot connect to 10.42.0.5:8443",
+        ),
+        (
+            "Pod \"web\" is invalid: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`".to_owned(),
+            "pod-update-changes-the-spec",
+            "An update changes fields of a Pod",
+        ),
+        (
+            "pods \"c\" is forbidden: the integer value of priority (3) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name".to_owned(),
+            "priority-differs",
+            "spec.priority is 3, but the PriorityClass of the Pod has the value 0",
+        ),
+        (
+            "conversion webhook for shop.example.com/v1, Kind=Widget failed: Post \"https://w.default.svc:443/?timeout=30s\": proxy error from 127.0.0.1:6443 while dialing 10.42.0.5:8443, code 503: 503 Service Unavailable".to_owned(),
+            "egress-proxy",
+            "cannot connect to 10.42.0.5:8443",
+        ),
+    ] {
+        let explanations = explain(&message);
+        let [explanation] = explanations.as_slice() else { panic!("{message}: {explanations:?}") };
+        assert_eq!(explanation.cause, cause, "{message}");
+        assert!(explanation.meaning.contains(part), "{}", explanation.meaning);
+    }
+}
+
+#[test]
+fn hints_name_the_escape_of_a_slash_and_the_null_objects() {
+    let usually = |message: &str| explain(message).first().unwrap().usually.join("\n");
+    let patch = "Internal error occurred: add operation does not apply: doc is missing path: /metadata/annotations/a: missing value";
+    assert!(usually(patch).contains("`~1`"), "{}", usually(patch));
+    let condition = "expression 'oldObject.spec.x == 1' resulted in error: no such key: spec";
+    assert!(usually(condition).contains("oldObject is null on CREATE"), "{}", usually(condition));
+}
+
+#[test]
+fn messages_of_terraform_and_json_logs_and_wrapped_messages_are_read() {
+    let expired = format!(
+        "{CALL}tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-11-27T00:00:00Z is after 2026-01-01T00:00:00Z"
+    );
+    let wrapped = expired.replace("x509: ", "x509:\n");
+    let terraform: String = wrapped.lines().map(|line| format!("│ {line}\n")).collect();
+    let terraform = format!("╷\n│ Error: Internal error occurred:\n{terraform}│ \n╵\n");
+    let entry = json!({"level": "error", "msg": "Reconciler error", "error": format!("Internal error occurred: {expired}")});
+    let log = format!("E1122 10:00:00 {wrapped}\nE1122 10:00:01 {TIMEOUT}\n");
+    for (text, causes) in [
+        (terraform, vec!["certificate-expired"]),
+        (entry.to_string(), vec!["certificate-expired"]),
+        (format!("{entry}\n{entry}\n"), vec!["certificate-expired"]),
+        (wrapped, vec!["certificate-expired"]),
+        (log, vec!["certificate-expired", "timeout"]),
+    ] {
+        let found: Vec<&str> = explain(&text).iter().map(|it| it.cause).collect();
+        assert_eq!(found, causes, "{text}");
     }
 }
