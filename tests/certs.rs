@@ -49,9 +49,15 @@ fn names(pem: &[u8]) -> Vec<String> {
 fn the_files_are_written_and_the_ca_bundle_is_printed() {
     let temporary = tempfile::tempdir().unwrap();
     let out = temporary.path().join("deep/er");
-    let output = certs(&["--service", "hooks.demo", "--ip", "10.0.0.1", "--out", out.to_str().unwrap()]);
+    let output = certs(&["--service", "demo/hooks", "--ip", "10.0.0.1", "--out", out.to_str().unwrap()]);
     let authority = fs::read(out.join("ca.crt")).unwrap();
     assert_eq!(STANDARD.decode(stdout(&output).trim_end()).unwrap(), authority);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.starts_with(&format!("wrote ca.crt, tls.crt, and tls.key to {}\n", out.display())),
+        "{stderr}"
+    );
+    assert!(stderr.ends_with("clientConfig.caBundle for the webhook configuration:\n"), "{stderr}");
     assert_eq!(mode(&out), 0o700);
     assert_eq!(mode(&out.join("tls.key")), 0o600);
     assert_eq!(fs::read_dir(&out).unwrap().count(), 3);
@@ -94,7 +100,7 @@ fn a_secret_is_printed_as_yaml_or_json() {
 fn what_is_wrong_on_the_command_line_is_named() {
     refused(&["--out", "x"], 2, &["--service"]);
     refused(&["--service", "hooks.demo"], 2, &["--out"]);
-    refused(&["--service", "hooks", "-o", "secret"], 2, &["hooks", "NAME.NAMESPACE"]);
+    refused(&["--service", "hooks", "-o", "secret"], 2, &["hooks", "NAMESPACE/NAME"]);
     refused(&["--service", "Hooks.demo", "-o", "secret"], 2, &["`Hooks`", "lower-case letters"]);
     refused(&["--service", "a.b.c", "-o", "secret"], 2, &["`b.c`"]);
     refused(&["--dns", "a b", "-o", "secret"], 2, &["a b"]);

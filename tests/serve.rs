@@ -194,7 +194,7 @@ fn listening_for_other_hosts_needs_a_flag() {
 
 #[test]
 fn wrong_arguments_say_what_was_expected() {
-    check_refusal(&["--service", "hook=localhost:1"], 2, "expected namespace/name=host:port");
+    check_refusal(&["--service", "hook=localhost:1"], 2, "expected NAMESPACE/NAME=HOST:PORT");
     check_refusal(&["--listen", "localhost"], 2, "invalid value 'localhost' for '--listen <ADDRESS:PORT>'");
     check_refusal(&["--audit-log", "/nowhere/audit.log"], 3, "cannot write the audit log /nowhere/audit.log");
 }

@@ -14,6 +14,7 @@ use harness::json::set;
 use output::{OutputFile, Readers};
 use serde_json::{Value, json};
 
+use crate::service_map::namespace_and_name;
 use crate::{ExitCode, Failure, screen};
 
 /// Generate a certificate for a webhook, signed by a new certificate authority.
@@ -24,7 +25,7 @@ use crate::{ExitCode, Failure, screen};
 #[command(group(clap::ArgGroup::new("names").required(true).multiple(true).args(["services", "dns", "ip"])))]
 pub(crate) struct Certs {
     /// Issue the certificate for this Service, with all of its names in a cluster; can be repeated
-    #[arg(long = "service", value_name = "NAME.NAMESPACE")]
+    #[arg(long = "service", value_name = "NAMESPACE/NAME")]
     services: Vec<Service>,
     /// Add a DNS name
     #[arg(long, value_name = "NAME", value_parser = dns)]
@@ -84,7 +85,14 @@ impl Certs {
             })?;
         }
         let text = match self.output {
-            None => format!("{}\n", STANDARD.encode(&made.authority)),
+            None => {
+                if let Some(directory) = &self.out {
+                    let directory = directory.display();
+                    screen::status!("wrote {AUTHORITY}, {CERTIFICATE}, and {KEY} to {directory}");
+                }
+                screen::status!("clientConfig.caBundle for the webhook configuration:");
+                format!("{}\n", STANDARD.encode(&made.authority))
+            }
             Some(Output::Json) => format!("{:#}\n", self.secret(&made)),
             Some(Output::Secret) => {
                 serde_saphyr::to_string(&self.secret(&made)).map_err(Failure::environment)?
@@ -207,9 +215,9 @@ impl FromStr for Service {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.strip_suffix(".svc").unwrap_or(text);
-        let parts = text.split_once('.').ok_or("expected NAME.NAMESPACE, such as hooks.default")?;
-        Ok(Self { name: parts.0.parse()?, namespace: parts.1.parse()? })
+        let (namespace, name) =
+            namespace_and_name(text).ok_or("expected NAMESPACE/NAME, such as default/hooks")?;
+        Ok(Self { name: name.parse()?, namespace: namespace.parse()? })
     }
 }
 

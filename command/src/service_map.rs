@@ -1,4 +1,4 @@
-//! Maps the services of webhook configurations to addresses: `--service namespace/name=host:port`.
+//! Names of Services on the command line, and `--service NAMESPACE/NAME=HOST:PORT`, which maps them to addresses.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ pub(crate) struct ServiceMapping {
 /// The reason why the value of `--service` is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidService {
-    #[error("expected namespace/name=host:port")]
+    #[error("expected NAMESPACE/NAME=HOST:PORT")]
     Shape,
     #[error("namespace and name must consist of lower-case letters, digits and '-'")]
     Name,
@@ -27,6 +27,15 @@ pub(crate) enum InvalidService {
     Port,
     #[error("the host must be a DNS name, an IPv4 address, or an IPv6 address in brackets")]
     Host,
+}
+
+/// Splits `NAMESPACE/NAME`, or the host name of a Service (`NAME.NAMESPACE`, optionally with `.svc`).
+pub(crate) fn namespace_and_name(text: &str) -> Option<(&str, &str)> {
+    text.split_once('/').or_else(|| {
+        let text = text.strip_suffix(".cluster.local").unwrap_or(text);
+        let (name, namespace) = text.strip_suffix(".svc").unwrap_or(text).split_once('.')?;
+        Some((namespace, name))
+    })
 }
 
 /// Returns the mappings by service; if a service is mapped several times, the last one wins.
@@ -39,7 +48,7 @@ impl FromStr for ServiceMapping {
 
     fn from_str(text: &str) -> Result<Self, InvalidService> {
         let (service, address) = text.split_once('=').ok_or(InvalidService::Shape)?;
-        let (namespace, name) = service.split_once('/').ok_or(InvalidService::Shape)?;
+        let (namespace, name) = namespace_and_name(service).ok_or(InvalidService::Shape)?;
         let (host, port) = address.rsplit_once(':').ok_or(InvalidService::Shape)?;
         if !is_label(namespace) || !is_label(name) {
             return Err(InvalidService::Name);
