@@ -37,6 +37,11 @@ pub(crate) fn files<const COUNT: usize>(files: [(&str, &str); COUNT]) -> Files {
 }
 
 impl Files {
+    /// Returns the path of a file.
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
     pub(crate) fn review(&self, line: &str) -> Said {
         self.review_with_input(line, "")
     }

@@ -265,9 +265,9 @@ fn a_bad_input_is_named_with_its_file_and_line() {
         ),
         ("-f pod.yaml", 2, &["--configurations"]),
         ("-f - -c -", 2, &["standard input can be read only once"]),
-        ("-f pod.yaml -c good.yaml --service x", 2, &["expected namespace/name=host:port"]),
+        ("-f pod.yaml -c good.yaml --service x", 2, &["expected NAMESPACE/NAME=HOST:PORT"]),
         (
-            "-f pod.yaml -c good.yaml --operation update",
+            "-f pod.yaml -c good.yaml --operation UPDATE",
             2,
             &["pod.yaml:1: an update requires the object before the update"],
         ),
@@ -321,4 +321,44 @@ fn an_unknown_resource_of_a_review_is_named_as_the_api_names_it() {
              CustomResourceDefinition with --with FILE\n"
         )
     );
+}
+
+#[test]
+fn invalid_object_before_the_request_is_reported_with_its_own_file() {
+    let ephemeral = |count: usize| {
+        let containers: Vec<String> =
+            (0..count).map(|index| format!("{{name: debug-{index}, image: busybox}}")).collect();
+        let containers = containers.join(", ");
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: web}}, spec: {{containers: [{{name: web, image: nginx}}], ephemeralContainers: [{containers}]}}}}"
+        )
+    };
+    let fakes = fakes(&["name: watch, type: validating, behavior: allow"]);
+    let files = files([("old.yaml", &ephemeral(1)), ("pod.yaml", &ephemeral(2)), ("fakes.yaml", &fakes)]);
+    let said =
+        files.review("-f pod.yaml --old old.yaml --subresource ephemeralcontainers --fakes fakes.yaml");
+    assert_eq!(said.status, 2, "{}", said.stdout);
+    assert!(said.stderr.starts_with("error: old.yaml:1: Pod \"web\" is invalid: "), "{}", said.stderr);
+}
+
+#[test]
+fn denial_with_result_instead_of_status_is_explained() {
+    let raw = "{response: {uid: '{uid}', allowed: false, result: {message: not today}}}";
+    let fakes = fakes(&[&format!("name: deny, type: validating, behavior: {{raw: {raw}}}")]);
+    let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
+    let said = files.review("-f pod.yaml --fakes fakes.yaml");
+    let hint =
+        "the response has the field `result`, which the API server ignores: return the message in `status`";
+    assert!(said.stdout.contains("without explanation") && said.stdout.contains(hint), "{}", said.stdout);
+}
+
+#[test]
+fn fifo_in_the_folder_of_a_record_is_an_error() {
+    let files = files([("record/empty", "")]);
+    let folder = files.path("record");
+    let fifo = folder.join("a.jsonl");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let said = files.review("--record record");
+    assert_eq!(said.status, 2, "{}", said.stdout);
+    assert_eq!(said.stderr, "error: --record record: a.jsonl is not a regular file\n");
 }

@@ -39,7 +39,7 @@ pub(crate) struct Review {
     #[arg(short, long, value_name = "NAMESPACE", help_heading = "Request")]
     pub(super) namespace: Option<String>,
     /// Perform this operation [default: create, or the one that the subresource supports]
-    #[arg(long, value_enum, value_name = "OPERATION", help_heading = "Request")]
+    #[arg(long, value_enum, ignore_case = true, value_name = "OPERATION", help_heading = "Request")]
     pub(super) operation: Option<OperationName>,
     /// Send the request to this subresource, such as `status`, `scale`, `eviction`, or `exec`
     #[arg(long, value_name = "NAME", help_heading = "Request")]

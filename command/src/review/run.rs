@@ -100,7 +100,7 @@ impl Review {
 
     /// Sends a request and reports what happened to it.
     async fn review(&self, chain: &Chain, planned: Planned, webhooks: &Webhooks) -> Result<Report, Failure> {
-        let Planned { place, mut request, before } = planned;
+        let Planned { place, mut request, before, before_place } = planned;
         let mut notes = Vec::new();
         let served = chain.server().resource(&request.resource);
         if served.as_ref().is_some_and(|served| served.namespaced) {
@@ -119,7 +119,8 @@ impl Review {
             {
                 metadata.insert("namespace".to_owned(), request.namespace.clone().into());
             }
-            let stored = chain.put(before).map_err(|status| refused(&place, &status))?;
+            let before_place = before_place.as_ref().unwrap_or(&place);
+            let stored = chain.put(before).map_err(|status| refused(before_place, &status))?;
             // The resourceVersion comes from another server and is not valid here.
             if request.operation == Operation::Update
                 && let Some(body) = &mut request.body

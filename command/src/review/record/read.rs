@@ -40,9 +40,15 @@ impl Requests {
             let mut files = Vec::new();
             for entry in fs::read_dir(path).map_err(|error| failure(&error))? {
                 let file = entry.map_err(|error| failure(&error))?.path();
-                if file.extension().is_some_and(|extension| extension == EXTENSION) {
-                    files.push(file);
+                if file.extension().is_none_or(|extension| extension != EXTENSION) {
+                    continue;
                 }
+                // Opening a FIFO waits for its writer.
+                if !fs::metadata(&file).map_err(|error| failure(&error))?.is_file() {
+                    let name = file.file_name().unwrap_or_default().display();
+                    return Err(failure(&format!("{name} is not a regular file")));
+                }
+                files.push(file);
             }
             files.sort();
             if files.is_empty() {

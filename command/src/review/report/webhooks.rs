@@ -326,13 +326,27 @@ fn reason(mismatch: &Mismatch, webhook: &Webhook, conditions: Option<&Conditions
     text.to_owned()
 }
 
-/// Suggests `--service` if a call failed because its Service was not found.
+/// Explains a denial without a message, or suggests `--service` if a call failed because its Service was not found.
 fn hint(called: &Called, webhook: &Webhook) -> Option<String> {
+    if let CallResult::Denied(_) = &called.result {
+        return misplaced_status(called);
+    }
     let WebhookTarget::Service(service) = &webhook.client_config.target else { return None };
     let CallResult::Failed { failure, .. } = &called.result else { return None };
     let is_unknown = failure.reason.contains(&format!("service \"{}\" not found", service.name));
     let ServiceReference { namespace, name, .. } = service;
     is_unknown.then(|| format!("say where it listens with --service {namespace}/{name}=HOST:PORT"))
+}
+
+/// Explains that the webhook returned the reason of its denial in `result` instead of `status`.
+///
+/// Go's `AdmissionResponse` calls the field `Result`, but its JSON name is `status`.
+fn misplaced_status(called: &Called) -> Option<String> {
+    let review: Value = serde_json::from_slice(&called.reply.as_ref()?.body).ok()?;
+    let response = review.get("response")?;
+    (response.get("result").is_some() && response.get("status").is_none()).then(|| {
+        "the response has the field `result`, which the API server ignores: return the message in `status`".to_owned()
+    })
 }
 
 fn call(called: &Called, server: &ApiServer) -> CallReport {

@@ -72,11 +72,14 @@ pub(super) fn plan(
         place.failure(format!("{unknown}: pass its CustomResourceDefinition with --with FILE"))
     })?;
     let is_own_kind = |object: &Value| object.get("kind").is_some_and(|kind| *kind == known.kind.kind);
+    let mut before_place = None;
     let mut existing = request.old_object.clone().filter(is_own_kind);
     if existing.is_none() {
         // A Scale does not specify its parent object.
         let object = request.object.as_ref().or(request.old_object.as_ref()).unwrap_or(&Value::Null);
-        existing = before(old, object, &request.name).map(|old| old.object.clone());
+        let old = before(old, object, &request.name);
+        existing = old.map(|old| old.object.clone());
+        before_place = old.map(|old| old.place.clone());
     }
     let options = request.options.unwrap_or_default();
     let (body, query) = match (request.operation, request.object) {
@@ -97,7 +100,7 @@ pub(super) fn plan(
         dry_run: request.dry_run == Some(true) || arguments.dry_run == DryRun::Server,
         user: if arguments.user.is_some() { arguments.user() } else { request.user_info },
     };
-    Ok(Planned { place: place.clone(), request, before: existing })
+    Ok(Planned { place: place.clone(), request, before: existing, before_place })
 }
 
 /// Converts options to query parameters, without `apiVersion`, `kind`, and `dryRun`.

@@ -21,6 +21,8 @@ pub(super) struct Planned {
     pub(super) request: Request,
     /// The object that must exist before the request.
     pub(super) before: Option<Value>,
+    /// The location of `before`, if it is not that of the object under review.
+    pub(super) before_place: Option<Place>,
 }
 
 /// Returns the requests for `documents`, in the same order.
@@ -112,7 +114,8 @@ fn plan_one(
         dry_run: arguments.dry_run == DryRun::Server,
         user: arguments.user(),
     };
-    Ok(Planned { place, request, before: existing })
+    let before_place = before.map(|old| old.place.clone());
+    Ok(Planned { place, request, before: existing, before_place })
 }
 
 /// Returns the namespace of the request, which defaults to `default`.

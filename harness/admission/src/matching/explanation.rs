@@ -29,10 +29,17 @@ pub fn explain(
             selector("namespaceSelector", refused, &what, namespace)
         }
         Mismatch::ObjectSelector => {
-            [("the object", &attributes.object), ("the old object", &attributes.old_object)]
+            [("object", &attributes.object), ("old object", &attributes.old_object)]
                 .into_iter()
                 .filter_map(|(what, object)| Some((what, object.as_ref()?)))
                 .flat_map(|(what, object)| {
+                    // The object of a request to a subresource may have another kind, such as Eviction.
+                    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+                    let what = &match &*attributes.subresource {
+                        "" => format!("the {what}"),
+                        _ if kind.is_empty() || kind == attributes.kind.kind => format!("the {what}"),
+                        _ => format!("the {what}, which is {kind} and not {},", attributes.kind.kind),
+                    };
                     let refused =
                         webhook.object_selector.refused_by(Labels::from_object(object).unwrap_or_default());
                     selector("objectSelector", refused, what, object)
@@ -60,9 +67,13 @@ pub fn explain(
 }
 
 fn selector(field: &str, refused: Option<String>, what: &str, object: &Value) -> Vec<String> {
-    let labels = object.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    let labels = match labels.filter(|labels| !labels.is_empty()) {
+        Some(labels) => format!("has the labels {}", json!(labels)),
+        None => "has no labels".to_owned(),
+    };
     refused
-        .map(|requirement| format!("{field} requires {requirement}; {what} has the labels {labels}"))
+        .map(|requirement| format!("{field} requires {requirement}; {what} {labels}"))
         .into_iter()
         .collect()
 }
@@ -123,7 +134,7 @@ mod tests {
         webhook.object_selector = Selector::parse(&json!({"matchLabels": {"app": "web"}})).unwrap();
         let expected = r#"namespaceSelector requires tier in (gold,silver); namespace "ns" has the labels {"tier":"bronze"}"#;
         check(&webhook, &Mismatch::NamespaceSelector, &[expected]);
-        let expected = "objectSelector requires app in (web); the object has the labels {}";
+        let expected = "objectSelector requires app in (web); the object has no labels";
         check(&webhook, &Mismatch::ObjectSelector, &[expected]);
     }
 
