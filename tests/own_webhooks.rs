@@ -72,10 +72,14 @@ impl Stage {
     }
 
     async fn run(&self, target: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
         // IPv6 addresses are in brackets.
         let service = format!("injector/webhook={}", self.webhook.address());
-        command.args(["run", "my.feature", "--target", target, "--service", &service]);
+        self.run_with(&["--target", target, "--service", &service]).await
+    }
+
+    async fn run_with(&self, options: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+        command.args(["run", "my.feature"]).args(options);
         command.current_dir(self.folder.path()).env("NO_COLOR", "1");
         tokio::task::spawn_blocking(move || command.output().expect("the command runs"))
             .await
@@ -153,4 +157,100 @@ async fn a_service_may_listen_on_an_ipv6_address() {
     let hosts = stage.hosts();
     assert_eq!(hosts.len(), 2);
     assert!(hosts.iter().all(|host| host.starts_with("webhook.injector.svc:")), "{hosts:?}");
+}
+
+/// Returns a scenario with a fake that is called before or after the webhook, and the expected order.
+fn ordered(word: &str, order: &str) -> String {
+    format!(
+        r#"
+Feature: Order
+  Scenario: A fake has a position
+    Given the objects in the file "manifest.yaml" exist
+    And a mutating webhook "fake" for pods
+    And "fake" adds the annotation "seen=yes"
+    And "fake" is called {word} the configuration "injector"
+    When a pod with the annotation "example.com/a=b=c" is created
+    Then the webhooks are called in the order "{order}"
+    And the object has the annotation "seen=yes"
+    And the object has the annotation "example.com/a=b=c"
+    Given "fake" removes the annotation "seen"
+    When the annotation "more=1" is added to the pod "web"
+    Then the object has the annotation "more=1"
+    When the annotation "more" is removed from the pod "web"
+    Then the object contains:
+      """
+      metadata: {{annotations: {{more: null, seen: null}}}}
+      """
+"#
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fake_is_called_before_or_after_a_loaded_configuration() {
+    let orders = [("before", "fake, inject.example.com"), ("after", "inject.example.com, fake")];
+    for (word, order) in orders {
+        let stage = Stage::with(&ordered(word, order)).await;
+        let text = ends_with(&stage.run("in-process").await, 0);
+        let shown: Vec<&str> = order.split(", ").collect();
+        let line = text.lines().find(|line| line.contains("order by the names of the configurations: "));
+        let line = line.expect("the order is printed");
+        assert!(line.find(shown[0]) < line.find(shown[1]), "{line}");
+        if machine::has_kube_apiserver() {
+            let calls = "Then the webhooks are called in the order \"fake\"";
+            let stage = Stage::with(&ordered(word, "fake").replace(calls, &in_fake_review(word))).await;
+            ends_with(&stage.run("envtest").await, 0);
+        }
+    }
+}
+
+/// Returns a step that checks whether the fake receives the pod after the webhook has changed it.
+fn in_fake_review(word: &str) -> String {
+    let labels = if word == "before" { "null" } else { "{injected: 'true'}" };
+    format!(
+        "Then the first review sent to \"fake\" contains:\n      \"\"\"\n      request: {{object: {{metadata: {{labels: \
+         {labels}}}}}}}\n      \"\"\""
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn position_relative_to_an_unknown_configuration_fails() {
+    let feature =
+        ordered("before", "fake").replace("the configuration \"injector\"", "the configuration \"inject\"");
+    let text = ends_with(&Stage::with(&feature).await.run("in-process").await, 1);
+    let message = "unknown configuration \"inject\": must be the metadata.name of a MutatingWebhookConfiguration that \
+                   an earlier step loads (loaded: injector)";
+    assert!(text.contains(message), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_service_is_explained_and_unused_service_is_reported() {
+    let stage = Stage::with(FEATURE).await;
+    // Without the Service, the message does not depend on the network of the machine.
+    let manifest = stage.folder.path().join("manifest.yaml");
+    let text = std::fs::read_to_string(&manifest).expect("the manifest");
+    let documents = text.split("\n---\n").filter(|document| !document.contains(r#""kind":"Service""#));
+    std::fs::write(manifest, documents.collect::<Vec<_>>().join("\n---\n")).expect("it is written");
+    let text = ends_with(&stage.run_with(&["--service", "injector/webhok=127.0.0.1:1"]).await, 1);
+    assert!(text.contains("service \"webhook\" not found"), "{text}");
+    let hint = "set the address of the webhook with --service injector/webhook=HOST:PORT";
+    assert!(text.contains(hint), "{text}");
+    let warning = "warning: --service injector/webhok is not used: the webhooks that the scenarios load refer to \
+                   injector/webhook\n";
+    assert!(text.contains(warning), "{text}");
+    let text = ends_with(&stage.run("in-process").await, 0);
+    assert!(!text.contains("warning"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn service_may_be_given_as_a_host_name() {
+    let stage = Stage::with(FEATURE).await;
+    let service = format!("webhook.injector.svc={}", stage.webhook.address());
+    ends_with(&stage.run_with(&["--service", &service]).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_file_of_a_step_is_reported_with_the_folder_of_the_feature_file() {
+    let stage = Stage::with(&FEATURE.replace("manifest.yaml", "nowhere.yaml")).await;
+    let text = ends_with(&stage.run("in-process").await, 1);
+    assert!(text.contains("cannot read nowhere.yaml (relative to the feature file)"), "{text}");
 }

@@ -33,6 +33,14 @@ impl Folder {
 }
 
 #[test]
+fn missing_baseline_is_reported_with_the_option_that_writes_it() {
+    let output = lint(&["--baseline", "nowhere.yaml", "-c", TWICE]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.ends_with("; create the file with --write-baseline FILE\n"), "{stderr}");
+}
+
+#[test]
 fn what_is_known_is_accepted_and_only_the_rest_fails() {
     let folder = Folder::new();
     let failing = ["-c", TWICE, "--fail-on", "note"];

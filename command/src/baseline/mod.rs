@@ -211,8 +211,14 @@ impl Baseline {
     /// Returns a usage failure with the file, line, and field of the first error.
     fn read(path: &Path, subcommand: &'static Subcommand, reasons: Reasons) -> Result<Self, Failure> {
         let file = path.display().to_string();
-        let bytes =
-            output::read(path).map_err(|error| Failure::usage(format!("--baseline {file}: {error}")))?;
+        let bytes = output::read(path).map_err(|error| {
+            let hint = if error.kind() == std::io::ErrorKind::NotFound {
+                "; create the file with --write-baseline FILE"
+            } else {
+                ""
+            };
+            Failure::usage(format!("--baseline {file}: {error}{hint}"))
+        })?;
         Self::parse(&documents::text(bytes, &file)?, &file, subcommand, reasons)
     }
 

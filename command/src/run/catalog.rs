@@ -29,8 +29,8 @@ impl Steps {
     /// Returns an error if standard output cannot be written to.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self.output {
-            Format::Text => screen::print(&text(STEPS))?,
-            Format::Json => screen::print_document(&format!("{:#}\n", document(STEPS)))?,
+            Format::Text => screen::print(&text(&STEPS))?,
+            Format::Json => screen::print_document(&format!("{:#}\n", document(&STEPS)))?,
         }
         Ok(ExitCode::Ok)
     }
@@ -110,7 +110,7 @@ mod tests {
     fn every_step_has_one_line_of_help_whose_example_matches_it() {
         let collection = World::collection();
         let mut found: BTreeMap<String, &str> = BTreeMap::new();
-        for help in STEPS {
+        for help in STEPS.iter() {
             let step = example(help);
             assert_eq!(keyword(step.ty), help.keyword, "the keyword of `{}`", help.expression);
             assert!(!help.help.is_empty() && !help.help.contains('\n'), "the help of `{}`", help.expression);

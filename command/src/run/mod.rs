@@ -176,10 +176,14 @@ impl Run {
 
         let circumstances =
             Circumstances { target: self.target.target, unchecked_audits: launched.target.audit.unchecked() };
+        let unused_services = launched.target.unused_services();
         drop(launched);
         let (counts, written, printed) = live.finish(|record, display| {
             let written = reports.write(record, circumstances);
             display.print(&summary::summary(record, circumstances.unchecked_audits));
+            for unused in &unused_services {
+                screen::status!("warning: {unused}");
+            }
             (record.counts(), written, display.outcome())
         });
         written?;

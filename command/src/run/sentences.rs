@@ -31,7 +31,7 @@ pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Res
         for step in steps(feature) {
             let problem = match collection.find(step) {
                 Ok(Some(_)) => continue,
-                Ok(None) => undefined(step, STEPS),
+                Ok(None) => undefined(step, &STEPS),
                 Err(error) => format!("several steps match `{step}`\n{}", indented(&error.to_string())),
             };
             let problem =

@@ -122,6 +122,9 @@ impl World {
         if let Some(answer) = &self.last {
             self.tell(step, self.names.shorten(&answer.decision()));
         }
+        if let Some(hint) = self.service_hint() {
+            self.tell(step, hint);
+        }
     }
 
     fn review(&self, short: &str, place: Ordinal) -> Outcome<Value> {

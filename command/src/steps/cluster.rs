@@ -1,5 +1,6 @@
 //! Steps that prepare the state of the server: objects, custom resources, and labels of the namespace.
 
+use std::path::Path;
 use std::time::Duration;
 
 use cucumber::given;
@@ -53,7 +54,10 @@ impl World {
     /// Reads the objects in a file that a step names.
     fn objects_in(&self, name: &str) -> Outcome<Vec<Value>> {
         let path = self.file(name);
-        let cannot_read = |error| StepFailure::new(format!("cannot read {}: {error}", path.display()));
+        let cannot_read = |error| {
+            let base = if Path::new(name).is_absolute() { "" } else { " (relative to the feature file)" };
+            StepFailure::new(format!("cannot read {}{base}: {error}", path.display()))
+        };
         let bytes = output::read(&path).map_err(cannot_read)?;
         let text = documents::text(bytes, path.display())
             .map_err(|failure| StepFailure::new(failure.to_string()))?;

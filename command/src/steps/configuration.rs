@@ -13,7 +13,7 @@ use super::endpoint::{FakeSpec, RunningFake};
 use super::failure::{Outcome, StepFailure};
 use super::names::SCENARIO_LABEL;
 use super::parameter::Admission;
-use super::webhook::merge;
+use super::webhook::{Webhook, merge};
 use super::world::World;
 use crate::target::RUN_LABEL;
 
@@ -28,6 +28,8 @@ pub(crate) struct Installation {
     written: Vec<String>,
     /// The marker labels of the installed configurations.
     markers: Vec<String>,
+    /// A line about the order of mutating webhooks that the next request prints.
+    pub(super) order: Option<String>,
     /// Configurations that the scenario loads from a file or a doc string.
     pub(super) own: Vec<Value>,
 }
@@ -79,11 +81,18 @@ impl Installation {
         })
     }
 
-    /// Returns whether a loaded configuration has a mutating webhook with this name.
-    pub(super) fn has_own_mutating_webhook(&self, name: &str) -> bool {
+    /// Returns the loaded mutating configurations with their names.
+    pub(super) fn own_mutating_configurations(&self) -> impl Iterator<Item = (&str, &Value)> {
         let is_mutating =
             |own: &&Value| own.get("kind").and_then(Value::as_str) == Some("MutatingWebhookConfiguration");
-        let entries = self.own.iter().filter(is_mutating).filter_map(|own| own.get("webhooks")?.as_array());
+        let own = self.own.iter().filter(is_mutating);
+        own.filter_map(|own| Some((own.pointer("/metadata/name")?.as_str()?, own)))
+    }
+
+    /// Returns whether a loaded configuration has a mutating webhook with this name.
+    pub(super) fn has_own_mutating_webhook(&self, name: &str) -> bool {
+        let own = self.own_mutating_configurations();
+        let entries = own.filter_map(|(_, own)| own.get("webhooks")?.as_array());
         entries.flatten().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
     }
 
@@ -112,6 +121,7 @@ impl World {
         self.installation.markers = configurations.iter().map(|it| it.marker.clone()).collect();
         self.wait_until_used(&configurations).await?;
         self.installation.state = State::Current;
+        self.installation.order = self.mutating_order();
         Ok(())
     }
 
@@ -153,9 +163,13 @@ impl World {
     fn configurations(&self) -> Outcome<Vec<Configuration>> {
         let mut configurations = Vec::new();
         for admission in [Admission::Mutating, Admission::Validating] {
-            let webhooks = self.entries(admission)?;
-            if !webhooks.is_empty() {
-                configurations.push(Self::configuration(admission, self.names.configuration(), webhooks));
+            let mut by_configuration: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+            for webhook in self.webhooks.iter().filter(|webhook| webhook.admission == admission) {
+                let name = webhook.configuration(&self.names);
+                by_configuration.entry(name).or_default().push(self.entry(webhook));
+            }
+            for (name, webhooks) in by_configuration {
+                configurations.push(Self::configuration(admission, name, webhooks));
             }
         }
         for own in &self.installation.own {
@@ -176,20 +190,22 @@ impl World {
         Configuration { kind, resource, name, webhooks, marker }
     }
 
-    pub(super) fn entries(&self, admission: Admission) -> Outcome<Vec<Value>> {
+    /// Returns the entries of the scenario's webhooks, in the order of definition.
+    pub(super) fn entries(&self, admission: Admission) -> Vec<Value> {
         let webhooks = self.webhooks.iter().filter(|webhook| webhook.admission == admission);
-        webhooks
-            .map(|webhook| {
-                let mut entry = webhook.entry.clone();
-                if let Some((running, _)) = &webhook.running {
-                    let mut client_config = webhook.client_config_for(running);
-                    json_patch::merge(&mut client_config, &Value::Object(webhook.client_config.clone()));
-                    merge(&mut entry, &json!({ "clientConfig": client_config }));
-                }
-                self.confine(&mut entry);
-                Ok(entry)
-            })
-            .collect()
+        webhooks.map(|webhook| self.entry(webhook)).collect()
+    }
+
+    /// Returns the entry of a webhook for its configuration.
+    fn entry(&self, webhook: &Webhook) -> Value {
+        let mut entry = webhook.entry.clone();
+        if let Some((running, _)) = &webhook.running {
+            let mut client_config = webhook.client_config_for(running);
+            json_patch::merge(&mut client_config, &Value::Object(webhook.client_config.clone()));
+            merge(&mut entry, &json!({ "clientConfig": client_config }));
+        }
+        self.confine(&mut entry);
+        entry
     }
 
     /// Renames a loaded configuration for this scenario and limits it to the scenario's namespace.

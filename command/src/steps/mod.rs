@@ -3,6 +3,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "cucumber passes the captures of a step by value")]
 
 mod access;
+mod annotation;
 mod api;
 mod apply;
 mod audit;
@@ -20,6 +21,7 @@ mod help;
 pub(crate) mod metrics;
 mod names;
 mod namespaces;
+mod order;
 mod outcome;
 mod parameter;
 mod request;

@@ -24,14 +24,15 @@ pub(super) const OBJECT_LACKS: StepHelp = step(
 
 impl World {
     /// Returns the object in the last response.
-    fn object(&self) -> Outcome<&Value> {
+    pub(super) fn object(&self) -> Outcome<&Value> {
         let answer = self.answer()?;
         if answer.is_success() {
             return Ok(&answer.body);
         }
         Err(StepFailure::new(format!(
-            "the response contains no object because the request was rejected: {}",
-            answer.decision()
+            "the response contains no object because the request was rejected: {}{}",
+            answer.decision(),
+            self.service_hint().map(|hint| format!("\n{hint}")).unwrap_or_default()
         )))
     }
 
@@ -107,7 +108,8 @@ fn is_admitted(world: &mut World) -> Outcome {
     if answer.is_success() {
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected the request to be admitted, found {}", answer.decision())))
+    let hint = world.service_hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
+    Err(StepFailure::new(format!("expected the request to be admitted, found {}{hint}", answer.decision())))
 }
 
 #[then(expr = "the request is rejected with {int}")]

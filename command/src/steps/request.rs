@@ -74,6 +74,9 @@ impl World {
         format: Option<PatchFormat>,
     ) -> Outcome {
         self.install().await?;
+        if let Some(order) = self.installation.order.take() {
+            self.tell(step, order);
+        }
         self.read_calls().await?;
         let before = self.metrics().await?;
         let options = self.options.clone();
@@ -87,7 +90,7 @@ impl World {
         Ok(())
     }
 
-    async fn create(&mut self, step: &Step, mut object: Value) -> Outcome {
+    pub(super) async fn create(&mut self, step: &Step, mut object: Value) -> Outcome {
         self.label_if_namespace(&mut object);
         let path = self.collection_of(&object).await?;
         self.request(step, Method::POST, &path, Some(object)).await?;
@@ -175,13 +178,13 @@ fn sent_by_user_in_group(world: &mut World, user: String, group: String) {
 
 #[when(expr = "a pod is created")]
 async fn a_pod_is_created(world: &mut World, step: &Step) -> Outcome {
-    world.create(step, pod(&json!({}))).await
+    world.create(step, pod(json!({}))).await
 }
 
 #[when(expr = "a pod with the label {string} is created")]
 async fn a_labeled_pod_is_created(world: &mut World, step: &Step, label: String) -> Outcome {
     let (key, value) = label_parts(&label)?;
-    world.create(step, pod(&json!({ key: value }))).await
+    world.create(step, pod(json!({"labels": {key: value}}))).await
 }
 
 #[when(expr = "this object is created:")]
@@ -305,10 +308,11 @@ async fn subresource_is_updated(
     world.request(step, Method::PUT, &path, Some(object)).await
 }
 
-/// Returns a minimal pod: `web`, with one container of the same name.
-fn pod(labels: &Value) -> Value {
+/// Returns a minimal pod with this metadata: `web`, with one container of the same name.
+pub(super) fn pod(mut metadata: Value) -> Value {
+    merge(&mut metadata, &json!({"name": "web"}));
     json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": labels},
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
         "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]},
     })
 }

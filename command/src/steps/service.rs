@@ -1,6 +1,7 @@
 //! Steps for webhooks behind a Service.
 
 use cucumber::given;
+use harness::server::ServiceName;
 use serde_json::{Value, json};
 
 use super::endpoint::RunningFake;
@@ -8,7 +9,7 @@ use super::failure::Outcome;
 use super::webhook::Webhook;
 use super::world::World;
 use super::{StepHelp, given as step};
-use crate::target::FakesPlace;
+use crate::target::{FakesPlace, TargetKind};
 
 pub(super) const HELP: StepHelp = step(
     "{string} is called through the Service {string}",
@@ -42,6 +43,27 @@ impl Webhook {
             }
             (Some(_), RunningFake::InCluster(_)) | (None, _) => client_config,
         }
+    }
+}
+
+impl World {
+    /// Suggests `--service` if the call of a loaded webhook failed because its Service has no address.
+    pub(super) fn service_hint(&self) -> Option<String> {
+        let answer = self.last.as_ref().filter(|answer| !answer.is_success())?;
+        let own = &self.installation.own;
+        let mut entries = own.iter().filter_map(|own| own.get("webhooks")?.as_array()).flatten();
+        let service = entries.find_map(|entry| {
+            let failed = format!("failed calling webhook \"{}\"", entry.get("name")?.as_str()?);
+            entry.pointer("/clientConfig/service").filter(|_| answer.message().contains(&failed))
+        })?;
+        let text = |field: &str| service.get(field).and_then(Value::as_str).unwrap_or_default();
+        let name = ServiceName { namespace: text("namespace").to_owned(), name: text("name").to_owned() };
+        let target = self.target().ok()?;
+        if target.kind == TargetKind::Cluster || target.services.contains_key(&name) {
+            return None;
+        }
+        let ServiceName { namespace, name } = name;
+        Some(format!("set the address of the webhook with --service {namespace}/{name}=HOST:PORT"))
     }
 }
 

@@ -14,6 +14,7 @@ use super::document;
 use super::endpoint::{FakeSpec, RunningFake};
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
+use super::order::Position;
 use super::parameter::{Admission, Operations, Ordinal};
 use super::service::Service;
 use super::world::World;
@@ -27,13 +28,15 @@ pub(crate) struct Webhook {
     pub(super) admission: Admission,
     /// The entry in the webhook configuration, without `clientConfig` and the scenario's namespace selector.
     pub(super) entry: Value,
+    /// Where the webhook's configuration sorts; if `None`, it is in the configuration of the scenario.
+    pub(super) position: Option<Position>,
     /// A JSON merge patch for the `clientConfig` that points to the fake.
     pub(super) client_config: Map<String, Value>,
     /// The Service in the `clientConfig`; if `None`, the URL of the fake is used.
     pub(super) service: Option<Service>,
     /// How the fake treats connections.
     pub(super) transport: Transport,
-    on_call: BTreeMap<usize, Behavior>,
+    pub(super) on_call: BTreeMap<usize, Behavior>,
     pub(super) otherwise: Behavior,
     /// The running fake and its current specification, once the configuration is installed.
     pub(super) running: Option<(RunningFake, FakeSpec)>,
@@ -52,6 +55,7 @@ impl Webhook {
             short: short.to_owned(),
             admission,
             entry,
+            position: None,
             client_config: Map::new(),
             service: None,
             transport: Transport::default(),
@@ -169,7 +173,7 @@ impl World {
         self.webhooks.iter_mut().find(|webhook| webhook.short == short).ok_or(missing)
     }
 
-    fn behave(&mut self, short: &str, behavior: Behavior) -> Outcome {
+    pub(super) fn behave(&mut self, short: &str, behavior: Behavior) -> Outcome {
         self.change(short)?.otherwise = behavior;
         Ok(())
     }
@@ -399,7 +403,7 @@ fn operations(world: &World, step: &Step) -> Outcome<Behavior> {
     Ok(patch(operations))
 }
 
-fn patch(operations: Vec<Value>) -> Behavior {
+pub(super) fn patch(operations: Vec<Value>) -> Behavior {
     Behavior::Patch(Patch { operations, ..Patch::default() })
 }
 
@@ -412,19 +416,29 @@ fn adding_label(label: &str) -> Outcome<Behavior> {
     Ok(only_when(Condition::Absent(path), adding))
 }
 
-fn only_when(condition: Condition, then: Behavior) -> Behavior {
+pub(super) fn only_when(condition: Condition, then: Behavior) -> Behavior {
     Behavior::When(Box::new(When { condition, then, otherwise: Behavior::default() }))
 }
 
 fn label_path(key: &str) -> String {
-    format!("/metadata/labels/{}", key.replace('~', "~0").replace('/', "~1"))
+    metadata_path("labels", key)
+}
+
+/// Returns the JSON pointer of a key in a map of `metadata`.
+pub(super) fn metadata_path(field: &str, key: &str) -> String {
+    format!("/metadata/{field}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Splits a label of the form `key=value` into key and value.
 pub(super) fn label_parts(label: &str) -> Outcome<(String, String)> {
-    match label.split_once('=') {
+    key_and_value("label", label)
+}
+
+/// Splits a text of the form `key=value` into key and value; `what` names it in the error.
+pub(super) fn key_and_value(what: &str, text: &str) -> Outcome<(String, String)> {
+    match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        Some(_) | None => Err(StepFailure::new(format!("invalid label \"{label}\": must be key=value"))),
+        Some(_) | None => Err(StepFailure::new(format!("invalid {what} \"{text}\": must be key=value"))),
     }
 }
 

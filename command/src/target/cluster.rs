@@ -4,7 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::identity::Identities;
 use super::storage::Storage;
-use super::{AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
+use super::{
+    AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, Target, TargetArguments,
+    TargetKind,
+};
 use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
 use crate::static_manifests::Watch;
@@ -63,6 +66,7 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         client,
         fakes,
         services: arguments.services(),
+        referenced: ReferencedServices::default(),
         audit,
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),

@@ -9,7 +9,10 @@ use super::arguments::AuditFiles;
 use super::identity::Identities;
 use super::relay::Relay;
 use super::storage::Storage;
-use super::{AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
+use super::{
+    AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, Target, TargetArguments,
+    TargetKind,
+};
 use crate::Failure;
 use crate::static_manifests::Watch;
 
@@ -51,6 +54,7 @@ pub(super) async fn start(
         client,
         fakes: FakesPlace::loopback(),
         services,
+        referenced: ReferencedServices::default(),
         audit,
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),

@@ -9,7 +9,10 @@ use super::arguments::AuditFiles;
 use super::call_log::{CallIndex, CallLog};
 use super::identity::Identities;
 use super::storage::Storage;
-use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind, connection};
+use super::{
+    AuditLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, Target, TargetArguments, TargetKind,
+    connection,
+};
 use crate::Failure;
 use crate::serve::TEXT;
 use crate::serve::audit_file::{self, AuditFile};
@@ -67,6 +70,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         connecting_client: connection::client(router),
         fakes: FakesPlace::loopback(),
         services,
+        referenced: ReferencedServices::default(),
         audit: AuditLog::recorded(index),
         calls: CallLog::Recorded(calls),
         run: Cleanup::new_run(),

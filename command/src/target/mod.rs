@@ -11,10 +11,10 @@ mod in_process;
 mod relay;
 mod storage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use admit_testing::audit_log::{Annotations, AuditEvent, AuditLog};
 pub use arguments::TargetArguments;
@@ -45,6 +45,8 @@ pub struct Target {
     ///
     /// The in-process API server resolves them itself; for other targets a `service` in a configuration is rewritten.
     pub services: BTreeMap<ServiceName, (String, u16)>,
+    /// The Services that the loaded webhook configurations refer to.
+    pub(crate) referenced: ReferencedServices,
     /// The audit events of requests, which are not available on every cluster.
     pub audit: AuditLog,
     /// The calls of webhooks that are not fakes.
@@ -57,6 +59,19 @@ pub struct Target {
     storage: Storage,
     /// The watch of static manifests of the in-process API server.
     _manifests: Watch,
+}
+
+/// The Services that loaded webhook configurations refer to.
+#[derive(Debug, Default)]
+pub(crate) struct ReferencedServices(Mutex<BTreeSet<ServiceName>>);
+
+impl ReferencedServices {
+    fn insert(&self, name: &ServiceName) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !names.contains(name) {
+            names.insert(name.clone());
+        }
+    }
 }
 
 /// Where the fakes of scenarios run, and how the server reaches them.
@@ -88,6 +103,21 @@ impl FakesPlace {
 }
 
 impl Target {
+    /// Returns a message for each Service of `--service` that no loaded webhook configuration refers to.
+    pub(crate) fn unused_services(&self) -> Vec<String> {
+        let referenced = self.referenced.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let list: Vec<String> = referenced.iter().map(|it| format!("{}/{}", it.namespace, it.name)).collect();
+        let list = if list.is_empty() { "no Service".to_owned() } else { list.join(", ") };
+        let unused = self.services.keys().filter(|name| !referenced.contains(name));
+        let message = |name: &ServiceName| {
+            let ServiceName { namespace, name } = name;
+            format!(
+                "--service {namespace}/{name} is not used: the webhooks that the scenarios load refer to {list}"
+            )
+        };
+        unused.map(message).collect()
+    }
+
     /// Rewrites the `service` in a webhook's `clientConfig` so that the server reaches the address in `--service`.
     ///
     /// Returns the Service to create and its external host, if the target requires one. The in-process API server needs no
@@ -100,6 +130,7 @@ impl Target {
         let service = client_config.get_mut("service")?;
         let text = |field: &str| service.get(field).and_then(Value::as_str).unwrap_or_default();
         let name = ServiceName { namespace: text("namespace").to_owned(), name: text("name").to_owned() };
+        self.referenced.insert(&name);
         let (host, port) = self.services.get(&name)?;
         match self.kind {
             TargetKind::InProcess => return None,

@@ -1,0 +1,104 @@
+//! The descriptions of steps about calls, audit events, metrics, and checks.
+
+use super::super::{StepHelp, audit, metrics, then};
+
+pub(super) const STEPS: &[StepHelp] = &[
+    then(
+        "{string} is called {times}",
+        "The number of calls that the webhook received during the last request",
+        r#"Then "sidecar" is called twice"#,
+    ),
+    then(
+        "{string} is not called",
+        "The webhook received no call during the last request",
+        r#"Then "sidecar" is not called"#,
+    ),
+    then(
+        "the webhooks are called in the order {string}",
+        "All calls during the last request, in both rounds",
+        r#"Then the webhooks are called in the order "labels, sidecar, labels""#,
+    ),
+    then(
+        "the {ordinal} review sent to {string} contains:",
+        "The AdmissionReview of this call contains all of this",
+        r#"Then the second review sent to "sidecar" contains:
+  """yaml
+  request: {operation: UPDATE}
+  """"#,
+    ),
+    then(
+        "the {ordinal} review sent to {string} does not contain:",
+        "The AdmissionReview of this call lacks at least one of these fields; the run prints which",
+        r#"Then the second review sent to "sidecar" does not contain:
+  """yaml
+  request: {operation: UPDATE}
+  """"#,
+    ),
+    then(
+        "the {ordinal} review sent to {string} has the container {string}",
+        "The object in the review has the container",
+        r#"Then the second review sent to "labels" has the container "proxy""#,
+    ),
+    then(
+        "the {ordinal} review sent to {string} does not have the container {string}",
+        "The object in the review does not have the container",
+        r#"Then the first review sent to "labels" does not have the container "proxy""#,
+    ),
+    then(
+        "the audit log records that {string} changed the object in the {ordinal} round",
+        "The annotation of the call has `mutated: true`",
+        r#"Then the audit log records that "sidecar" changed the object in the first round"#,
+    ),
+    then(
+        "the audit log records that {string} did not change the object in the {ordinal} round",
+        "The annotation of the call has `mutated: false`",
+        r#"Then the audit log records that "sidecar" did not change the object in the second round"#,
+    ),
+    then(
+        "the audit log records that {string} was not called in the {ordinal} round",
+        "The audit log has no annotation for a call of this mutating webhook in this round",
+        r#"Then the audit log records that "sidecar" was not called in the second round"#,
+    ),
+    audit::PATCH,
+    then(
+        "the audit log records that {string} failed open",
+        "The audit log has a failed-open annotation for this webhook",
+        r#"Then the audit log records that "policy" failed open"#,
+    ),
+    then(
+        "the audit log records that {string} failed open in the {ordinal} round",
+        "The audit log has a failed-open annotation for this webhook and round",
+        r#"Then the audit log records that "policy" failed open in the first round"#,
+    ),
+    then(
+        "the audit log does not record that {string} failed open",
+        "The audit log has no failed-open annotation for this webhook",
+        r#"Then the audit log does not record that "policy" failed open"#,
+    ),
+    then(
+        "the audit annotation {string} of {string} is {string}",
+        "The webhook added this audit annotation",
+        r#"Then the audit annotation "rule" of "policy" is "weekdays""#,
+    ),
+    metrics::COUNTS,
+    then(
+        "{string} is idempotent for every {word} in the corpus",
+        "Check V01 passes for all built-in objects of a kind; admit calls the webhook itself on every target",
+        r#"Then "sidecar" is idempotent for every pod in the corpus"#,
+    ),
+    then(
+        "{string} is not idempotent",
+        "Check V01 reports a finding for a built-in object that the rules match",
+        r#"Then "sidecar" is not idempotent"#,
+    ),
+    then(
+        "the check {word} passes for {string}",
+        "A check of `admit verify --list` passes; admit calls the webhook itself on every target",
+        r#"Then the check V02 passes for "sidecar""#,
+    ),
+    then(
+        "the check {word} reports {string} for {string}",
+        "A check of `admit verify --list` reports a finding that contains this text",
+        r#"Then the check V01 reports "its own result" for "sidecar""#,
+    ),
+];

@@ -1,0 +1,112 @@
+//! The order in which kube-apiserver calls the mutating webhooks of a scenario: by the names of their configurations.
+//!
+//! Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go,
+//! `MutatingWebhookConfigurationSorter`.
+
+use cucumber::given;
+use serde_json::Value;
+
+use super::failure::{Outcome, StepFailure};
+use super::names::Names;
+use super::parameter::Admission;
+use super::webhook::Webhook;
+use super::world::World;
+use super::{StepHelp, given as step};
+
+pub(super) const BEFORE: StepHelp = step(
+    "{string} is called before the configuration {string}",
+    "Calls a mutating webhook before those of a configuration that an earlier step loads, by the name of the configuration",
+    r#"Given "labels" is called before the configuration "injector""#,
+);
+
+pub(super) const AFTER: StepHelp = step(
+    "{string} is called after the configuration {string}",
+    "Calls a mutating webhook after those of a configuration that an earlier step loads, by the name of the configuration",
+    r#"Given "labels" is called after the configuration "injector""#,
+);
+
+/// The position of a webhook relative to a loaded configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// Before the configuration with this name.
+    Before(String),
+    /// After the configuration with this name.
+    After(String),
+}
+
+impl Webhook {
+    /// Returns the name of the webhook's configuration.
+    pub(super) fn configuration(&self, names: &Names) -> String {
+        let id = names.id();
+        match &self.position {
+            None => names.configuration(),
+            // A loaded configuration is renamed to `{name}-{id}`, and the ID begins with a letter.
+            Some(Position::Before(name)) => format!("{name}-0-{id}"),
+            Some(Position::After(name)) => format!("{name}-{id}-z"),
+        }
+    }
+}
+
+impl World {
+    fn set_position(&mut self, short: &str, name: &str, position: Position) -> Outcome {
+        let loaded: Vec<&str> =
+            self.installation.own_mutating_configurations().map(|(name, _)| name).collect();
+        if !loaded.contains(&name) {
+            let loaded = if loaded.is_empty() { "none".to_owned() } else { loaded.join(", ") };
+            return Err(StepFailure::new(format!(
+                "unknown configuration \"{name}\": must be the metadata.name of a MutatingWebhookConfiguration that an \
+                 earlier step loads (loaded: {loaded})"
+            )));
+        }
+        let webhook = self.change(short)?;
+        if webhook.admission == Admission::Validating {
+            return Err(StepFailure::new(format!(
+                "\"{short}\" is a validating webhook: kube-apiserver calls validating webhooks in parallel, so they \
+                 have no order"
+            )));
+        }
+        if webhook.running.is_some() {
+            return Err(StepFailure::new("the order of webhooks must be set before the first request"));
+        }
+        webhook.position = Some(position);
+        Ok(())
+    }
+
+    /// Returns a line with the mutating webhooks in the order of their calls, each with the name of its configuration.
+    ///
+    /// Returns `None` unless the scenario has mutating fakes and also loads a mutating configuration: otherwise the order
+    /// is that of the feature file or of the loaded files.
+    pub(super) fn mutating_order(&self) -> Option<String> {
+        let own = self.installation.own_mutating_configurations();
+        let own: Vec<(String, String)> = own
+            .flat_map(|(name, object)| {
+                let name = format!("{name}-{}", self.names.id());
+                let entries = object.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+                let named = entries.filter_map(|entry| entry.get("name")?.as_str());
+                named.map(move |webhook| (name.clone(), webhook.to_owned()))
+            })
+            .collect();
+        let fakes = self.webhooks.iter().filter(|webhook| webhook.admission == Admission::Mutating);
+        let fakes: Vec<(String, String)> =
+            fakes.map(|webhook| (webhook.configuration(&self.names), webhook.short.clone())).collect();
+        if own.is_empty() || fakes.is_empty() {
+            return None;
+        }
+        let mut all = [fakes, own].concat();
+        // The sort is stable: within a configuration, webhooks keep their order.
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        let all: Vec<String> =
+            all.into_iter().map(|(configuration, webhook)| format!("{webhook} ({configuration})")).collect();
+        Some(format!("order by the names of the configurations: {}", all.join(", ")))
+    }
+}
+
+#[given(expr = "{string} is called before the configuration {string}")]
+fn is_called_before(world: &mut World, short: String, name: String) -> Outcome {
+    world.set_position(&short, &name, Position::Before(name.clone()))
+}
+
+#[given(expr = "{string} is called after the configuration {string}")]
+fn is_called_after(world: &mut World, short: String, name: String) -> Outcome {
+    world.set_position(&short, &name, Position::After(name.clone()))
+}
