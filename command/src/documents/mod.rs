@@ -123,7 +123,11 @@ fn parsed(text: String, file: &str, skipped: Option<SkippedDocuments>) -> Result
         skipped,
     };
     let documents: Vec<Document> = reading.collect::<Result<_, _>>()?;
-    if documents.is_empty() && !may_be_empty { Err(wrong(&"it does not contain an object")) } else { Ok(documents) }
+    if documents.is_empty() && !may_be_empty {
+        Err(wrong(&"it does not contain an object"))
+    } else {
+        Ok(documents)
+    }
 }
 
 /// Fails if directories contain no Kubernetes object.
