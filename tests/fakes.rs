@@ -246,6 +246,9 @@ fn what_is_wrong_is_named_with_its_file_and_status() {
     refused(&["-f", "no-such.yaml"], 2, &["no-such.yaml", "No such file"]);
     let typo = path("typo.yaml", &TWO.replace("always-mutate", "always-mutat"));
     refused(&["-f", &typo], 2, &["typo.yaml:5:", "always-mutat", "non-idempotent"]);
+    let map = "version: 1\nwebhooks:\n- name: a\n  type: mutating\n  behavior: {mutate: {set: {/metadata/labels/a: b}}}\n";
+    let map = path("map.yaml", map);
+    refused(&["-f", &map], 2, &["map.yaml:5:", "`mutate` must be a list of changes"]);
     let empty = path("empty.yaml", "version: 1\nwebhooks: []\n");
     refused(&["-f", &empty], 2, &["empty.yaml", "`webhooks` is empty", "--admin"]);
     let good = path("good.yaml", TWO);

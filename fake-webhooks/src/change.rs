@@ -1,8 +1,10 @@
 //! The parameters of `mutate`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::{Pointer, Repeat};
@@ -12,7 +14,7 @@ use crate::{Pointer, Repeat};
 /// Strings can contain the placeholders `{uid}`, `{call}`, `{timestamp}`, `{random}`, `{random:SEED}`, `{operation}`,
 /// `{namespace}`, `{name}`, `{user}`, and `{/a/pointer}`. A null object, as in a deletion, is not changed.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(try_from = "Vec<Change>", into = "Vec<Change>")]
+#[serde(try_from = "ChangeList", into = "Vec<Change>")]
 pub struct Mutate(Vec<Change>);
 
 /// One change of `mutate`; changes without an effect are not sent.
@@ -154,10 +156,43 @@ impl Mutate {
     }
 }
 
-impl TryFrom<Vec<Change>> for Mutate {
+/// A list of changes, whose error for another type names the expected form.
+struct ChangeList(Vec<Change>);
+
+impl<'de> Deserialize<'de> for ChangeList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Changes;
+
+        impl<'de> Visitor<'de> for Changes {
+            type Value = ChangeList;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of changes")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ChangeList, A::Error> {
+                let mut changes = Vec::new();
+                while let Some(change) = items.next_element()? {
+                    changes.push(change);
+                }
+                Ok(ChangeList(changes))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<ChangeList, A::Error> {
+                let message =
+                    "`mutate` must be a list of changes, such as `[{set: {/metadata/labels/a: b}}]`";
+                Err(A::Error::custom(message))
+            }
+        }
+
+        deserializer.deserialize_any(Changes)
+    }
+}
+
+impl TryFrom<ChangeList> for Mutate {
     type Error = &'static str;
 
-    fn try_from(changes: Vec<Change>) -> Result<Self, &'static str> {
+    fn try_from(ChangeList(changes): ChangeList) -> Result<Self, &'static str> {
         if changes.is_empty() { Err("`mutate` needs at least one change") } else { Ok(Self(changes)) }
     }
 }
