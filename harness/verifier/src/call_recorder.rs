@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use admission_webhook_client::{HttpsCaller, RedirectOrRetry};
+use admission_webhook_client::{
+    DirectRequest, HttpsCaller, RedirectOrRetry, Redirects, ServiceResolver, WebhookCredentials,
+};
 use bytes::Bytes;
 use http::Method;
 use kubernetes_admission::caller::{Call, CallError, Caller, Reply};
@@ -58,9 +60,33 @@ impl Direct {
     }
 }
 
+/// The parameters of connections to webhooks.
+#[derive(Clone)]
+pub(super) struct Connector {
+    pub(super) services: Arc<dyn ServiceResolver>,
+    pub(super) redirects: Redirects,
+    pub(super) credentials: WebhookCredentials,
+}
+
+impl Connector {
+    /// Creates a caller that does not have open connections yet.
+    pub(super) fn caller(&self) -> HttpsCaller {
+        HttpsCaller::new(Arc::clone(&self.services))
+            .with_redirects(self.redirects)
+            .with_credentials(self.credentials.clone())
+    }
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connector").field("redirects", &self.redirects).finish_non_exhaustive()
+    }
+}
+
 /// State shared by all requests of an environment.
 #[derive(Debug)]
 pub(super) struct CallRecorder {
+    connector: Connector,
     https: HttpsCaller,
     silent: Mutex<HashMap<WebhookTarget, (u32, CallError)>>,
     calls: AtomicU64,
@@ -69,8 +95,18 @@ pub(super) struct CallRecorder {
 }
 
 impl CallRecorder {
-    pub(super) fn new(https: HttpsCaller) -> Self {
-        Self { https, silent: Mutex::default(), calls: AtomicU64::new(0), first: Mutex::default() }
+    pub(super) fn new(connector: Connector) -> Self {
+        Self {
+            https: connector.caller(),
+            connector,
+            silent: Mutex::default(),
+            calls: AtomicU64::new(0),
+            first: Mutex::default(),
+        }
+    }
+
+    pub(super) fn connector(&self) -> &Connector {
+        &self.connector
     }
 
     pub(super) fn https(&self) -> &HttpsCaller {
@@ -121,7 +157,7 @@ impl CallRecorder {
         self.count();
         let is_first = self.begins(target);
         let started = Instant::now();
-        let reply = self.https.call_noting(call.clone(), redirects_and_retries).await;
+        let reply = Box::pin(self.send_review(call, redirects_and_retries)).await;
         if is_first {
             self.firsts().insert(target.clone(), Some(started.elapsed()));
         }
@@ -139,9 +175,40 @@ impl CallRecorder {
         reply
     }
 
+    /// Sends a review on a kept connection, if there is one. If the server has closed that connection, sends the review
+    /// on a new connection: many servers close connections after an error or when they are idle.
+    pub(super) async fn send_review(
+        &self,
+        call: Call<'_>,
+        redirects_and_retries: &mut Vec<RedirectOrRetry>,
+    ) -> Result<Reply, CallError> {
+        let reply = self.https.call_noting(call.clone(), redirects_and_retries).await;
+        if has_ended(redirects_and_retries) {
+            let new = self.connector.caller();
+            return Box::pin(new.call_noting(call, redirects_and_retries)).await;
+        }
+        reply
+    }
+
+    /// Sends a request that no API server sends, on connections like those of [`Self::send_review`].
+    pub(super) async fn send_direct(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
+        let mut notes = Vec::new();
+        let reply = self.https.send(request.clone(), &mut notes).await;
+        if has_ended(&mut notes) {
+            let new = self.connector.caller();
+            return Box::pin(new.send(request, &mut notes)).await;
+        }
+        reply
+    }
+
     fn silences(&self) -> std::sync::MutexGuard<'_, HashMap<WebhookTarget, (u32, CallError)>> {
         self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Removes the notes about a kept connection that ended, and returns whether there were any.
+fn has_ended(redirects_and_retries: &mut Vec<RedirectOrRetry>) -> bool {
+    redirects_and_retries.extract_if(.., |note| *note == RedirectOrRetry::KeptConnectionEnded).count() > 0
 }
 
 /// Returns whether the webhook did not respond at all. Closing the connection early counts as a response.

@@ -1,5 +1,6 @@
 //! Defines checks and their findings.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -17,6 +18,7 @@ use super::lint::{Defect, Manifests};
 use super::object_probe::ObjectProbe;
 use super::sample_request::SampleRequest;
 use super::subject::Subject;
+use super::validity::without_positions;
 use super::webhook_probe::{ConfigurationSet, WebhookProbe};
 
 /// A check: an assertion, the reason for it, and the probe that tests it.
@@ -202,6 +204,8 @@ pub struct Violation {
     pub message: String,
     /// The differences between the expected and the actual object.
     pub differences: Vec<Difference>,
+    /// The fields that are part of the finding's identity, as patterns without list positions and keys.
+    pub fields: BTreeSet<String>,
     /// The outcomes of the requests that reproduce the violation, in order.
     pub steps: Vec<Arc<Outcome>>,
     /// Requests that reproduce the violation but are too large for a report.
@@ -226,6 +230,7 @@ impl Violation {
             kind: kind.into(),
             message: message.into(),
             differences: Vec::new(),
+            fields: BTreeSet::new(),
             steps: Vec::new(),
             large: Vec::new(),
             exchanges: Vec::new(),
@@ -241,6 +246,13 @@ impl Violation {
     pub fn with_differences(mut self, differences: Vec<Difference>) -> Self {
         self.differences = differences;
         self
+    }
+
+    /// Sets the differences, and makes their fields part of the finding's identity.
+    #[must_use]
+    pub fn with_fields(mut self, differences: Vec<Difference>) -> Self {
+        self.fields = differences.iter().map(|difference| without_positions(&difference.path)).collect();
+        self.with_differences(differences)
     }
 
     /// Sets the requests that reproduce the violation.

@@ -1,12 +1,10 @@
 //! Runs requests through the whole dispatcher and real webhooks, without a server that stores objects.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use admission_webhook_client::{
-    DirectRequest, HttpsCaller, Inspection, Redirects, ServiceResolver, WebhookCredentials,
-};
+use admission_webhook_client::{DirectRequest, Inspection, Redirects, ServiceResolver, WebhookCredentials};
 use bytes::Bytes;
 use kubernetes_admission::attributes::{Attributes, UserInfo};
 use kubernetes_admission::caller::{Call, CallError, Reply};
@@ -19,15 +17,12 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::call_recorder::{CallRecorder, Direct, Exchange, Exchanges, RecordingCaller};
+use super::call_recorder::{CallRecorder, Connector, Direct, Exchange, Exchanges, RecordingCaller};
 use super::turn::Turn;
-use super::{plugins, stored};
+use super::{finding_log, plugins, stored};
 
 /// An admission chain that runs requests without storing objects.
 pub struct Environment {
-    services: Arc<dyn ServiceResolver>,
-    redirects: Redirects,
-    credentials: WebhookCredentials,
     call_recorder: Arc<CallRecorder>,
     asked: Mutex<HashMap<(Phase, WebhookId), CallCounts>>,
     /// The namespaces and served resources.
@@ -45,19 +40,26 @@ impl std::fmt::Debug for Environment {
 }
 
 /// Counts the calls of a webhook for requests that an API server sends.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct CallCounts {
     pub(super) called: u64,
+    /// The number of calls with a valid response.
+    pub(super) answered: u64,
     /// The number of responses with a non-empty patch.
     pub(super) patched: u64,
+    /// The number of failed calls by reason.
+    pub(super) failures: BTreeMap<String, u64>,
 }
 
 /// The connection that a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a connection is there already, or it is made")]
 pub enum Connection {
-    /// A connection kept from an earlier call, if any, as in the API server.
+    /// A connection kept from an earlier call, if any, as in the API server. If the server has closed it, the call is
+    /// repeated on a new connection.
     Kept,
+    /// Like `Kept`, but a call whose connection ends is not repeated on a new connection: for webhooks that are stopped.
+    KeptWithoutRepeat,
     /// A new connection with its own handshake.
     New,
 }
@@ -123,11 +125,9 @@ pub enum Verdict<'a> {
 impl Environment {
     /// Creates an environment that resolves services with `services` and follows all redirects.
     pub fn new(services: Arc<dyn ServiceResolver>, cluster_fixture: ClusterFixture, user: UserInfo) -> Self {
-        let call_recorder = Arc::new(CallRecorder::new(HttpsCaller::new(Arc::clone(&services))));
+        let (redirects, credentials) = (Redirects::All, WebhookCredentials::default());
+        let call_recorder = Arc::new(CallRecorder::new(Connector { services, redirects, credentials }));
         Self {
-            services,
-            redirects: Redirects::All,
-            credentials: WebhookCredentials::default(),
             call_recorder,
             asked: Mutex::default(),
             cluster_fixture,
@@ -139,30 +139,21 @@ impl Environment {
     /// Sets the redirects to follow. Must be called before the first call.
     #[must_use]
     pub fn with_redirects(self, redirects: Redirects) -> Self {
-        Self { redirects, ..self }.with_new_caller()
+        let connector = Connector { redirects, ..self.call_recorder.connector().clone() };
+        Self { call_recorder: Arc::new(CallRecorder::new(connector)), ..self }
     }
 
     /// Sets the credentials. Must be called before the first call.
     #[must_use]
     pub fn with_credentials(self, credentials: WebhookCredentials) -> Self {
-        Self { credentials, ..self }.with_new_caller()
-    }
-
-    fn with_new_caller(self) -> Self {
-        Self { call_recorder: Arc::new(CallRecorder::new(self.new_caller())), ..self }
-    }
-
-    /// Creates a caller that does not have open connections yet.
-    fn new_caller(&self) -> HttpsCaller {
-        HttpsCaller::new(Arc::clone(&self.services))
-            .with_redirects(self.redirects)
-            .with_credentials(self.credentials.clone())
+        let connector = Connector { credentials, ..self.call_recorder.connector().clone() };
+        Self { call_recorder: Arc::new(CallRecorder::new(connector)), ..self }
     }
 
     /// Returns the number of calls of a webhook, and of its patches.
     pub(super) fn asked(&self, phase: Phase, id: &WebhookId) -> CallCounts {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.get(&(phase, id.clone())).copied().unwrap_or_default()
+        asked.get(&(phase, id.clone())).cloned().unwrap_or_default()
     }
 
     fn count(&self, outcome: &Outcome) {
@@ -174,6 +165,14 @@ impl Environment {
                 CallResult::Allowed { patch, .. } | CallResult::ServerError { patch, .. } => patch.as_ref(),
                 CallResult::Denied(_) | CallResult::Failed { .. } => None,
             };
+            match &called.result {
+                CallResult::Failed { failure, .. } => {
+                    finding_log::count(&mut asked.failures, failure.reason.clone());
+                }
+                CallResult::Allowed { .. } | CallResult::ServerError { .. } | CallResult::Denied(_) => {
+                    asked.answered += 1;
+                }
+            }
             asked.patched += u64::from(patch.is_some_and(|operations| !operations.is_empty()));
         }
     }
@@ -283,10 +282,14 @@ impl Environment {
         let call = Call { client_config, phase, body: body.clone(), timeout: webhook.timeout, trace: None };
         let mut redirects_and_retries = Vec::new();
         let reply = match connection {
-            Connection::Kept => {
+            Connection::Kept => self.call_recorder.send_review(call, &mut redirects_and_retries).await,
+            Connection::KeptWithoutRepeat => {
                 self.call_recorder.https().call_noting(call, &mut redirects_and_retries).await
             }
-            Connection::New => self.new_caller().call_noting(call, &mut redirects_and_retries).await,
+            Connection::New => {
+                let new = self.call_recorder.connector().caller();
+                new.call_noting(call, &mut redirects_and_retries).await
+            }
         };
         let direct = Some(Direct::review(webhook));
         Exchange {
@@ -305,7 +308,7 @@ impl Environment {
     /// The reason why the call has no reply.
     pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
         self.call_recorder.count();
-        self.call_recorder.https().send(request).await
+        self.call_recorder.send_direct(request).await
     }
 
     /// Performs a TLS handshake with the webhook's server and returns its certificates and problems.

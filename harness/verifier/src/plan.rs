@@ -72,7 +72,9 @@ impl Plan {
         Tried {
             mutating: subject.webhook.phase == Phase::Mutating,
             called: asked.called,
+            answered: Some(asked.answered),
             patched: asked.patched,
+            failures: asked.failures,
             objects: denials.objects,
             denied: denials.reasons,
             selects: subject.webhook.object_selector.keys().map(str::to_owned).collect(),

@@ -1,6 +1,6 @@
 //! The report of a verification: the data behind every output format and the input for merging shards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,9 @@ pub struct Report {
     /// about webhooks of one server may have the same cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, String>,
+    /// The addresses at which the webhooks were called (`HOST:PORT`), by `CONFIGURATION/WEBHOOK`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub addresses: BTreeMap<String, String>,
     /// Caveats about all results of a webhook, by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub caveats: BTreeMap<String, String>,
@@ -73,6 +76,12 @@ pub struct StaleEntry {
     pub kind: String,
     /// The webhook, as `CONFIGURATION/WEBHOOK` or [`TOGETHER`].
     pub webhook: String,
+    /// The field; empty if the entry does not name one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub field: String,
+    /// Whether the check still has a finding of this kind, but in fields that the entry does not name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_fields: bool,
     /// The location of the entry.
     pub place: Location,
 }
@@ -106,8 +115,14 @@ pub struct Tried {
     pub mutating: bool,
     /// The number of calls.
     pub called: u64,
+    /// The number of calls with a valid response; `None` in reports that do not have this number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<u64>,
     /// The number of responses with a patch.
     pub patched: u64,
+    /// The number of failed calls by reason, in kube-apiserver's words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failures: BTreeMap<String, u64>,
     /// The number of corpus objects whose creation the webhook answered.
     #[serde(default)]
     pub objects: u64,
@@ -222,6 +237,16 @@ pub struct Finding {
     pub object: Option<Value>,
     /// The differences between the expected and the actual object.
     pub differences: Vec<Difference>,
+    /// The fields that are part of the finding's identity, as patterns without list positions and keys, such as
+    /// `spec.containers.image`; of all objects that show the finding.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub fields: BTreeSet<String>,
+    /// The properties of the request that differ from the creation of the object by an ordinary user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The findings of this and other checks that have the same cause and are not listed separately.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consequences: Vec<Consequence>,
     /// The reviews that reproduce the finding, in order.
     pub steps: Vec<Step>,
     /// The requests that reproduce the finding, in order, if an API server can receive them.
@@ -238,6 +263,25 @@ pub struct Finding {
     /// The folder that contains the proof, if a proof was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
+}
+
+/// A finding that follows from another finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Consequence {
+    /// The id of the check.
+    pub check: String,
+    /// The kind of the finding.
+    pub kind: String,
+    /// The severity.
+    pub severity: Severity,
+    /// The message.
+    pub message: String,
+    /// The webhooks that show it.
+    pub webhooks: BTreeSet<String>,
+    /// The fields that are part of its identity.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub fields: BTreeSet<String>,
 }
 
 /// A review and its reply.
@@ -311,11 +355,21 @@ impl CheckReport {
 }
 
 impl Tried {
+    /// Returns the most frequent reason for failed calls if the webhook did not return any valid response.
+    pub fn unanswered(&self) -> Option<&str> {
+        if self.called == 0 || self.answered != Some(0) {
+            return None;
+        }
+        let most = self.failures.iter().max_by_key(|(_, count)| **count);
+        Some(most.map_or("no valid response", |(reason, _)| reason.as_str()))
+    }
+
     fn unseen(&self, name: &str, objects: u64) -> Option<String> {
         let what = match self {
             Self { called: 0, .. } => {
                 format!("the webhook was not called for any of {objects} objects: nothing was tested")
             }
+            Self { .. } if self.unanswered().is_some() => return None,
             Self { mutating: true, patched: 0, called, .. } => {
                 format!(
                     "the webhook was called {called} times and never changed an object: its mutation was \
@@ -404,6 +458,15 @@ impl Report {
         self.unreached = unreached;
     }
 
+    /// Returns the webhooks that did not return any valid response, with the reason of most failures.
+    ///
+    /// Webhooks in [`Self::unreached`] are left out.
+    pub fn unanswered(&self) -> impl Iterator<Item = (&str, &str)> {
+        let is_reached = |name: &String| !self.unreached.values().any(|webhooks| webhooks.contains(name));
+        let webhooks = self.webhooks.iter().filter(move |(name, _)| is_reached(name));
+        webhooks.filter_map(|(name, tried)| Some((name.as_str(), tried.unanswered()?)))
+    }
+
     /// Returns the webhooks that were never called, and the mutating webhooks that never changed an object.
     ///
     /// Each has a sentence that suggests what to try.
@@ -418,6 +481,15 @@ impl Report {
     /// for a webhook.
     pub fn has_untried(&self) -> bool {
         self.shard.is_none() && self.webhooks.values().any(|tried| tried.called == 0)
+    }
+
+    /// Returns the finding that explains why a check found something about a webhook, if the check does not list its
+    /// own finding.
+    pub fn cause_of(&self, check: &str, webhook: &str) -> Option<(&CheckReport, &Finding)> {
+        self.findings().find(|(_, finding)| {
+            let is_it = |it: &Consequence| it.check == check && it.webhooks.contains(webhook);
+            finding.consequences.iter().any(is_it)
+        })
     }
 
     /// Returns all findings with their checks.

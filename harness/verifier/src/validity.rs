@@ -24,7 +24,7 @@ pub(super) fn place(cause: &StatusCause) -> String {
 }
 
 /// Removes positions and keys from a field path: `spec.volumes[0].name` becomes `spec.volumes.name`.
-pub(super) fn without_positions(path: &str) -> String {
+pub fn without_positions(path: &str) -> String {
     let mut depth = 0_usize;
     path.chars()
         .filter(|letter| {

@@ -9,7 +9,7 @@ use kubernetes_admission::config::{ClientConfig, Phase};
 use tokio::time::Instant;
 
 use super::connection::Prepared;
-use super::{HttpsCaller, reply};
+use super::{HttpsCaller, RedirectOrRetry, reply};
 
 /// A request that is sent once, without following redirects.
 #[derive(Clone, Debug)]
@@ -33,9 +33,15 @@ pub struct DirectRequest<'a> {
 impl HttpsCaller {
     /// Sends `request`. Dropping the future closes the connection, or resets its HTTP/2 stream.
     ///
+    /// Records in `redirects_and_retries` if a kept connection ended before the response.
+    ///
     /// # Errors
     /// [`CallError`] if no readable reply arrives in time, with the message of kube-apiserver's client.
-    pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
+    pub async fn send(
+        &self,
+        request: DirectRequest<'_>,
+        redirects_and_retries: &mut Vec<RedirectOrRetry>,
+    ) -> Result<Reply, CallError> {
         let deadline = Instant::now() + request.patience;
         let prepared = Prepared::new(&request.client_config.target);
         let address = prepared.destination.address(request.timeout).map_err(CallError::Client)?;
@@ -47,7 +53,7 @@ impl HttpsCaller {
         let webhook = (request.client_config, &prepared, Some(request.phase));
         let body = request.body.clone().unwrap_or_default();
         let sent = (&request.method, &*address.url, &address.target, body);
-        let response = self.once(webhook, sent, deadline, complete).await?;
+        let response = self.once(webhook, sent, deadline, complete, redirects_and_retries).await?;
         reply(response, deadline, self.share()).await
     }
 }

@@ -40,6 +40,8 @@ pub(super) enum SendError {
     Connect(Box<dyn StdError + Send + Sync>),
     /// The connection ended, or the response is invalid.
     Http(hyper::Error),
+    /// A connection that an earlier request had used ended before the response.
+    KeptConnectionEnded(hyper::Error),
     /// The HTTP/1.1 response is malformed.
     Malformed {
         error: hyper::Error,
@@ -58,7 +60,9 @@ impl SendError {
         match self {
             Self::Url(text) => Cause::Other(text.clone()),
             Self::Connect(error) => cause(&**error),
-            Self::Http(error) | Self::Malformed { error, .. } => cause(error),
+            Self::Http(error) | Self::KeptConnectionEnded(error) | Self::Malformed { error, .. } => {
+                cause(error)
+            }
         }
     }
 }

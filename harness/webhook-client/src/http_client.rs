@@ -167,7 +167,7 @@ impl HttpClient {
             };
             match error.take_message() {
                 Some(unsent) if is_reused => request = unsent,
-                Some(_) | None => return Err(failed(error.into_error(), sender).await),
+                Some(_) | None => return Err(failed(error.into_error(), sender, is_reused).await),
             }
         }
     }
@@ -218,11 +218,14 @@ impl HttpClient {
 }
 
 /// Returns the reason why a request on `sender` did not receive a response.
-async fn failed(error: hyper::Error, sender: Sender) -> SendError {
+async fn failed(error: hyper::Error, sender: Sender, is_reused: bool) -> SendError {
     match sender {
         Sender::Http1(_, end) if error.is_parse() => {
             let received = end.await.map(|end| end.unread).unwrap_or_default();
             SendError::Malformed { error, received }
+        }
+        Sender::Http1(..) | Sender::Http2(_) if is_reused && !error.is_parse() => {
+            SendError::KeptConnectionEnded(error)
         }
         Sender::Http1(..) | Sender::Http2(_) => SendError::Http(error),
     }

@@ -43,7 +43,7 @@ pub use self::own_server::OwnServer;
 pub use self::tls::check_bundle;
 use address::{Address, Destination, OWN_HOST};
 use connection::{Connections, Prepared};
-use failure::{post_failed, reading_failed};
+use failure::{SendError, post_failed, reading_failed};
 use http_client::Response;
 use target::Target;
 
@@ -85,7 +85,7 @@ impl ServiceResolver for NoServices {
     }
 }
 
-/// A response that asks the API server to send another request.
+/// An event during a call: the webhook asks for another request, or a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum RedirectOrRetry {
@@ -96,6 +96,9 @@ pub enum RedirectOrRetry {
         /// The absolute URL to send the next request to.
         to: String,
     },
+    /// The server closed a connection that an earlier request had used, before it responded. kube-apiserver does not
+    /// repeat the request.
+    KeptConnectionEnded,
     /// A `Retry-After` header: the same request is repeated.
     AskedToWait {
         /// The HTTP status code of the response.
@@ -235,7 +238,7 @@ impl HttpsCaller {
             let webhook = (call.client_config, prepared, call.phase);
             let body = if method == Method::POST { call.body.clone() } else { Bytes::new() };
             let request = (&method, &*url, &*target, body);
-            let response = self.once(webhook, request, deadline, complete).await?;
+            let response = self.once(webhook, request, deadline, complete, redirects_and_retries).await?;
             let status = response.head.status.as_u16();
             method = match status {
                 301..=303 => Method::GET,
@@ -271,6 +274,8 @@ impl HttpsCaller {
 
     /// Sends a single HTTP request. `complete` can add headers.
     ///
+    /// Records in `redirects_and_retries` if a kept connection ended before the response.
+    ///
     /// Rule: HTTP-32.
     async fn once(
         &self,
@@ -278,6 +283,7 @@ impl HttpsCaller {
         (method, url, target, body): (&Method, &str, &Result<Target, String>, Bytes),
         deadline: Instant,
         complete: impl FnOnce(&mut HeaderMap),
+        redirects_and_retries: &mut Vec<RedirectOrRetry>,
     ) -> Result<Response, CallError> {
         let sending = async {
             let mut client = self.connections.client((config, prepared), phase, url).await?;
@@ -293,7 +299,12 @@ impl HttpsCaller {
                     let why = Box::pin(another.why_no_tunnel(url)).await;
                     return Err(why.unwrap_or(failure::transport(&error, url).await));
                 }
-                Err(error) => return Err(failure::transport(&error, url).await),
+                Err(error) => {
+                    if matches!(error, SendError::KeptConnectionEnded(_)) {
+                        redirects_and_retries.push(RedirectOrRetry::KeptConnectionEnded);
+                    }
+                    return Err(failure::transport(&error, url).await);
+                }
             };
             let status = response.head.status;
             Span::current().record("http.response.status_code", status.as_u16());

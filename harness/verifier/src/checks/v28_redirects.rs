@@ -38,7 +38,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
     let mut violations: Vec<Violation> = Vec::new();
     for redirect_or_retry in &exchange.redirects_and_retries {
-        let violation = violation_of(redirect_or_retry, &object_probe.subject.called.client_config.target);
+        let target = &object_probe.subject.called.client_config.target;
+        let Some(violation) = violation_of(redirect_or_retry, target) else { continue };
         if violations.iter().all(|known| known.kind != violation.kind) {
             violations.push(violation.with_steps([Arc::clone(&outcome)]));
         }
@@ -46,8 +47,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-fn violation_of(redirect_or_retry: &RedirectOrRetry, target: &WebhookTarget) -> Violation {
-    match redirect_or_retry {
+fn violation_of(redirect_or_retry: &RedirectOrRetry, target: &WebhookTarget) -> Option<Violation> {
+    Some(match redirect_or_retry {
         RedirectOrRetry::Redirected { status: status @ 301..=303, to } => {
             let message = format!(
                 "HTTP status {status} redirects the API server to {to} with a GET, without the \
@@ -73,7 +74,8 @@ fn violation_of(redirect_or_retry: &RedirectOrRetry, target: &WebhookTarget) -> 
             );
             Violation::new("sends Retry-After", message)
         }
-    }
+        RedirectOrRetry::KeptConnectionEnded => return None,
+    })
 }
 
 /// Returns whether `to` has another host than the webhook's target, or does not use TLS.

@@ -133,7 +133,7 @@ impl<'a> Caller<'a> {
     async fn call_for(&self, time: Duration, begun: Instant) -> ShutdownObservations {
         let mut seen = ShutdownObservations::default();
         loop {
-            let exchange = self.call(Connection::Kept).await;
+            let exchange = self.call(Connection::KeptWithoutRepeat).await;
             seen.calls += 1;
             let failure = failure(&exchange);
             let has_failed = failure.is_some();
