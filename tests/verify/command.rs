@@ -130,6 +130,17 @@ async fn the_api_server_behind_the_webhook_has_the_other_objects_of_the_configur
     let found: Value =
         client.request(request.body(Vec::new()).expect("a request")).await.expect("it is there");
     assert_eq!(found["kind"], "Widget");
+    // As in a cluster, the namespaces and service accounts of the objects exist.
+    for path in [
+        "admit-verify/serviceaccounts/default",
+        "admit-verify/serviceaccounts/builder",
+        "default/serviceaccounts/default",
+    ] {
+        let request = http::Request::get(format!("/api/v1/namespaces/{path}"));
+        let found: Value =
+            client.request(request.body(Vec::new()).expect("a request")).await.expect("it is there");
+        assert_eq!(found["kind"], "ServiceAccount", "{path}");
+    }
     running.kill().expect("the command can be ended");
     running.wait().expect("the command ends");
 

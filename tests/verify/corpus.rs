@@ -23,7 +23,7 @@ fn around() -> Vec<(&'static str, Value)> {
     let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
         "value": 1000});
     vec![
-        ("/api/v1/namespaces", corpus::namespace(&[])),
+        ("/api/v1/namespaces", corpus::namespaces(&[]).remove(0)),
         (accounts, account("default")),
         (accounts, account("builder")),
         ("/api/v1/namespaces/admit-verify/pods", pod),

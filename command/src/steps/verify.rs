@@ -67,9 +67,9 @@ impl World {
         let services = &self.target()?.services;
         let services =
             Services(services.iter().map(|(name, address)| (name.clone(), address.clone())).collect());
-        let namespace = corpus::namespace(&subjects);
+        let namespaces = corpus::namespaces(&subjects);
         let user = UserInfo { username: "admit-verify".to_owned(), ..UserInfo::default() };
-        let cluster_fixture = ClusterFixture::new(self.definitions.iter().chain([&namespace]));
+        let cluster_fixture = ClusterFixture::new(self.definitions.iter().chain(&namespaces));
         let environment = Environment::new(Arc::new(services), cluster_fixture, user);
         let objects: Vec<Value> =
             corpus::built_in(&subjects, &self.definitions, &environment, corpus::Extent::Whole)
@@ -170,7 +170,13 @@ fn expect_pass(outcome: &WebhookResult) -> Outcome {
 /// Checks that a finding contains `expected`.
 fn expect_finding(outcome: &WebhookResult, expected: &str) -> Outcome {
     let says = |text: &str| text.contains(expected);
-    if outcome.findings.iter().any(|finding| says(&finding.kind) || says(&finding.message)) {
+    let is_said = |finding: &Finding| {
+        let consequences = finding.consequences.iter();
+        says(&finding.kind)
+            || says(&finding.message)
+            || consequences.into_iter().any(|it| says(&it.kind) || says(&it.message))
+    };
+    if outcome.findings.iter().any(is_said) {
         return Ok(());
     }
     let found =

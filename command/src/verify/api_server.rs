@@ -1,5 +1,6 @@
 //! An API server for the webhooks, which records their requests.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use harness::json::text;
 use harness::server::{ApiServer, Authentication, Options};
-use harness::verify::Recorder;
+use harness::verify::{Recorder, shape};
 use kubernetes_api_listener::{Credentials, Listener, Socket};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::serve::administrator;
@@ -79,6 +80,57 @@ impl RecordingServer {
     }
 }
 
+/// The namespaces that every server has.
+const KNOWN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Returns the objects without which the objects of the corpus could not exist in a cluster: their namespaces, the
+/// ServiceAccount `default` of each, and the ServiceAccounts that Pods and Pod templates name.
+///
+/// Objects in `around` are left out.
+pub(super) fn required<'a>(
+    corpus: impl IntoIterator<Item = Value>,
+    around: impl IntoIterator<Item = &'a Value>,
+    default_namespace: &str,
+) -> Vec<Value> {
+    let mut namespaces = BTreeSet::from([default_namespace.to_owned()]);
+    let mut accounts = BTreeSet::new();
+    let mut known = BTreeSet::new();
+    for object in around {
+        let metadata = |field: &str| text(object, &["metadata", field]).to_owned();
+        known.insert((text(object, &["kind"]).to_owned(), metadata("namespace"), metadata("name")));
+        match text(object, &["kind"]) {
+            "Namespace" => namespaces.insert(metadata("name")),
+            _ => namespaces.insert(metadata("namespace")),
+        };
+    }
+    for object in corpus {
+        let namespace = match text(&object, &["metadata", "namespace"]) {
+            "" => default_namespace,
+            namespace => namespace,
+        };
+        namespaces.insert(namespace.to_owned());
+        let account = shape::pod_spec(&object)
+            .and_then(|spec| object.pointer(&format!("{spec}/serviceAccountName"))?.as_str());
+        accounts.extend(account.map(|account| (namespace.to_owned(), account.to_owned())));
+    }
+    namespaces.remove("");
+    accounts.extend(namespaces.iter().map(|namespace| (namespace.clone(), "default".to_owned())));
+    let is_known = |kind: &str, namespace: &str, name: &str| {
+        known.contains(&(kind.to_owned(), namespace.to_owned(), name.to_owned()))
+    };
+    let missing = namespaces
+        .iter()
+        .filter(|name| !KNOWN_NAMESPACES.contains(&name.as_str()) && !is_known("Namespace", "", name));
+    let missing =
+        missing.map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    let accounts = accounts.iter().filter(|(namespace, name)| !is_known("ServiceAccount", namespace, name));
+    let accounts = accounts.map(|(namespace, name)| {
+        let metadata = json!({"namespace": namespace, "name": name});
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    });
+    missing.chain(accounts).collect()
+}
+
 /// Returns the message of a Status, or the body as text.
 fn message(bytes: &[u8]) -> String {
     let status: Option<Value> = serde_json::from_slice(bytes).ok();
@@ -86,11 +138,17 @@ fn message(bytes: &[u8]) -> String {
     message.map_or_else(|| String::from_utf8_lossy(bytes).into_owned(), str::to_owned)
 }
 
-/// Stores `objects` in the server. Custom resource definitions come first, because other objects may be of their kinds.
+/// Stores `objects` in the server. Custom resource definitions and Namespaces come first, because other objects may be of
+/// their kinds or in them.
 fn fill<'a>(server: &ApiServer, objects: impl IntoIterator<Item = &'a Value>) -> Result<(), Failure> {
-    let (definitions, others): (Vec<&Value>, Vec<&Value>) =
-        objects.into_iter().partition(|object| object["kind"] == "CustomResourceDefinition");
-    for object in definitions.into_iter().chain(others) {
+    let rank = |object: &&Value| match text(object, &["kind"]) {
+        "CustomResourceDefinition" => 0,
+        "Namespace" => 1,
+        _ => 2,
+    };
+    let mut objects: Vec<&Value> = objects.into_iter().collect();
+    objects.sort_by_key(rank);
+    for object in objects {
         server.put(object.clone()).map_err(|status| {
             let (kind, name) = (text(object, &["kind"]), text(object, &["metadata", "name"]));
             Failure::usage(format!(

@@ -4,6 +4,7 @@ mod api_server;
 mod baseline;
 pub(crate) mod chosen;
 mod cluster;
+mod configurations;
 mod control;
 mod interventions;
 mod list;
@@ -20,13 +21,12 @@ mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness::attributes::UserInfo;
-use harness::config::ConfigError;
 use harness::json::text;
 use harness::server::{AdmissionPlugins, ClusterFixture};
 use harness::verify::report::{Location, Report};
@@ -38,6 +38,7 @@ use url::Url;
 use self::api_server::RecordingServer;
 pub(crate) use self::baseline::VERIFY;
 use self::chosen::Skip;
+use self::configurations::Configurations;
 use self::control::Control;
 use self::interventions::Interventions;
 use self::merge::Merge;
@@ -213,52 +214,6 @@ fn skip(text: &str) -> Result<Skip, String> {
     Skip::parse(text, known_check)
 }
 
-/// The content of the files of `-c`.
-#[derive(Clone, Debug, Default)]
-struct Configurations {
-    webhooks: Vec<Value>,
-    /// Configurations from the manifest directories of the API server.
-    manifests: Vec<Value>,
-    /// The location of each configuration as `FILE:LINE: `; empty for those from a cluster.
-    places: Vec<String>,
-    /// The locations of the webhooks.
-    locations: BTreeMap<String, Location>,
-    /// Namespaces, custom resource definitions, and all other objects in the cluster.
-    around: Vec<Value>,
-}
-
-impl Configurations {
-    /// Returns the location of the webhook `CONFIGURATION/WEBHOOK` as `FILE:LINE: `, or an empty string if it is not in
-    /// a file.
-    fn place(&self, webhook: &str) -> String {
-        let location = self.locations.get(webhook);
-        location.map_or_else(String::new, |Location { file, line }| format!("{file}:{line}: "))
-    }
-
-    /// Returns the location of the webhook whose field `error` names, or else that of the configuration.
-    fn place_of(&self, configuration: &Value, place: &str, error: &ConfigError) -> String {
-        let ConfigError::Field { field, .. } = error else { return place.to_owned() };
-        let rest = field.strip_prefix("webhooks[");
-        let index = rest.and_then(|rest| rest.split(']').next()?.parse::<usize>().ok());
-        let webhook =
-            index.and_then(|index| configuration.get("webhooks")?.get(index)?.get("name")?.as_str());
-        let name = text(configuration, &["metadata", "name"]);
-        let own = webhook.map(|webhook| self.place(&format!("{name}/{webhook}"))).unwrap_or_default();
-        if own.is_empty() { place.to_owned() } else { own }
-    }
-
-    /// Returns the webhooks in dispatch order.
-    fn subjects(&self) -> Result<Vec<Subject>, Failure> {
-        for (configuration, place) in self.webhooks.iter().zip(&self.places) {
-            let read = Subject::of(std::slice::from_ref(configuration));
-            read.map_err(|error| {
-                Failure::usage(format!("{}{error}", self.place_of(configuration, place, &error)))
-            })?;
-        }
-        Subject::with_manifests(&self.manifests, &self.webhooks).map_err(Failure::usage)
-    }
-}
-
 /// How a signal ends the run.
 #[derive(Debug, Default)]
 struct Interruption {
@@ -316,14 +271,28 @@ impl Verify {
         let services = self.services()?;
         let redirects = target::consent(&called, &services, self.yes)?;
 
-        let own_namespace = corpus::namespace(&subjects);
-        let around = || configurations.around.iter().chain([&own_namespace]);
-        let api_server = self.api_server(around())?;
+        let mut own_namespaces = corpus::namespaces(&subjects);
+        own_namespaces.extend(self.objects.namespaces());
+        let around = || configurations.around.iter().chain(&own_namespaces);
         let mut environment =
             Environment::new(Arc::new(services.clone()), ClusterFixture::new(around()), user())
                 .with_redirects(redirects)
                 .with_credentials(plugins.credentials);
         environment.namespace.clone_from(&self.namespace);
+        let api_server = match &self.api_server_out {
+            None => None,
+            Some(kubeconfig) => {
+                // Other input can be read only once. What cannot be read is reported when the corpus is tried.
+                let objects = if self.objects.are_rereadable() {
+                    Some(self.objects.corpus(&subjects, &configurations.around, &environment, true)?.objects)
+                } else {
+                    None
+                };
+                let objects = objects.into_iter().flatten().filter_map(Result::ok);
+                let required = api_server::required(objects, around(), &self.namespace);
+                self.api_server(kubeconfig, around().chain(&required))?
+            }
+        };
         let until = Deadline::after(Duration::from_secs(self.wait.into()));
         let reporter = Arc::new(ProgressReporter::new(self.quiet));
         if self.wait > 0 {
@@ -358,14 +327,18 @@ impl Verify {
             report.left_out.insert(objects::NOT_REPRESENTATIVE.to_owned(), left_out);
         }
         self.complete(&mut report, configurations.locations);
+        report.addresses = target::addresses(&called, &services);
         report.note_unreached(unreached);
         report.unserved = api_server.as_ref().map(|server| server.recorder.unserved()).unwrap_or_default();
         self.outputs.mask(&mut report);
         if let Some(folder) = &self.proofs {
             let mut around = configurations.around;
             around.retain(|object| MATTER_TO_MATCHING.iter().any(|kind| object["kind"] == *kind));
-            around.push(own_namespace);
-            Proofs { folder: folder.clone(), subjects, services, around }.write(&mut report)?;
+            around.extend(own_namespaces);
+            let has_called_api_server =
+                api_server.as_ref().is_some_and(|server| server.recorder.was_contacted());
+            let folder = folder.clone();
+            Proofs { folder, subjects, services, around, has_called_api_server }.write(&mut report)?;
         }
         self.outputs.write(files, &mut report)
     }
@@ -441,9 +414,9 @@ impl Verify {
 
     fn api_server<'a>(
         &self,
+        kubeconfig: &Path,
         objects: impl IntoIterator<Item = &'a Value>,
     ) -> Result<Option<RecordingServer>, Failure> {
-        let Some(kubeconfig) = &self.api_server_out else { return Ok(None) };
         if !self.api_server_listen.ip().is_loopback() {
             let message = "--api-server-listen: expected a loopback address";
             return Err(Failure::usage(message));

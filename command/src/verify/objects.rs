@@ -109,14 +109,31 @@ impl Objects {
         let count = objects(extent).count() as u64;
         let left_out = objects(Extent::Whole).count() as u64 - count;
         let marked = move |object| Ok(marked(object, &added));
-        Corpus { objects: Box::new(objects(extent).map(marked)), count: Some(count), left_out }
+        let objects = Box::new(objects(extent).map(marked));
+        Corpus { objects, count: Some(count), left_out }
+    }
+
+    /// Returns whether the files can be read more than once.
+    pub(super) fn are_rereadable(&self) -> bool {
+        let is_kept = |path: &PathBuf| fs::metadata(path).is_ok_and(|it| it.is_file() || it.is_dir());
+        self.filename.iter().all(is_kept)
+    }
+
+    /// Returns the Namespaces in the files of `-f`, by whose labels webhooks are called for the other objects there; none
+    /// if the files can be read only once.
+    pub(super) fn namespaces(&self) -> Vec<Value> {
+        if !self.are_rereadable() {
+            return Vec::new();
+        }
+        // Documents that cannot be read are reported when the corpus is tried.
+        let documents = documents::stream(&self.filename).into_iter().flatten().flatten();
+        documents.map(|document| document.object).filter(|object| object["kind"] == "Namespace").collect()
     }
 
     /// Returns the number of objects in the files, or `None` if a file can be read only once, such as standard input or
     /// a pipe.
     fn count(&self) -> Option<u64> {
-        let is_kept = |path: &PathBuf| fs::metadata(path).is_ok_and(|it| it.is_file() || it.is_dir());
-        if !self.filename.iter().all(is_kept) {
+        if !self.are_rereadable() {
             return None;
         }
         let documents = documents::stream(&self.filename).ok()?;

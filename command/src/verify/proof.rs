@@ -41,6 +41,8 @@ pub(crate) struct Proofs {
     pub(crate) services: Services,
     /// Namespaces and definitions of custom resources.
     pub(crate) around: Vec<Value>,
+    /// Whether a webhook called the API server of `--api-server-out`.
+    pub(crate) has_called_api_server: bool,
 }
 
 impl Proofs {
@@ -169,6 +171,9 @@ impl Proofs {
              admit run {file}{services}\n```\n\n{on_a_cluster}\n",
             file = feature::FILE,
         );
+        if self.has_called_api_server {
+            text.push_str(CALLS_ITS_API_SERVER);
+        }
         Ok(())
     }
 
@@ -270,6 +275,12 @@ impl Proofs {
         }
     }
 }
+
+/// The note about a webhook that depends on the objects in its API server.
+const CALLS_ITS_API_SERVER: &str = "\nDuring the verification, a webhook called the API server of `--api-server-out`. If what it reads there matters, the \
+     commands above fail as if the defect were fixed, because the server of the feature is another one. Then keep the \
+     webhook running with a kubeconfig for an API server that contains those objects, such as that of a running `admit \
+     verify --api-server-out` or `admit serve --kubeconfig-out`.\n";
 
 /// Writes a file in a new folder; only its owner can read it.
 fn write(path: PathBuf, text: impl AsRef<[u8]>) -> io::Result<()> {

@@ -112,6 +112,15 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     Err(Failure::usage("nothing was called"))
 }
 
+/// Returns the addresses of the webhooks, by `CONFIGURATION/WEBHOOK`.
+pub(super) fn addresses(subjects: &[Subject], services: &Services) -> BTreeMap<String, String> {
+    let known = subjects.iter().filter_map(|subject| {
+        let (host, port) = place(subject, services)?;
+        Some((subject.name(), format!("{host}:{port}")))
+    });
+    known.collect()
+}
+
 /// Returns the host and port of a webhook, or `None` if they are unknown.
 pub(super) fn place(subject: &Subject, services: &Services) -> Option<(String, u16)> {
     match &subject.webhook.client_config.target {

@@ -45,8 +45,8 @@ pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> 
     let subjects = Subject::of(&configurations).unwrap_or_else(|error| unreachable!("{error}"));
     let groups = ["system:masters", "system:authenticated"].map(str::to_owned).to_vec();
     let user = UserInfo { username: "admit-verify".to_owned(), groups, ..UserInfo::default() };
-    let namespace = corpus::namespace(&subjects);
-    let mut environment = Environment::new(Arc::new(NoServices), ClusterFixture::new([&namespace]), user);
+    let namespaces = corpus::namespaces(&subjects);
+    let mut environment = Environment::new(Arc::new(NoServices), ClusterFixture::new(&namespaces), user);
     corpus::NAMESPACE.clone_into(&mut environment.namespace);
     let objects = objects(&subjects, &environment);
     let plan = Plan::new(environment, subjects, [check]);

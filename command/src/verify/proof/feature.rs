@@ -66,12 +66,7 @@ pub(super) fn feature(
 ) -> Result<ProofFeature, String> {
     let scenarios = scenarios(&check.id, finding, setting)?;
     let mut manifests = BTreeMap::new();
-    let mut text = format!("# {}\n# README.md says how to run this.\n", OneLine(&finding.message));
-    if scenarios.iter().any(|scenario| sending::is_outside(scenario.shown)) {
-        text.push_str("# Webhooks are called for objects outside of the scenario's namespace.\n");
-        let _ = writeln!(text, "{OUTSIDE}");
-    }
-    let _ = write!(text, "Feature: {} {}", check.id, OneLine(&check.title));
+    let mut body = String::new();
     for (number, scenario) in (1..).zip(&scenarios) {
         let request = &scenario.shown.request;
         let met: Vec<&str> = scenario.shown.webhooks.iter().map(|webhook| short(&webhook.webhook)).collect();
@@ -79,11 +74,20 @@ pub(super) fn feature(
         if !request.subresource.is_empty() {
             resource = format!("{resource}/{}", request.subresource);
         }
-        let _ = write!(text, "\n\n  Scenario: {number}. {operation} {resource}: {}", met.join(", then "));
+        let _ = write!(body, "\n\n  Scenario: {number}. {operation} {resource}: {}", met.join(", then "));
         for step in steps(number, scenario, setting, &mut manifests)? {
-            text.push_str(&step);
+            body.push_str(&step);
         }
     }
+    let mut text = format!("# {}\n# README.md says how to run this.\n", OneLine(&finding.message));
+    if scenarios.iter().any(|scenario| sending::is_outside(scenario.shown)) {
+        text.push_str("# Webhooks are called for objects outside of the scenario's namespace.\n");
+        let _ = writeln!(text, "{OUTSIDE}");
+    } else if manifests.contains_key(DEFINITIONS) {
+        text.push_str("# Definitions of custom resources belong to the whole server, so other scenarios wait.\n@serial\n");
+    }
+    let _ = write!(text, "Feature: {} {}", check.id, OneLine(&check.title));
+    text.push_str(&body);
     text.push('\n');
     Ok(ProofFeature { text, manifests })
 }

@@ -39,17 +39,61 @@ pub enum Extent {
 /// The namespace of the built-in corpus.
 pub const NAMESPACE: &str = "admit-verify";
 
-/// Returns the Namespace of the built-in corpus, with the labels that the webhooks' namespace selectors
-/// require.
-pub fn namespace(subjects: &[Subject]) -> Value {
-    let labels = labels(subjects.iter().map(|subject| &subject.webhook.namespace_selector));
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
+/// Labels that the selectors of some webhooks match, in a namespace of their own.
+struct Selection {
+    namespace: String,
+    namespace_labels: BTreeMap<String, String>,
+    object_labels: BTreeMap<String, String>,
+}
+
+/// Returns the labels for all webhooks: as few namespaces as their selectors allow.
+///
+/// Selectors may exclude one another, such as those of a webhook for namespaces with a label and of another webhook for
+/// namespaces without it.
+fn selections(subjects: &[Subject]) -> Vec<Selection> {
+    let mut groups: Vec<(Vec<&Selector>, Vec<&Selector>)> = vec![(Vec::new(), Vec::new())];
+    for subject in subjects {
+        let own = (&subject.webhook.namespace_selector, &subject.webhook.object_selector);
+        let with = |group: &(Vec<&'_ Selector>, Vec<&'_ Selector>)| {
+            let namespaces: Vec<&Selector> = group.0.iter().copied().chain([own.0]).collect();
+            let objects: Vec<&Selector> = group.1.iter().copied().chain([own.1]).collect();
+            Selector::common_labels(&namespaces).is_some() && Selector::common_labels(&objects).is_some()
+        };
+        let fitting = groups.iter().position(with);
+        let is_possible = with(&(Vec::new(), Vec::new()));
+        if fitting.is_none() && is_possible {
+            groups.push((Vec::new(), Vec::new()));
+        }
+        let last = groups.len() - 1;
+        if let Some(group) = groups.get_mut(fitting.unwrap_or(last)).filter(|_| is_possible) {
+            group.0.push(own.0);
+            group.1.push(own.1);
+        }
+    }
+    let selections = (1..).zip(groups).map(|(number, (namespaces, objects))| Selection {
+        namespace: if number == 1 { NAMESPACE.to_owned() } else { format!("{NAMESPACE}-{number}") },
+        namespace_labels: Selector::common_labels(&namespaces).unwrap_or_default(),
+        object_labels: Selector::common_labels(&objects).unwrap_or_default(),
+    });
+    selections.collect()
+}
+
+/// Returns the namespaces of the built-in corpus, with the labels that the webhooks' namespace selectors require.
+///
+/// There is more than one namespace only if the selectors exclude one another.
+pub fn namespaces(subjects: &[Subject]) -> Vec<Value> {
+    let namespace = |selection: Selection| {
+        let metadata = json!({"name": selection.namespace, "labels": selection.namespace_labels});
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    };
+    selections(subjects).into_iter().map(namespace).collect()
 }
 
 /// Returns objects of the kinds that the rules of `subjects` match: most built-in kinds, and valid custom
 /// resources of `definitions`.
 ///
-/// Objects with labels have the labels that the webhooks' object selectors require.
+/// Objects with labels have the labels that the webhooks' object selectors require. If the selectors exclude one another,
+/// the objects follow again in each further namespace.
 pub fn built_in(
     subjects: &[Subject],
     definitions: &[Value],
@@ -57,7 +101,7 @@ pub fn built_in(
     extent: Extent,
 ) -> impl Iterator<Item = Value> + use<> {
     let wanted = |object: &Value| is_matched(object, subjects, environment);
-    let labels = labels(subjects.iter().map(|subject| &subject.webhook.object_selector));
+    let selections = selections(subjects);
     let resource_of = |kind: &GroupVersionKind| environment.cluster_fixture.resource_of(kind);
     let wanted: Vec<(Maker, bool)> = makers(definitions)
         .into_iter()
@@ -79,12 +123,18 @@ pub fn built_in(
     }
     // Stable: all objects of one kind stay in order.
     numbers.sort_by_key(|(round, _, _)| *round);
-    numbers.into_iter().filter_map(move |(_, kind, index)| {
+    let positions: Vec<(usize, usize, usize)> = (0..selections.len())
+        .flat_map(|selection| numbers.iter().map(move |(_, kind, index)| (selection, *kind, *index)))
+        .collect();
+    positions.into_iter().filter_map(move |(selection, kind, index)| {
         let (maker, namespaced) = wanted.get(kind)?;
-        let mut object = labeled((maker.make)(index), &labels);
-        let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-        if let Some(metadata) = metadata.filter(|_| !namespaced) {
+        let selection = selections.get(selection)?;
+        let mut object = labeled((maker.make)(index), &selection.object_labels);
+        let metadata = object.get_mut("metadata").and_then(Value::as_object_mut)?;
+        if !namespaced {
             metadata.remove("namespace");
+        } else if let Some(namespace) = metadata.get_mut("namespace") {
+            *namespace = selection.namespace.clone().into();
         }
         Some(object)
     })
@@ -159,10 +209,6 @@ pub fn missing(subjects: &[Subject], definitions: &[Value], environment: &Enviro
     missing.map(|resource| format!("{} {}", resource.kind.api_version(), resource.kind.kind)).collect()
 }
 
-fn labels<'a>(selectors: impl Iterator<Item = &'a Selector>) -> BTreeMap<String, String> {
-    selectors.filter_map(|selector| Selector::common_labels(&[selector])).flatten().collect()
-}
-
 fn labeled(mut object: Value, labels: &BTreeMap<String, String>) -> Value {
     if let Some(Value::Object(own)) = object.pointer_mut("/metadata/labels").filter(|own| !is_empty(own)) {
         own.extend(labels.iter().map(|(name, value)| (name.clone(), value.clone().into())));
@@ -228,7 +274,7 @@ mod tests {
             }],
         });
         let subjects = Subject::of(&[configuration]).unwrap();
-        let cluster_fixture = ClusterFixture::new([&namespace(&subjects)]);
+        let cluster_fixture = ClusterFixture::new(&namespaces(&subjects));
         let environment = Environment::new(Arc::new(NoServices), cluster_fixture, UserInfo::default());
         built_in(&subjects, &[], &environment, extent).collect()
     }
@@ -317,6 +363,45 @@ mod tests {
         all.dedup();
         let first = kinds(&objects[..all.len()]);
         assert!(all.iter().all(|kind| first.contains(kind)), "{first:?}");
+    }
+
+    #[test]
+    fn webhooks_whose_selectors_exclude_one_another_have_objects_each() {
+        let webhook = |name: &str, namespaces: Value, objects: Value| {
+            json!({"name": format!("{name}.example.com"), "clientConfig": {"url": "https://127.0.0.1:1/"},
+                "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "namespaceSelector": {"matchExpressions": namespaces}, "objectSelector": {"matchExpressions": objects},
+                "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]})
+        };
+        let has = |key: &str, values: &[&str]| json!({"key": key, "operator": "In", "values": values});
+        let lacks = |key: &str| json!({"key": key, "operator": "DoesNotExist"});
+        let not = |key: &str, value: &str| json!({"key": key, "operator": "NotIn", "values": [value]});
+        let (injection, rev, inject) = ("istio-injection", "istio.io/rev", "sidecar.istio.io/inject");
+        // The four webhooks of Istio.
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "istio"}, "webhooks": [
+                webhook("rev.namespace", json!([has(rev, &["default"]), lacks(injection)]), json!([not(inject, "false")])),
+                webhook("rev.object", json!([lacks(rev), lacks(injection)]), json!([not(inject, "false"), has(rev, &["default"])])),
+                webhook("namespace", json!([has(injection, &["enabled"])]), json!([not(inject, "false")])),
+                webhook("object", json!([lacks(injection), lacks(rev)]), json!([has(inject, &["true"]), lacks(rev)])),
+            ],
+        });
+        let subjects = Subject::of(&[configuration]).unwrap();
+        let namespaces = namespaces(&subjects);
+        assert_eq!(namespaces.len(), 4, "{namespaces:#?}");
+        let cluster_fixture = ClusterFixture::new(&namespaces);
+        let environment = Environment::new(Arc::new(NoServices), cluster_fixture, UserInfo::default());
+        let objects: Vec<Value> = built_in(&subjects, &[], &environment, Extent::Representative).collect();
+        for subject in &subjects {
+            let is_called = |object: &Value| {
+                let request = environment.create(object.clone()).unwrap();
+                let mut run = environment.cluster_fixture.run(request);
+                kubernetes_admission::matching::is_called(&subject.webhook, &mut run)
+            };
+            let called = objects.iter().filter(|object| is_called(object)).count();
+            assert!(called >= 5, "{}: {called}", subject.name());
+        }
     }
 
     #[test]
