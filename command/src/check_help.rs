@@ -15,8 +15,8 @@ pub(crate) fn lint_docs(id: &str) -> String {
     format!("{DOCUMENTATION}/lint-checks.md#{}", id.to_lowercase())
 }
 
-/// Returns what to change in the webhook or in its configuration.
-pub(crate) fn help(id: &str) -> Option<&'static str> {
-    let all = checks::ALL.iter().copied().chain(checks::STATIC.iter().map(|(check, _)| *check));
-    all.into_iter().find(|check| check.id.eq_ignore_ascii_case(id)).map(|check| check.help)
+/// Returns what to change in the configuration for an `admit lint` check.
+pub(crate) fn lint_help(id: &str) -> Option<&'static str> {
+    let mut all = checks::STATIC.iter().map(|(check, _)| *check);
+    all.find(|check| check.id.eq_ignore_ascii_case(id)).map(|check| check.help)
 }

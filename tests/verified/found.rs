@@ -69,16 +69,30 @@ impl From<Report> for Found {
             }
             // A random difference appears with another object each time.
             let is_random = check.id == "V11";
-            findings.extend(check.findings.into_iter().map(|finding| Finding {
-                check: check.id.clone(),
-                webhooks: finding.webhooks.into_keys().collect(),
-                kind: finding.kind,
-                severity: finding.severity,
-                message: finding.message,
-                object: finding.object.filter(|_| !is_random),
-                differences: if is_random { Vec::new() } else { finding.differences },
-            }));
+            for finding in check.findings {
+                let consequences = finding.consequences.into_iter().map(|consequence| Finding {
+                    check: consequence.check,
+                    webhooks: consequence.webhooks.into_iter().collect(),
+                    kind: consequence.kind,
+                    severity: consequence.severity,
+                    message: consequence.message,
+                    object: None,
+                    differences: Vec::new(),
+                });
+                let consequences: Vec<Finding> = consequences.collect();
+                findings.push(Finding {
+                    check: check.id.clone(),
+                    webhooks: finding.webhooks.into_keys().collect(),
+                    kind: finding.kind,
+                    severity: finding.severity,
+                    message: finding.message,
+                    object: finding.object.filter(|_| !is_random),
+                    differences: if is_random { Vec::new() } else { finding.differences },
+                });
+                findings.extend(consequences);
+            }
         }
+        findings.sort_by(|a, b| a.check.cmp(&b.check));
         Self { objects: report.objects, left_out: report.left_out, verdicts, not_checked, findings }
     }
 }

@@ -11,7 +11,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
-use super::environment::{configuration, entry, pods, run_checks};
+use super::command::{Stage, ends_with};
+use super::environment::{configuration, entry, entry_of_service, pods, run_checks};
 
 /// When the server stops reading a connection. The caller does not learn of it, as when the server closes the
 /// connection while the next request is on its way: the server closes it when that request arrives.
@@ -130,4 +131,22 @@ async fn server_that_closes_new_connections_is_not_checked() {
     let v11 = found.iter().find(|check| check[0] == "V11").expect("it is there");
     assert_eq!(v11[1], "notChecked", "{v11:#}");
     assert!(v11[2].to_string().contains("failed to call webhook"), "{v11:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_is_not_running_is_reported_with_its_address() {
+    let stage = Stage::with("allow").await;
+    let webhook = entry_of_service("w", stage.fake.ca_bundle());
+    stage.write("service.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[webhook])]);
+    // Nothing listens on the port once the listener is dropped.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("an address").to_string();
+    drop(free);
+    let service = format!("injector/webhook={address}");
+    let arguments = ["-c", "service.yaml", "--service", &service, "--check", "V01"];
+    let text = ends_with(&stage.verify(&arguments).await, 6);
+    let verdict = format!("c/w.example.com: could not be checked: connection refused at {address}\n");
+    assert!(text.starts_with(&verdict), "{text}");
+    assert!(text.contains("  = help: start the webhook before the run, or add --wait SECONDS"), "{text}");
+    assert!(!text.contains("never changed an object") && !text.contains("add objects"), "{text}");
 }

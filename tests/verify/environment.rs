@@ -212,9 +212,16 @@ pub(crate) fn only(mut report: Report) -> CheckReport {
     report.checks.remove(0)
 }
 
-/// Returns the kinds of the findings for all webhooks.
+/// Returns the kinds of the findings for all webhooks, each followed by those of its consequences.
 pub(crate) fn kinds(check: &CheckReport) -> Vec<&str> {
-    check.findings.iter().map(|finding| finding.kind.as_str()).collect()
+    check
+        .findings
+        .iter()
+        .flat_map(|finding| {
+            let consequences = finding.consequences.iter().map(|consequence| consequence.kind.as_str());
+            std::iter::once(finding.kind.as_str()).chain(consequences)
+        })
+        .collect()
 }
 
 /// Returns the verdict for the first webhook, with the reasons if the check could not run.

@@ -9,6 +9,8 @@ mod command;
 mod conditions;
 mod configuration;
 mod configurations;
+mod connections;
+mod consequences;
 mod contract;
 mod conversion;
 mod conversion_command;

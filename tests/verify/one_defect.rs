@@ -97,7 +97,10 @@ impl Suspect {
 
 /// Returns all webhooks.
 pub(crate) fn suspects() -> Vec<Suspect> {
-    serde_saphyr::from_str(include_str!("one_defect.yaml")).expect("the table")
+    let mut suspects: Vec<Suspect> =
+        serde_saphyr::from_str(include_str!("one_defect.yaml")).expect("the table");
+    suspects.iter_mut().flat_map(|suspect| suspect.finds.values_mut()).for_each(|kinds| kinds.sort());
+    suspects
 }
 
 /// Returns the findings of all checks other than notes, by check.
@@ -109,8 +112,12 @@ async fn found(suspect: &Suspect) -> BTreeMap<String, Vec<String>> {
         let grave = check.findings.iter().filter(|finding| finding.severity > Severity::Note);
         for finding in grave {
             found.entry(check.id.clone()).or_default().push(finding.kind.clone());
+            for consequence in finding.consequences.iter().filter(|it| it.severity > Severity::Note) {
+                found.entry(consequence.check.clone()).or_default().push(consequence.kind.clone());
+            }
         }
     }
+    found.values_mut().for_each(|kinds| kinds.sort());
     found
 }
 

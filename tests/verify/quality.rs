@@ -52,6 +52,47 @@ async fn v17_finds_who_takes_away() {
 }
 
 #[tokio::test]
+async fn v17_names_each_field_that_is_lost() {
+    let operations = json!([
+        {"op": "remove", "path": "/metadata/labels"}, {"op": "remove", "path": "/metadata/annotations"},
+        {"op": "remove", "path": "/spec/volumes"}, {"op": "remove", "path": "/spec/securityContext"},
+    ]);
+    let behavior = json!({"when": {"if": {"present": "/metadata/labels"}, "then": {"patch": {"operations": operations}}}});
+    let check = verify("V17", vec![Suspect::mutating(&behavior.to_string())]).await;
+    finds(&check, &["removes fields"]);
+    let finding = &check.findings[0];
+    let fields: Vec<&str> = finding.fields.iter().map(String::as_str).collect();
+    assert_eq!(fields, ["metadata.annotations", "metadata.labels", "spec.securityContext", "spec.volumes"]);
+    // The smallest object still shows all of them.
+    for field in fields {
+        assert!(finding.message.contains(field), "{}", finding.message);
+        assert!(finding.differences.iter().any(|lost| lost.path.starts_with(field)), "{finding:#?}");
+    }
+}
+
+#[tokio::test]
+async fn v17_finds_lost_labels_of_a_result_that_does_not_decode() {
+    let operations = json!([
+        {"op": "remove", "path": "/metadata/labels"}, {"op": "replace", "path": "/spec/containers", "value": "none"},
+    ]);
+    let behavior = json!({"when": {"if": {"present": "/metadata/labels"}, "then": {"patch": {"operations": operations}}}});
+    let check = verify("V17", vec![Suspect::mutating(&behavior.to_string())]).await;
+    let lost = check.findings.iter().find(|finding| finding.kind == "removes fields").expect("it is found");
+    assert!(lost.fields.contains("metadata.labels"), "{lost:#?}");
+}
+
+#[tokio::test]
+async fn v19_finds_a_priority_class_without_its_priority() {
+    let class = json!([{"op": "add", "path": "/spec/priorityClassName", "value": "high"}]);
+    finds(&patching("V19", &class).await, &["rejected: spec.priorityClassName: Forbidden"]);
+    let both = json!([
+        {"op": "add", "path": "/spec/priorityClassName", "value": "high"},
+        {"op": "remove", "path": "/spec/priority"},
+    ]);
+    passes(&patching("V19", &both).await);
+}
+
+#[tokio::test]
 async fn v17_finds_whole_maps() {
     let labels = json!([{"op": "add", "path": "/metadata/labels", "value": {"mine": "yes"}}]);
     let check = patching("V17", &labels).await;

@@ -65,6 +65,13 @@ async fn v03_finds_a_webhook_that_sets_the_whole_map() {
     let patch = "patch: {operations: [{op: add, path: /metadata/labels, value: {only: mine}}]}";
     let check = verify("V03", vec![Suspect::mutating(patch)]).await;
     finds(&check, &["removes what another webhook added, which adds a label"]);
+    let finding = &check.findings[0];
+    assert!(finding.message.ends_with("the webhook removes the addition"), "{}", finding.message);
+    assert_eq!(finding.differences[0].path, "metadata.labels.admit.dev/foreign");
+    assert_eq!(
+        (&finding.differences[0].expected, &finding.differences[0].found),
+        (&Some(json!("yes")), &None)
+    );
 }
 
 #[tokio::test]

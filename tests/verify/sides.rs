@@ -85,6 +85,37 @@ async fn v31_finds_a_spec_that_is_changed_with_the_status() {
     assert_eq!(check.findings[0].severity, Severity::Warning);
 }
 
+#[tokio::test]
+async fn v31_finds_a_status_that_is_written_whole() {
+    let whole =
+        json!({"patch": {"operations": [{"op": "add", "path": "/status", "value": {"message": "checked"}}]}});
+    let check =
+        verify("V31", vec![seeing(Suspect::mutating(&whole.to_string()), &["UPDATE"], &["pods/status"])])
+            .await;
+    finds(&check, &["overwrites the status on UPDATE of status"]);
+    assert!(check.findings[0].message.contains("status.hostIP"), "{}", check.findings[0].message);
+    let one =
+        json!({"patch": {"operations": [{"op": "add", "path": "/status/message", "value": "checked"}]}});
+    passes(
+        &verify("V31", vec![seeing(Suspect::mutating(&one.to_string()), &["UPDATE"], &["pods/status"])])
+            .await,
+    );
+}
+
+#[tokio::test]
+async fn v31_finds_changes_of_existing_ephemeral_containers() {
+    let resources = ["pods/ephemeralcontainers"];
+    let patch = |path: &str| {
+        let operations = json!([{"op": "replace", "path": path, "value": "mirror.example.com/debug:1"}]);
+        Suspect::mutating(&json!({"patch": {"operations": operations}}).to_string())
+    };
+    let existing = patch("/spec/ephemeralContainers/0/image");
+    let check = verify("V31", vec![seeing(existing, &["UPDATE"], &resources)]).await;
+    finds(&check, &["rewrites existing ephemeral containers on UPDATE of ephemeralcontainers"]);
+    let new = patch("/spec/ephemeralContainers/1/image");
+    passes(&verify("V31", vec![seeing(new, &["UPDATE"], &resources)]).await);
+}
+
 /// A behavior that rejects everything as unreadable.
 const BLIND: &str = "deny: {code: 400, message: cannot decode}";
 
@@ -208,6 +239,27 @@ async fn v34_finds_who_keeps_what_is_being_deleted() {
     }
     let check = verify("V34", vec![Suspect::mutating("fault: M29-finalizer")]).await;
     finds(&check, &["adds a finalizer"]);
+}
+
+#[tokio::test]
+async fn v34_finds_who_puts_its_finalizer_back() {
+    let own = json!([{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/own"]}]);
+    let behavior =
+        json!({"when": {"if": {"absent": "/metadata/finalizers"}, "then": {"patch": {"operations": own}}}});
+    let suspect = Suspect::mutating(&behavior.to_string());
+    finds(&verify("V34", vec![suspect]).await, &["adds a finalizer"]);
+}
+
+#[tokio::test]
+async fn v34_finds_changes_that_the_api_server_rejects() {
+    let env =
+        json!([{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "A", "value": "b"}]}]);
+    let behavior =
+        json!({"when": {"if": {"operations": ["UPDATE"]}, "then": {"patch": {"operations": env}}}});
+    let check = verify("V34", vec![Suspect::mutating(&behavior.to_string())]).await;
+    finds(&check, &["the API server rejects the finalizer removal"]);
+    let message = &check.findings[0].message;
+    assert!(message.contains("pod updates may not change fields"), "{message}");
 }
 
 #[tokio::test]

@@ -70,6 +70,8 @@ pub(crate) struct Known {
     pub(crate) kind: String,
     /// The subject, usually `CONFIGURATION/WEBHOOK`.
     pub(crate) webhook: String,
+    /// The field, for findings to whose identity it belongs; empty for others.
+    pub(crate) field: String,
 }
 
 /// How a run treats known findings.
@@ -125,6 +127,7 @@ struct WrittenBaseline {
 struct WrittenEntry {
     check: Spanned<String>,
     kind: Spanned<String>,
+    fields: Option<Spanned<Vec<String>>>,
     webhooks: Spanned<Vec<Spanned<String>>>,
     reason: Spanned<String>,
 }
@@ -141,6 +144,8 @@ struct Written<'a> {
 struct Entry<'a> {
     check: &'a str,
     kind: &'a str,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    fields: BTreeSet<&'a str>,
     webhooks: Vec<&'a str>,
     reason: &'a str,
 }
@@ -194,10 +199,15 @@ impl Accepting {
 
 /// Returns the message about an entry whose finding no longer exists.
 pub(crate) fn stale(entry: &StaleEntry) -> String {
-    let StaleEntry { check, kind, webhook, .. } = entry;
-    format!(
-        "the baseline accepts {check} \"{kind}\" of {webhook}, which the check no longer finds: remove the entry"
-    )
+    let StaleEntry { check, kind, webhook, field, lacks_fields, .. } = entry;
+    let what = format!("the baseline accepts {check} \"{kind}\" of {webhook}");
+    match (field.as_str(), lacks_fields) {
+        ("", true) => {
+            format!("{what} without fields, but the finding has fields: add them with --write-baseline")
+        }
+        ("", false) => format!("{what}, which the check no longer finds: remove the entry"),
+        (field, _) => format!("{what} for {field}, which the check no longer finds: remove the field"),
+    }
 }
 
 impl Baseline {
@@ -258,7 +268,7 @@ impl Baseline {
         reasons: Reasons,
     ) -> Result<(), (At, &'static str, String)> {
         let Subcommand { name, noun, find, is_webhook, webhook: expected } = self.subcommand;
-        let WrittenEntry { check, kind, webhooks, reason } = entry;
+        let WrittenEntry { check, kind, fields, webhooks, reason } = entry;
         let is_empty = |text: &str| text.trim().is_empty();
         let Some(known) = find(&check.value) else {
             let message = format!("unknown {noun} `{}`: see `admit {name} --list`", check.value);
@@ -274,6 +284,14 @@ impl Baseline {
         if webhooks.value.is_empty() {
             return Err((webhooks.referenced, "webhooks", "must name at least one webhook".to_owned()));
         }
+        let fields = match fields {
+            None => vec![String::new()],
+            Some(fields) if fields.value.is_empty() || fields.value.iter().any(|field| is_empty(field)) => {
+                let message = "name at least one field, or leave out fields".to_owned();
+                return Err((fields.referenced, "fields", message));
+            }
+            Some(fields) => fields.value,
+        };
         for webhook in webhooks.value {
             let at = webhook.referenced;
             if !is_webhook(&webhook.value) {
@@ -281,12 +299,22 @@ impl Baseline {
                 return Err((at, "webhooks", message));
             }
             let place = Location { file: file.to_owned(), line: check.referenced.line() };
-            let accepted = Accepted { reason: reason.value.trim().to_owned(), place };
-            let key = Known { check: known.id.to_owned(), kind: kind.value.clone(), webhook: webhook.value };
-            let described = format!("{} \"{}\" of {}", key.check, key.kind, key.webhook);
-            if let Some(other) = self.entries.insert(key, accepted) {
-                let message = format!("{described} is also on line {}", other.place.line);
-                return Err((at, "webhooks", message));
+            for field in &fields {
+                let accepted = Accepted { reason: reason.value.trim().to_owned(), place: place.clone() };
+                let key = Known {
+                    check: known.id.to_owned(),
+                    kind: kind.value.clone(),
+                    webhook: webhook.value.clone(),
+                    field: field.clone(),
+                };
+                let mut described = format!("{} \"{}\" of {}", key.check, key.kind, key.webhook);
+                if !field.is_empty() {
+                    described = format!("{described} for {field}");
+                }
+                if let Some(other) = self.entries.insert(key, accepted) {
+                    let message = format!("{described} is also on line {}", other.place.line);
+                    return Err((at, "webhooks", message));
+                }
             }
         }
         Ok(())
@@ -294,8 +322,8 @@ impl Baseline {
 
     /// Marks accepted findings, and reports entries without a finding.
     ///
-    /// A finding is accepted only if the baseline lists all of its webhooks, so that an additional webhook makes it a
-    /// new finding.
+    /// A finding is accepted only if the baseline lists all of its webhooks and fields, so that an additional webhook or
+    /// field makes it a new finding.
     fn apply(&self, report: &mut impl Findings) {
         let mut found = BTreeSet::new();
         for (known, accepted) in report.findings() {
@@ -310,6 +338,9 @@ impl Baseline {
             check: known.check.clone(),
             kind: known.kind.clone(),
             webhook: known.webhook.clone(),
+            field: known.field.clone(),
+            lacks_fields: known.field.is_empty()
+                && found.iter().any(|it| Known { field: String::new(), ..it.clone() } == *known),
             place: accepted.place.clone(),
         });
         let stale = stale.collect();
@@ -328,14 +359,24 @@ impl Baseline {
                 accepted.insert(known, reason);
             }
         }
-        // Webhooks with the same reason share an entry.
-        let mut entries: BTreeMap<(&str, &str, &str), Vec<&str>> = BTreeMap::new();
+        // The fields of a webhook with the same reason share an entry, and so do webhooks with the same fields.
+        let mut by_webhook: BTreeMap<(&str, &str, &str, &str), BTreeSet<&str>> = BTreeMap::new();
         for (known, reason) in accepted {
-            entries.entry((&known.check, &known.kind, reason)).or_default().push(&known.webhook);
+            let fields = by_webhook.entry((&known.check, &known.kind, reason, &known.webhook)).or_default();
+            fields.extend(Some(known.field.as_str()).filter(|field| !field.is_empty()));
+        }
+        let mut entries: BTreeMap<(&str, &str, &str, BTreeSet<&str>), Vec<&str>> = BTreeMap::new();
+        for ((check, kind, reason, webhook), fields) in by_webhook {
+            entries.entry((check, kind, reason, fields)).or_default().push(webhook);
         }
         let entries = entries.into_iter();
-        let findings =
-            entries.map(|((check, kind, reason), webhooks)| Entry { check, kind, webhooks, reason });
+        let findings = entries.map(|((check, kind, reason, fields), webhooks)| Entry {
+            check,
+            kind,
+            fields,
+            webhooks,
+            reason,
+        });
         let written = Written { version: VERSION, findings: findings.collect() };
         let text = serde_saphyr::to_string(&written).map_err(Failure::environment)?;
         Ok(format!("{}{text}", head(self.subcommand.name)))

@@ -97,6 +97,55 @@ fn what_is_written_accepts_everything_and_keeps_the_reasons() {
 }
 
 #[test]
+fn an_entry_accepts_only_its_fields() {
+    let entry = |fields: &str| {
+        format!("- check: V01\n  kind: grows\n{fields}  webhooks: [c/a, c/b]\n  reason: known\n")
+    };
+    let with_fields = |fields: &[&str]| {
+        let mut report = report();
+        report.checks[0].findings[0].fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        report
+    };
+    let accepts = |fields: &str, found: &[&str]| {
+        let mut report = with_fields(found);
+        parse(&file(&[entry(fields)])).unwrap().apply(&mut report);
+        let stale: Vec<String> = report.stale.iter().map(stale).collect();
+        (report.checks[0].findings[0].accepted.is_some(), stale)
+    };
+    let both = "  fields: [data, metadata.labels]\n";
+    assert_eq!(accepts(both, &["data", "metadata.labels"]), (true, Vec::new()));
+    assert_eq!(accepts(both, &["data", "metadata.labels", "spec"]), (false, Vec::new()));
+    let (is_accepted, stale) = accepts(both, &["data"]);
+    assert!(
+        is_accepted && stale.len() == 2 && stale[0].contains(" of c/a for metadata.labels, "),
+        "{stale:?}"
+    );
+    let (is_accepted, stale) = accepts("", &["data"]);
+    assert!(!is_accepted && stale[0].ends_with("add them with --write-baseline"), "{stale:?}");
+    assert!(parse(&file(&[entry("  fields: []\n")])).unwrap_err().contains(".fields: name at least one"));
+
+    let mut found = with_fields(&["data", "metadata.labels"]);
+    let text = Baseline::empty(&VERIFY).rewritten(&mut found, "new").unwrap();
+    let mut again = with_fields(&["data", "metadata.labels"]);
+    parse(&text).unwrap().apply(&mut again);
+    assert_eq!(again.checks[0].findings[0].accepted.as_deref(), Some("new"), "{text}");
+    assert_eq!(text.matches("check:").count(), 1, "{text}");
+}
+
+#[test]
+fn a_finding_is_accepted_with_its_consequences() {
+    let consequence = json!({"check": "V02", "kind": "misses", "severity": "error", "message": "m",
+        "webhooks": ["c/a"]});
+    let mut report = report();
+    report.checks[0].findings[0].consequences = vec![serde_json::from_value(consequence).unwrap()];
+    let own = entry("V01", "grows", "c/a, c/b", "known");
+    parse(&file(std::slice::from_ref(&own))).unwrap().apply(&mut report);
+    assert_eq!(report.checks[0].findings[0].accepted, None);
+    parse(&file(&[own, entry("V02", "misses", "c/a", "follows")])).unwrap().apply(&mut report);
+    assert_eq!(report.checks[0].findings[0].accepted.as_deref(), Some("follows; known"));
+}
+
+#[test]
 fn what_is_wrong_is_named_with_line_and_field() {
     let good = entry("V01", "grows", "c/a", "r");
     for (text, expected) in [

@@ -24,6 +24,7 @@ impl Findings for Report {
                 check: finding.check.to_owned(),
                 kind: finding.kind.clone(),
                 webhook: finding.webhook.clone(),
+                field: String::new(),
             };
             (BTreeSet::from([known]), &mut finding.accepted)
         });

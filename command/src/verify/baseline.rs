@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use harness::verify::checks;
-use harness::verify::report::{CheckReport, Report, StaleEntry, TOGETHER, Tally};
+use harness::verify::report::{CheckReport, Consequence, Report, StaleEntry, TOGETHER, Tally};
 
 use crate::baseline::{Findings, Known, Subcommand};
 
@@ -16,17 +16,39 @@ pub(crate) const VERIFY: Subcommand = Subcommand {
     webhook: "CONFIGURATION/WEBHOOK or `all webhooks together`",
 };
 
+/// Returns the identities of a finding: one for each webhook and field.
+fn identities<'a>(
+    (check, kind): (&str, &str),
+    webhooks: impl IntoIterator<Item = &'a String>,
+    fields: &BTreeSet<String>,
+) -> BTreeSet<Known> {
+    let mut known = BTreeSet::new();
+    for webhook in webhooks {
+        let of = |field: &str| Known {
+            check: check.to_owned(),
+            kind: kind.to_owned(),
+            webhook: webhook.clone(),
+            field: field.to_owned(),
+        };
+        if fields.is_empty() {
+            known.insert(of(""));
+        }
+        known.extend(fields.iter().map(|field| of(field)));
+    }
+    known
+}
+
 impl Findings for Report {
     fn findings(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)> {
         let mut all = Vec::new();
         for check in &mut self.checks {
             for finding in &mut check.findings {
-                let known = finding.webhooks.keys().map(|webhook| Known {
-                    check: check.id.clone(),
-                    kind: finding.kind.clone(),
-                    webhook: webhook.clone(),
-                });
-                all.push((known.collect(), &mut finding.accepted));
+                let own = finding.webhooks.keys();
+                let mut known = identities((&check.id, &finding.kind), own, &finding.fields);
+                for Consequence { check, kind, webhooks, fields, .. } in &finding.consequences {
+                    known.extend(identities((check, kind), webhooks, fields));
+                }
+                all.push((known, &mut finding.accepted));
             }
         }
         all

@@ -57,11 +57,17 @@ fn unite(known: &mut Finding, other: Finding) {
         }
     }
     // A merged finding is accepted only if it is accepted for all webhooks.
+    let mut fields = std::mem::take(&mut known.fields);
+    fields.extend(other.fields.iter().cloned());
+    let mut consequences = std::mem::take(&mut known.consequences);
+    consequences.extend(other.consequences.iter().cloned());
     let accepted = known.accepted.take().filter(|_| other.accepted.is_some());
     if other.size() < known.size() {
         *known = other;
     }
     known.accepted = accepted;
+    known.fields = fields;
+    known.consequences = consequences;
     known.webhooks = webhooks;
     known.examples = examples;
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::check::{Audience, Check, Disruption, Observed, Probe, Skipped, Violation};
 use super::checks;
+use super::consequences;
 use super::converter;
 use super::denials::{CreationVerdict, Denials};
 use super::determinism;
@@ -20,6 +21,7 @@ use super::plan::Plan;
 use super::progress::{Progress, Stage};
 use super::recorder::Recorder;
 use super::report::Report;
+use super::request_context;
 use super::samples::Samples;
 use super::shrink::Shrinking;
 use super::subject::Subject;
@@ -83,6 +85,8 @@ pub async fn run_until<E: Send>(
     let servers = called().map(|subject| (subject.name(), subject.server())).collect();
     let mut report = run.finding_log.report(&plan.checks, &webhooks, servers, plan.environment.calls());
     report.interrupted = interrupted;
+    request_context::describe(&mut report, &plan);
+    consequences::fold(&mut report.checks);
     let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
     report.caveats = caveats.collect();
     if plan.active().any(|(_, check)| matches!(check.probe, Probe::Object(_) | Probe::Collection(_))) {
@@ -458,10 +462,13 @@ async fn smallest(
         observed.ok()?.into_iter().find(|violation| violation.kind == kind)
     };
     let mut violation = shown(&object).await?;
+    let fields = violation.fields.clone();
     let validity = Validity::of(&plan.environment, &object);
     let mut shrinking = Shrinking::new(object, OFFERS);
     while let Some(smaller) = shrinking.next(|object| validity.holds_for(object)) {
-        if let Some(smaller) = shown(smaller).await {
+        if let Some(smaller) = shown(smaller).await
+            && smaller.fields.is_superset(&fields)
+        {
             violation = smaller;
             shrinking.keep();
         }

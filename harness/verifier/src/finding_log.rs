@@ -1,6 +1,6 @@
 //! Counts the observations of the probes in bounded memory, regardless of the size of the corpus.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kubernetes_admission::config::WebhookId;
@@ -18,6 +18,9 @@ use super::shape;
 
 /// The maximum number of distinct reasons and findings to keep for a check and webhook.
 const MAX_KEPT: usize = 20;
+
+/// The maximum number of fields to keep for a finding.
+const MAX_FIELDS: usize = 100;
 
 /// The reason for a webhook whose responses to different requests cannot be compared.
 pub(super) const NOT_DETERMINISTIC: &str = "the same request gets different responses: see V11";
@@ -55,6 +58,8 @@ pub(crate) struct ViolationGroup {
     pub(super) object: Option<Value>,
     /// Whether the webhook gives different responses to the same request, which invalidates comparisons.
     pub(super) is_not_deterministic: bool,
+    /// The fields of all objects that show the violation.
+    fields: BTreeSet<String>,
     count: u64,
     examples: Vec<String>,
 }
@@ -172,6 +177,7 @@ impl FindingLog {
             interrupted: false,
             locations: BTreeMap::new(),
             servers,
+            addresses: BTreeMap::new(),
             caveats: BTreeMap::new(),
             stale: Vec::new(),
             webhooks: BTreeMap::new(),
@@ -189,19 +195,28 @@ impl Entry {
             format!("{kind} {}", shape::object_name(object))
         });
         if let Some(found) = self.found.iter_mut().find(|found| found.violation.kind == violation.kind) {
+            found.add_fields(&violation.fields);
+            // The object with the most fields shows the most.
+            if violation.fields.len() > found.violation.fields.len() {
+                found.violation = violation;
+                found.object = object.cloned();
+            }
             return found.again(name);
         }
+        let fields = violation.fields.clone();
         if self.found.len() < MAX_KEPT {
             let object = object.cloned();
             self.found.push(ViolationGroup {
                 violation,
                 object,
                 is_not_deterministic: false,
+                fields: BTreeSet::new(),
                 count: 0,
                 examples: Vec::new(),
             });
         }
         if let Some(last) = self.found.last_mut() {
+            last.add_fields(&fields);
             last.again(name);
         }
     }
@@ -223,6 +238,15 @@ impl Entry {
 }
 
 impl ViolationGroup {
+    /// Adds fields in which the violation was found.
+    fn add_fields(&mut self, fields: &BTreeSet<String>) {
+        for field in fields {
+            if self.fields.len() < MAX_FIELDS {
+                self.fields.insert(field.clone());
+            }
+        }
+    }
+
     /// Counts another object, and keeps its name if few names have been kept so far.
     fn again(&mut self, name: Option<String>) {
         self.count += 1;
@@ -236,6 +260,7 @@ impl ViolationGroup {
             kind,
             message,
             differences,
+            fields: _,
             steps,
             large,
             exchanges,
@@ -254,6 +279,9 @@ impl ViolationGroup {
             examples: self.examples,
             object: self.object,
             differences,
+            fields: self.fields,
+            request: None,
+            consequences: Vec::new(),
             requests: made.chain(requests).collect(),
             steps: steps.iter().flat_map(steps_of).chain(direct).collect(),
             masked: false,
@@ -310,6 +338,7 @@ pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::Difference;
     use super::*;
 
     fn report(finding_log: FindingLog) -> Report {
@@ -359,6 +388,23 @@ mod tests {
         let finding = &check.findings[0];
         assert_eq!((finding.count(), finding.message.as_str()), (2, "a"));
         assert_eq!(finding.examples, ["Pod n/a", "Pod n/b"]);
+    }
+
+    #[test]
+    fn finding_has_the_fields_of_all_objects() {
+        let lost = |path: &str| Difference { path: path.to_owned(), expected: Some(1.into()), found: None };
+        let mut finding_log = FindingLog::default();
+        for paths in [&["data.a"][..], &["data.b", "spec.containers[app].image"], &["data.b"]] {
+            let lost = paths.iter().map(|path| lost(path)).collect();
+            let violation = Violation::new("removes", paths.join(", ")).with_fields(lost);
+            finding_log.note((0, Some(0)), None, Ok(vec![violation]));
+        }
+        let check = &report(finding_log).checks[0];
+        let finding = &check.findings[0];
+        assert_eq!((check.findings.len(), finding.count()), (1, 3));
+        assert_eq!(finding.message, "data.b, spec.containers[app].image");
+        let expected = ["data.a", "data.b", "spec.containers.image"].map(str::to_owned);
+        assert_eq!(finding.fields, BTreeSet::from(expected));
     }
 
     #[test]

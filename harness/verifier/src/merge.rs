@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::causes;
 use super::check::Probe;
 use super::checks;
-use super::report::{CheckReport, CheckResult, Finding, MAX_EXAMPLES, Report, Tally, Tried, VERSION};
+use super::consequences;
+use super::report::{
+    CheckReport, CheckResult, Consequence, Finding, MAX_EXAMPLES, Report, Tally, Tried, VERSION,
+};
 
 /// The reason why reports cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +57,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         add(&mut whole.left_out, report.left_out, u64::saturating_add);
         whole.locations.extend(report.locations);
         whole.servers.extend(report.servers);
+        whole.addresses.extend(report.addresses);
         whole.caveats.extend(report.caveats);
         for (name, other) in report.webhooks {
             let tried = whole.webhooks.entry(name).or_insert_with(|| Tried {
@@ -62,7 +66,13 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
                 ..Tried::default()
             });
             tried.called += other.called;
+            tried.answered = match (tried.answered, other.answered) {
+                (Some(a), Some(b)) => Some(a + b),
+                (None, known) if tried.called == other.called => known,
+                (Some(_), None) | (None, _) => None,
+            };
             tried.patched += other.patched;
+            add(&mut tried.failures, other.failures, u64::saturating_add);
             tried.objects += other.objects;
             add(&mut tried.denied, other.denied, u64::saturating_add);
         }
@@ -84,6 +94,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     for check in &mut whole.checks {
         check.findings = causes::grouped(std::mem::take(&mut check.findings), &whole.servers);
     }
+    consequences::fold(&mut whole.checks);
     Ok(whole)
 }
 
@@ -161,6 +172,7 @@ fn merge_check(check: &mut CheckReport, other: CheckReport) {
 
 fn merge_result(result: &mut CheckResult, other: CheckResult, found: usize, total: fn(u64, u64) -> u64) {
     let was_equipped = |result: &CheckResult| result.verdict == Tally::NotChecked && !result.unequipped;
+    let other_verdict = other.verdict;
     let is_equipped = was_equipped(result) || was_equipped(&other);
     result.held = total(result.held, other.held);
     add(&mut result.not_checked, other.not_checked, total);
@@ -170,6 +182,9 @@ fn merge_result(result: &mut CheckResult, other: CheckResult, found: usize, tota
             result.notes.push(note);
         }
     }
+    // A finding may be listed as a consequence of a finding of another check.
+    let has_found = result.verdict == Tally::Found || other_verdict == Tally::Found;
+    let found = found.max(usize::from(has_found));
     result.verdict = CheckResult::tally(result.held, found, result.not_checked.len());
     result.unequipped = result.verdict == Tally::NotChecked && !is_equipped;
 }
@@ -183,9 +198,25 @@ fn merge_finding(finding: &mut Finding, other: Finding, total: fn(u64, u64) -> u
     examples.extend(other.examples.iter().cloned());
     examples.truncate(MAX_EXAMPLES);
     let webhooks = std::mem::take(&mut finding.webhooks);
+    let mut fields = std::mem::take(&mut finding.fields);
+    fields.extend(other.fields.iter().cloned());
+    let mut consequences = std::mem::take(&mut finding.consequences);
+    for consequence in &other.consequences {
+        let same =
+            |known: &Consequence| (&known.check, &known.kind) == (&consequence.check, &consequence.kind);
+        match consequences.iter_mut().find(|known| same(known)) {
+            Some(known) => {
+                known.fields.extend(consequence.fields.iter().cloned());
+                known.webhooks.extend(consequence.webhooks.iter().cloned());
+            }
+            None => consequences.push(consequence.clone()),
+        }
+    }
     if other.size() < finding.size() {
         *finding = other;
     }
+    finding.fields = fields;
+    finding.consequences = consequences;
     finding.webhooks = webhooks;
     finding.examples = examples;
 }

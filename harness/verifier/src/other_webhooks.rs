@@ -19,6 +19,7 @@ use kubernetes_types::json::{at, set};
 use kubernetes_types::selector::Selector;
 use serde_json::{Value, json};
 
+use super::comparison::Difference;
 use super::shape::{self, pod_spec};
 
 /// The host in the URLs of the library's webhooks, which never resolves (RFC 2606).
@@ -105,6 +106,24 @@ impl OtherWebhook {
             (Value::Array(items), None) => items.iter().any(|found| includes(found, &value)),
             _ => false,
         }
+    }
+
+    /// Returns the addition to `before` and what became of it in `after`; empty if there is no addition.
+    pub fn lost(&self, before: &Value, after: &Value) -> Vec<Difference> {
+        let Some(Addition { parent, member, value }) = (self.addition)(before) else { return Vec::new() };
+        let parent_field = parent.trim_start_matches('/').replace('/', ".");
+        let (path, found) = match member {
+            Some(member) => {
+                let found = after.pointer(&parent).and_then(|parent| parent.get(member));
+                (format!("{parent_field}.{member}"), found)
+            }
+            None => {
+                let items = after.pointer(&parent).and_then(Value::as_array);
+                let found = items.into_iter().flatten().find(|item| item["name"] == MARK);
+                (format!("{parent_field}[{MARK}]"), found)
+            }
+        };
+        vec![Difference { path, expected: Some(value), found: found.cloned() }]
     }
 
     /// Returns the JSON pointer of the changed list if `after` has an item with the name of the addition.

@@ -1,7 +1,6 @@
 //! The report of a verification: the data behind every output format and the input for merging shards.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,6 +8,7 @@ use serde_json::Value;
 use super::check::Severity;
 use super::comparison::Difference;
 use super::sample_request::SampleRequest;
+pub use super::tried::Tried;
 
 /// The version of this document. It increases when a member changes its meaning or is removed.
 pub const VERSION: u32 = 2;
@@ -105,33 +105,6 @@ impl std::fmt::Display for Unserved {
         let Self { verb, resource, status, message } = self;
         write!(f, "{verb} {resource}: {status} {message}")
     }
-}
-
-/// The call counts of a webhook, for requests that an API server sends.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Tried {
-    /// Whether the webhook is mutating.
-    pub mutating: bool,
-    /// The number of calls.
-    pub called: u64,
-    /// The number of calls with a valid response; `None` in reports that do not have this number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answered: Option<u64>,
-    /// The number of responses with a patch.
-    pub patched: u64,
-    /// The number of failed calls by reason, in kube-apiserver's words.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub failures: BTreeMap<String, u64>,
-    /// The number of corpus objects whose creation the webhook answered.
-    #[serde(default)]
-    pub objects: u64,
-    /// The number of denials by reason; `NAME` replaces the object's name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub denied: BTreeMap<String, u64>,
-    /// The label keys in the webhook's `objectSelector`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub selects: Vec<String>,
 }
 
 /// A part of a corpus: each object whose position is a multiple of `count`, starting with the object at `index`.
@@ -351,45 +324,6 @@ impl CheckReport {
     /// Returns the findings of a webhook, most severe first; for [`TOGETHER`], the findings about all webhooks.
     pub fn findings_of(&self, webhook: &str) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.webhooks.contains_key(webhook))
-    }
-}
-
-impl Tried {
-    /// Returns the most frequent reason for failed calls if the webhook did not return any valid response.
-    pub fn unanswered(&self) -> Option<&str> {
-        if self.called == 0 || self.answered != Some(0) {
-            return None;
-        }
-        let most = self.failures.iter().max_by_key(|(_, count)| **count);
-        Some(most.map_or("no valid response", |(reason, _)| reason.as_str()))
-    }
-
-    fn unseen(&self, name: &str, objects: u64) -> Option<String> {
-        let what = match self {
-            Self { called: 0, .. } => {
-                format!("the webhook was not called for any of {objects} objects: nothing was tested")
-            }
-            Self { .. } if self.unanswered().is_some() => return None,
-            Self { mutating: true, patched: 0, called, .. } => {
-                format!(
-                    "the webhook was called {called} times and never changed an object: its mutation was \
-                     not tested"
-                )
-            }
-            Self { .. } => return None,
-        };
-        let mut hint = "add objects that it mutates (-f), or the annotations and labels that it looks for \
-                        (--annotation, --label)"
-            .to_owned();
-        if !self.selects.is_empty() {
-            let _ = write!(hint, "; its objectSelector names {}", self.selects.join(", "));
-        }
-        // The keys of a product start with its domain.
-        let labels: Vec<&str> = name.rsplit('/').next().unwrap_or_default().rsplitn(3, '.').collect();
-        if let [last, domain, _] = labels.as_slice() {
-            let _ = write!(hint, "; such keys often begin with its domain, as in {domain}.{last}/inject");
-        }
-        Some(format!("{what}; {hint}"))
     }
 }
 

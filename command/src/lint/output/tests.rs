@@ -55,6 +55,8 @@ fn report() -> Report {
             check: "L05".to_owned(),
             kind: "all *groups*".to_owned(),
             webhook: "injector/b.example.com".to_owned(),
+            field: String::new(),
+            lacks_fields: false,
             place: Location { file: "base line.yaml".to_owned(), line: 9 },
         }],
         names: vec!["injector".to_owned(), "other".to_owned()],

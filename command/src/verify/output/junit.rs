@@ -65,6 +65,11 @@ fn status(
         Tally::NotChecked => skipped("not checked", table::most(&result.not_checked)),
         Tally::NotApplicable => skipped("not applicable", table::reasons(&result.not_applicable)),
         Tally::Passed | Tally::Found => {
+            if check.findings_of(&result.webhook).next().is_none()
+                && let Some((cause, finding)) = verification.cause_of(&check.id, &result.webhook)
+            {
+                return skipped("fails for the same reason", format!("{}: {}", cause.id, finding.message));
+            }
             let Some(worst) = fails(check, result, fail_on) else { return TestCaseStatus::success() };
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type(word(worst.severity)).set_message(worst.message.as_str());

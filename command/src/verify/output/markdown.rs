@@ -7,12 +7,18 @@ use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 use output::OneLine;
 
 use super::text::{self as people, MOST_DIFFERENCES};
+use super::verdict::brief;
 use super::{details, table, word};
 use crate::baseline::stale;
 
 /// Returns the whole summary.
 pub(super) fn summary(report: &Report) -> String {
     let mut text = format!("## admit verify\n\n{}\n", people::counts(report));
+    for (webhook, reason) in report.unanswered() {
+        let cause = brief(report, webhook, reason);
+        let what = format!("the webhook did not return a valid response to any call: {cause}");
+        let _ = writeln!(text, "\n> **Unanswered** {}: {}", line(webhook), line(&what));
+    }
     for (webhook, what) in report.unseen() {
         let _ = writeln!(text, "\n> **Unseen** {}: {}", line(webhook), line(&what));
     }
@@ -41,7 +47,7 @@ pub(super) fn summary(report: &Report) -> String {
                 text,
                 "| {check_cell} | {} | {} |",
                 cell(&result.webhook),
-                cell(&outcome(check, result))
+                cell(&outcome(report, check, result))
             );
         }
     }
@@ -97,7 +103,7 @@ pub(super) fn summary(report: &Report) -> String {
     text
 }
 
-fn outcome(check: &CheckReport, result: &CheckResult) -> String {
+fn outcome(report: &Report, check: &CheckReport, result: &CheckResult) -> String {
     let with = |word: &str, detail: String| {
         if detail.is_empty() { word.to_owned() } else { format!("{word}: {detail}") }
     };
@@ -106,6 +112,10 @@ fn outcome(check: &CheckReport, result: &CheckResult) -> String {
             let new = check.findings_of(&result.webhook).filter(|finding| finding.accepted.is_none()).count();
             let accepted = check.findings_of(&result.webhook).count() - new;
             match (new, accepted) {
+                (0, 0) => match report.cause_of(&check.id, &result.webhook) {
+                    Some((cause, _)) => format!("❌ see {}", cause.id),
+                    None => "❌ found".to_owned(),
+                },
                 (0, accepted) => format!("{accepted} accepted"),
                 (new, 0) => format!("❌ {new} found"),
                 (new, accepted) => format!("❌ {new} found, {accepted} accepted"),

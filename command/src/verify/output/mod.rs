@@ -8,12 +8,13 @@ mod table;
 mod text;
 mod verdict;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use harness::verify::report::{Finding, Report, Tally};
-use harness::verify::{Audience, Severity};
+use harness::verify::{Audience, Severity, without_positions};
 use output::Readers;
 
 use self::markdown::differences;
@@ -267,11 +268,45 @@ fn examples(finding: &Finding) -> Option<String> {
     Some(format!("{}{more}", finding.examples.join(", ")))
 }
 
-/// Returns the lines about a finding that follow its message: other webhooks, objects, caveats.
+/// Returns `V04, V08 (5)`, the checks that fail for the same reason as a finding; none for a finding without consequences.
+fn consequences(finding: &Finding) -> Option<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for consequence in &finding.consequences {
+        *counts.entry(&consequence.check).or_default() += 1;
+    }
+    let checks = counts.into_iter().map(|(check, count)| match count {
+        1 => check.to_owned(),
+        count => format!("{check} ({count} findings)"),
+    });
+    (!finding.consequences.is_empty()).then(|| checks.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the fields in which only other objects show a finding.
+fn other_fields(finding: &Finding) -> Option<String> {
+    const MOST_FIELDS: usize = 20;
+    let shown: BTreeSet<String> =
+        finding.differences.iter().map(|difference| without_positions(&difference.path)).collect();
+    // The differences of some findings do not have fields of their own.
+    if shown.is_disjoint(&finding.fields) {
+        return None;
+    }
+    let others: Vec<&str> = finding.fields.difference(&shown).map(String::as_str).collect();
+    let more = others.len().saturating_sub(MOST_FIELDS);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let named = others.iter().take(MOST_FIELDS).copied().collect::<Vec<_>>().join(", ");
+    (!others.is_empty()).then(|| format!("{named}{more}"))
+}
+
+/// Returns the lines about a finding that follow its message: other webhooks, objects, other fields, the request, other
+/// checks, caveats.
 fn details(report: &Report, finding: &Finding) -> Vec<String> {
     let objects = examples(finding).map(|objects| format!("for {objects}"));
+    let fields = other_fields(finding).map(|fields| format!("in other objects: {fields}"));
+    let request = finding.request.as_ref().map(|request| format!("request: {request}"));
+    let consequences = consequences(finding).map(|checks| format!("also fails: {checks}"));
     let caveats = caveats(report, finding).into_iter().map(|caveat| format!("caveat: {caveat}"));
-    others(finding).into_iter().chain(objects).chain(caveats).collect()
+    let facts = [others(finding), objects, fields, request, consequences];
+    facts.into_iter().flatten().chain(caveats).collect()
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
         "message": {"text": text},
         "locations": [location(webhook)],
         // The fingerprint excludes the object and the line, so that a finding stays the same when they change.
-        "partialFingerprints": {"admitFinding/v1": format!("{} {webhook} {}", check.id, finding.kind)},
+        "partialFingerprints": {"admitFinding/v1": fingerprint(check, finding)},
         "occurrenceCount": finding.count().max(1),
     });
     if let Some(reason) = &finding.accepted {
@@ -99,6 +99,13 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
         set(&mut result, &["relatedLocations"], others);
     }
     result
+}
+
+/// Returns the identity of a finding.
+fn fingerprint(check: &CheckReport, finding: &Finding) -> String {
+    let fingerprint = format!("{} {} {}", check.id, finding.webhook(), finding.kind);
+    let fields: Vec<&str> = finding.fields.iter().map(String::as_str).collect();
+    if fields.is_empty() { fingerprint } else { format!("{fingerprint}: {}", fields.join(", ")) }
 }
 
 /// Returns notifications about checks that must not be mistaken for passed.

@@ -40,7 +40,7 @@ fn lines(report: &Report) -> Vec<Line<'_>> {
             lines.push(Line::skipped(check, reason));
         }
         for result in &check.results {
-            let line = Line::of(check, result);
+            let line = Line::of(report, check, result);
             let same = lines.iter_mut().skip(begin).find(|other| other.takes_webhook(&line));
             match same {
                 Some(other) => other.webhooks.extend(line.webhooks),
@@ -69,12 +69,17 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn of(check: &'a CheckReport, result: &'a CheckResult) -> Self {
+    fn of(report: &Report, check: &'a CheckReport, result: &'a CheckResult) -> Self {
         let (webhook, reason) = match result.verdict {
             Tally::Passed => (named(&result.webhook, &held(result)), String::new()),
             Tally::NotChecked => (result.webhook.clone(), most(&result.not_checked)),
             Tally::NotApplicable => (result.webhook.clone(), reasons(&result.not_applicable)),
-            Tally::Found => (result.webhook.clone(), String::new()),
+            Tally::Found => {
+                let is_listed = check.findings_of(&result.webhook).next().is_some();
+                let cause = report.cause_of(&check.id, &result.webhook).filter(|_| !is_listed);
+                let reason = cause.map(|(cause, _)| format!("the cause is a finding of {}", cause.id));
+                (result.webhook.clone(), reason.unwrap_or_default())
+            }
         };
         Self {
             verdict: Some(result.verdict),
@@ -110,7 +115,10 @@ impl<'a> Line<'a> {
         let Some((check, others)) = self.checks.split_first() else { return };
         let (style, word) = match self.verdict {
             None => (FAINT, "skipped"),
-            Some(Tally::Found) if self.findings.iter().all(|found| found.accepted.is_some()) => {
+            Some(Tally::Found)
+                if !self.findings.is_empty()
+                    && self.findings.iter().all(|found| found.accepted.is_some()) =>
+            {
                 (FAINT, "accepted")
             }
             Some(Tally::Found) if self.findings.iter().any(|found| found.severity == Severity::Error) => {

@@ -19,6 +19,7 @@ fn report() -> Report {
         "caveats": {"injector/a.example.com": "its matchConditions (no-leases) ask what a user may do"},
         "checks": [
             {"id": "V01", "title": "idempotent", "severity": "error", "why": "It is called again.", "source": "KEP-492",
+                "help": "Check whether the object already has the field or list item before you add it.",
                 "results": [
                     {"webhook": "injector/a.example.com", "verdict": "found", "held": 3, "notChecked": counts,
                         "notApplicable": counts},
@@ -52,6 +53,7 @@ fn report() -> Report {
                         "accepted": "injector#12 | next release"},
                 ]},
             {"id": "V37", "title": "robust", "severity": "warning", "why": "Anybody can reach it.", "source": "net/http",
+                "help": "Return status 400 for a body that you cannot decode, and recover from panics in the handler.",
                 "results": [
                     {"webhook": "injector/a.example.com", "verdict": "found", "held": 0, "notChecked": counts,
                         "notApplicable": counts},

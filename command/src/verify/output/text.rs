@@ -5,18 +5,20 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use harness::verify::Severity;
-use harness::verify::report::{CheckReport, Finding, Report, Tally};
+use harness::verify::report::{CheckReport, Finding, Report, TOGETHER, Tally};
 use output::{OneLine, one_line};
 use serde_json::Value;
 
 use super::table;
-use super::verdict::{Outcome, verdicts};
-use super::{caveats, examples};
+use super::verdict::{Outcome, brief, verdicts};
+use super::{caveats, consequences, examples, other_fields};
 use crate::baseline::stale;
-use crate::check_help::{help, verify_docs};
+use crate::check_help::verify_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 
 const FAINT: Style = Style::new().dimmed();
+/// The style of the headings of a long report.
+const HEADING: Style = Style::new().bold().underline();
 /// The maximum number of checks that are listed by id; more are only counted.
 const MOST_IDS: usize = 10;
 
@@ -68,13 +70,26 @@ pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
     text
 }
 
-/// Lists the findings by severity, starting with the most severe. The first finding of each check explains why the
-/// check matters.
+/// Lists the findings by webhook, if several webhooks have findings, and by severity, starting with the most severe. The
+/// first finding of each check explains why the check matters.
 fn findings(text: &mut String, report: &Report) {
     let mut findings: Vec<(&CheckReport, &Finding)> = report.new_findings().collect();
-    findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
+    // A finding of several webhooks is listed once, and findings about all webhooks together come last.
+    findings.sort_by_key(|(_, finding)| {
+        let webhooks: Vec<&String> = finding.webhooks.keys().collect();
+        (finding.webhook() == TOGETHER, webhooks, std::cmp::Reverse(finding.severity))
+    });
+    let groups: BTreeSet<Vec<&String>> =
+        findings.iter().map(|(_, finding)| finding.webhooks.keys().collect()).collect();
     let mut explained = BTreeSet::new();
+    let mut group = Vec::new();
     for (check, found) in findings {
+        let webhooks: Vec<&String> = found.webhooks.keys().collect();
+        if groups.len() > 1 && webhooks != group {
+            let names: Vec<&str> = webhooks.iter().map(|name| name.as_str()).collect();
+            let _ = writeln!(text, "\n{HEADING}{}{HEADING:#}", OneLine(names.join(", ")));
+            group = webhooks;
+        }
         text.push('\n');
         finding(report, check, found, explained.insert(&check.id)).write(text);
     }
@@ -102,9 +117,18 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     if let Some(examples) = examples(finding) {
         shown.note("objects", examples);
     }
+    if let Some(others) = other_fields(finding) {
+        shown.note("other objects", others);
+    }
+    if let Some(request) = &finding.request {
+        shown.note("request", request);
+    }
     if let Some(object) = &finding.object {
         let label = if report.interrupted { "object" } else { "smallest object" };
         shown.note(label, cut(object, LONGEST_OBJECT));
+    }
+    if let Some(consequences) = consequences(finding) {
+        shown.note("also fails", consequences);
     }
     for caveat in caveats(report, finding) {
         shown.note("caveat", caveat);
@@ -112,8 +136,8 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     if explains {
         shown.note("why", &check.why);
     }
-    if let Some(help) = help(&check.id) {
-        shown.note("help", help);
+    if !check.help.is_empty() {
+        shown.note("help", &check.help);
     }
     shown.note("docs", verify_docs(&check.id));
     if let Some(proof) = &finding.proof {
@@ -135,6 +159,17 @@ fn remarks(text: &mut String, report: &Report) {
     };
     for (reason, webhooks) in &report.unreached {
         remark(Severity::Warning, format!("could not reach {}: {reason}", webhooks.join(", ")));
+    }
+    for (webhook, reason) in report.unanswered() {
+        let cause = brief(report, webhook, reason);
+        let help = if cause.contains("connection refused") {
+            "; start the webhook before the run, or add --wait SECONDS to wait until it listens"
+        } else {
+            ""
+        };
+        let what =
+            format!("{webhook}: the webhook did not return a valid response to any call: {cause}{help}");
+        remark(Severity::Warning, what);
     }
     for (webhook, what) in report.unseen() {
         remark(Severity::Warning, format!("{webhook}: {what}"));

@@ -1,13 +1,18 @@
 //! The result for each webhook, in a few words.
 
-use harness::verify::report::{CheckResult, Report, Tally};
+use harness::verify::report::{CheckResult, Finding, Report, Tally};
 use harness::verify::{Probe, Severity, checks};
 
 use super::table::most;
 
-/// The checks with a verdict of their own on mutating webhooks, which is shown if they report an error.
-const HEADLINES: [(&str, &str); 3] =
-    [("V01", "NOT idempotent"), ("V02", "NOT safe to reinvoke"), ("V38", "has side effects in dry runs")];
+/// The errors with a verdict of their own on a webhook: the check, the kind of the finding if it matters, and the verdict.
+const HEADLINES: [(&str, Option<&str>, &str); 5] = [
+    ("V01", None, "NOT idempotent"),
+    ("V02", None, "NOT safe to reinvoke"),
+    ("V38", Some("writes on dry runs"), "has side effects in dry runs"),
+    ("V38", Some("different result on dry runs"), "changes objects differently in dry runs"),
+    ("V38", Some("different verdict on dry runs"), "has another verdict in dry runs"),
+];
 
 /// The verdict on a webhook.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,41 +51,56 @@ pub(super) fn verdicts(report: &Report) -> Vec<(&str, Verdict)> {
     names.into_iter().map(|name| (name, verdict(report, name))).collect()
 }
 
-fn findings<'a>(report: &'a Report, webhook: &'a str) -> impl Iterator<Item = (&'a str, Severity)> {
+fn findings<'a>(report: &'a Report, webhook: &'a str) -> impl Iterator<Item = (&'a str, &'a Finding)> {
     let findings = report.new_findings().filter(|(_, finding)| finding.webhooks.contains_key(webhook));
-    findings.map(|(check, finding)| (check.id.as_str(), finding.severity))
+    findings.map(|(check, finding)| (check.id.as_str(), finding))
 }
 
 fn verdict(report: &Report, webhook: &str) -> Verdict {
-    let found: Vec<(&str, Severity)> = findings(report, webhook).collect();
-    let severities: Vec<Severity> = found.iter().map(|(_, severity)| *severity).collect();
-    let bad: Vec<&str> = HEADLINES
-        .iter()
-        .filter(|(id, _)| found.contains(&(*id, Severity::Error)))
-        .map(|(_, words)| *words)
-        .collect();
+    let found: Vec<(&str, &Finding)> = findings(report, webhook).collect();
+    let severities: Vec<Severity> = found.iter().map(|(_, finding)| finding.severity).collect();
+    let is_error = |id: &str, kind: Option<&str>| {
+        found.iter().any(|(found, finding)| {
+            *found == id
+                && finding.severity == Severity::Error
+                && kind.is_none_or(|kind| finding.kind == kind)
+        })
+    };
+    let bad: Vec<&str> =
+        HEADLINES.iter().filter(|(id, kind, _)| is_error(id, *kind)).map(|(_, _, words)| *words).collect();
+    let accepted = report
+        .findings()
+        .filter(|(_, finding)| finding.accepted.is_some() && finding.webhooks.contains_key(webhook));
+    let accepted = accepted.count();
     let (words, outcome) = if !bad.is_empty() {
         (bad.join(", "), Outcome::Bad)
     } else if let Some(reason) = unknown(report, webhook) {
         (reason, Outcome::Unknown)
+    } else if severities.contains(&Severity::Error) {
+        // The counts of the findings are the verdict: that the webhook is idempotent as well would read as praise.
+        (String::new(), Outcome::Bad)
     } else {
-        let nothing = if severities.is_empty() { "no problems found" } else { "" };
-        let words = said(report, webhook).unwrap_or(nothing);
+        let words = match (said(report, webhook), accepted) {
+            (Some(words), 0) => words.to_owned(),
+            (Some(words), accepted) => format!("{words}; {accepted} accepted"),
+            (None, _) if !severities.is_empty() => String::new(),
+            (None, 0) => "no problems found".to_owned(),
+            (None, accepted) => format!("no new problems; {accepted} accepted"),
+        };
         let so_far = if report.interrupted && !words.is_empty() { " so far" } else { "" };
-        let words = format!("{words}{so_far}");
-        (words, if severities.contains(&Severity::Error) { Outcome::Bad } else { Outcome::Good })
+        (format!("{words}{so_far}"), Outcome::Good)
     };
     Verdict { words, outcome, findings: severities }
 }
 
-/// Returns `idempotent` if that was checked.
+/// Returns `idempotent` if that was checked, or `not idempotent` if the baseline accepts it.
 fn said(report: &Report, webhook: &str) -> Option<&'static str> {
     let check = report.checks.iter().find(|check| check.id == "V01")?;
     let result = check.results.iter().find(|result| result.webhook == webhook)?;
     match result.verdict {
         Tally::Passed => Some("idempotent"),
         Tally::Found if check.findings_of(webhook).all(|finding| finding.accepted.is_some()) => {
-            Some("not idempotent (accepted)")
+            Some("not idempotent")
         }
         Tally::Found | Tally::NotChecked | Tally::NotApplicable => None,
     }
@@ -90,7 +110,10 @@ fn said(report: &Report, webhook: &str) -> Option<&'static str> {
 fn unknown(report: &Report, webhook: &str) -> Option<String> {
     let unreached = report.unreached.iter().find(|(_, webhooks)| webhooks.iter().any(|name| name == webhook));
     if let Some((reason, _)) = unreached {
-        return Some(format!("could not be checked: {}", brief(reason)));
+        return Some(format!("could not be checked: {}", brief(report, webhook, reason)));
+    }
+    if let Some((_, reason)) = report.unanswered().find(|(name, _)| *name == webhook) {
+        return Some(format!("could not be checked: {}", brief(report, webhook, reason)));
     }
     if let Some(tried) = report.webhooks.get(webhook) {
         if tried.called == 0 {
@@ -108,20 +131,22 @@ fn unknown(report: &Report, webhook: &str) -> Option<String> {
     };
     let idempotence = results().find(|(id, result)| *id == "V01" && result.verdict == Tally::NotChecked);
     if let Some((_, result)) = idempotence {
-        return Some(format!("could not be checked: {}", brief(&most(&result.not_checked))));
+        return Some(format!("could not be checked: {}", brief(report, webhook, &most(&result.not_checked))));
     }
     let has = |tally: Tally| move |(_, result): &(&str, &CheckResult)| result.verdict == tally;
     let by_calls = || results().filter(|(id, _)| calls(id));
     if let Some((_, result)) = by_calls().find(has(Tally::NotChecked))
         && !by_calls().any(|(_, result)| matches!(result.verdict, Tally::Passed | Tally::Found))
     {
-        return Some(format!("could not be checked: {}", brief(&most(&result.not_checked))));
+        return Some(format!("could not be checked: {}", brief(report, webhook, &most(&result.not_checked))));
     }
     if results().any(|(_, result)| matches!(result.verdict, Tally::Passed | Tally::Found)) {
         return None;
     }
     Some(match results().find(has(Tally::NotChecked)) {
-        Some((_, result)) => format!("could not be checked: {}", brief(&most(&result.not_checked))),
+        Some((_, result)) => {
+            format!("could not be checked: {}", brief(report, webhook, &most(&result.not_checked)))
+        }
         None => "no check applies".to_owned(),
     })
 }
@@ -132,12 +157,18 @@ fn calls(id: &str) -> bool {
     matches!(probe, Some(Probe::Object(_) | Probe::Collection(_) | Probe::Conversion(_)))
 }
 
-/// Shortens the cause of a failed call to a few words; returns other reasons unchanged.
-fn brief(reason: &str) -> String {
+/// Shortens the cause of a failed call to a few words, with the address of the webhook if nothing listens there; returns
+/// other reasons unchanged.
+pub(super) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
     let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return reason.to_owned() };
     if error.contains("context deadline exceeded") || error.contains("Client.Timeout exceeded") {
         let timeout = error.split_once("timeout=").and_then(|(_, rest)| rest.split(['s', 'm', '"']).next());
         return timeout.map_or("times out".to_owned(), |timeout| format!("times out after {timeout} s"));
+    }
+    if error.ends_with("connect: connection refused")
+        && let Some(address) = report.addresses.get(webhook)
+    {
+        return format!("connection refused at {address}");
     }
     // Go's error starts with the request, followed by the cause.
     error.split_once("\": ").map_or(error, |(_, cause)| cause).to_owned()
@@ -145,21 +176,82 @@ fn brief(reason: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn report() -> Report {
+        with(&json!([]))
+    }
+
+    /// Returns the report of V01, which passed, and V17 with `findings`, about one webhook.
+    fn with(findings: &Value) -> Report {
+        let result = |verdict: &str| json!({"webhook": "c/a", "verdict": verdict, "held": 1, "notChecked": {}, "notApplicable": {}});
+        let check = |id: &str, verdict: &str, findings: &Value| {
+            json!({"id": id, "title": "t", "severity": "error", "why": "w", "source": "s",
+                "results": [result(verdict)], "findings": findings})
+        };
+        let report = json!({"version": 2, "objects": 1, "calls": 1, "leftOut": {},
+            "addresses": {"c/a": "127.0.0.1:9443"},
+            "webhooks": {"c/a": {"mutating": true, "called": 1, "answered": 1, "patched": 1}},
+            "checks": [check("V01", "passed", &json!([])), check("V17", "found", findings)]});
+        serde_json::from_value(report).unwrap()
+    }
+
+    fn finding(severity: &str, accepted: Option<&str>) -> Value {
+        json!({"kind": "removes fields", "severity": severity, "message": "m", "webhooks": {"c/a": 1},
+            "examples": [], "differences": [], "steps": [], "accepted": accepted})
+    }
+
+    #[test]
+    fn an_error_of_another_check_is_not_praised_as_idempotent() {
+        let words = |findings: &Value| verdict(&with(findings), "c/a").words;
+        assert_eq!(words(&json!([])), "idempotent");
+        assert_eq!(words(&json!([finding("warning", None)])), "idempotent");
+        assert_eq!(words(&json!([finding("error", None)])), "");
+        assert_eq!(words(&json!([finding("error", Some("known"))])), "idempotent; 1 accepted");
+        let mut without = with(&json!([finding("warning", Some("known")), finding("note", Some("known"))]));
+        without.checks.remove(0);
+        assert_eq!(verdict(&without, "c/a").words, "no new problems; 2 accepted");
+    }
+
+    #[test]
+    fn a_dry_run_with_another_patch_is_not_called_a_side_effect() {
+        let mut report = with(&json!([finding("error", None)]));
+        report.checks[1].id = "V38".to_owned();
+        for (kind, expected) in [
+            ("writes on dry runs", "has side effects in dry runs"),
+            ("different result on dry runs", "changes objects differently in dry runs"),
+        ] {
+            report.checks[1].findings[0].kind = kind.to_owned();
+            assert_eq!(verdict(&report, "c/a").words, expected);
+        }
+    }
+
+    #[test]
+    fn a_webhook_that_never_answers_could_not_be_checked() {
+        let mut report = report();
+        let tried = report.webhooks.get_mut("c/a").unwrap();
+        (tried.answered, tried.patched) = (Some(0), 0);
+        let failed = "failed calling webhook \"a\": failed to call webhook: Post \"https://a.b.svc:443/\": \
+                      dial tcp a.b.svc:443: connect: connection refused";
+        tried.failures.insert(failed.to_owned(), 1);
+        let expected = "could not be checked: connection refused at 127.0.0.1:9443";
+        assert_eq!(verdict(&report, "c/a").words, expected);
+        assert_eq!(report.unseen(), []);
+    }
 
     #[test]
     fn the_cause_of_a_failed_call_is_brief() {
         let called = "failed calling webhook \"a.example.com\": failed to call webhook: Post \"https://a.b.svc:443/?timeout=1s\": ";
+        let report = report();
         for (cause, expected) in [
             ("context deadline exceeded", "times out after 1 s"),
-            (
-                "dial tcp 127.0.0.1:1: connect: connection refused",
-                "dial tcp 127.0.0.1:1: connect: connection refused",
-            ),
+            ("dial tcp a.b.svc:443: connect: connection refused", "connection refused at 127.0.0.1:9443"),
             ("EOF", "EOF"),
         ] {
-            assert_eq!(brief(&format!("{called}{cause}")), expected);
+            assert_eq!(brief(&report, "c/a", &format!("{called}{cause}")), expected);
         }
-        assert_eq!(brief("see V11"), "see V11");
+        assert_eq!(brief(&report, "c/a", "see V11"), "see V11");
     }
 }

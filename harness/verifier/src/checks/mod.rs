@@ -222,11 +222,20 @@ fn fields(differences: &[Difference]) -> String {
     listed(differences.iter().map(|difference| difference.path.as_str()))
 }
 
+/// Formats the fields of `differences`, but at most ten.
+fn all_fields(differences: &[Difference]) -> String {
+    at_most(10, differences.iter().map(|difference| difference.path.as_str()))
+}
+
 /// Formats the first few of `names`.
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const MAX_LISTED: usize = 3;
+    at_most(3, names)
+}
+
+/// Formats the first `most` of `names`, and how many more there are.
+fn at_most<'a>(most: usize, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
-    match names.split_at_checked(MAX_LISTED) {
+    match names.split_at_checked(most) {
         Some((first, more)) if !more.is_empty() => format!("{} and {} more", first.join(", "), more.len()),
         Some(_) | None => names.join(", "),
     }

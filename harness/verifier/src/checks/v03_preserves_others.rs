@@ -47,6 +47,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
                 continue;
             }
             let does = other.does;
+            let lost = other.lost(seen, found);
             let list = other.list_of(seen, found);
             let is_policy =
                 list.is_some_and(|list| rewrites(object_probe.object(), first.object.as_ref(), &list));
@@ -59,15 +60,11 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
                 Violation::new(kind, message).with_severity(Severity::Note)
             } else {
                 let kind = format!("removes what another webhook added, which {does}");
-                Violation::new(
-                    kind,
-                    format!(
-                        "another webhook {does}, and the webhook removes or changes \
-                                              the addition"
-                    ),
-                )
+                let verb = if lost.iter().any(|lost| lost.found.is_some()) { "changes" } else { "removes" };
+                let message = format!("another webhook {does}, and the webhook {verb} the addition");
+                Violation::new(kind, message)
             };
-            violations.push(violation.with_steps([outcome]));
+            violations.push(violation.with_differences(lost).with_steps([outcome]));
             break;
         }
     }

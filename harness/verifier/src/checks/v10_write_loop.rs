@@ -65,16 +65,16 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         as_updated(&update(object_probe.request, stored.clone(), wanted.clone()), &wanted, cluster_fixture);
     let differences = object_probe.differences(&wanted, &stored, Order::Free);
     let (kind, message, differences) = if differences.is_empty() {
-        let fields = super::fields(&changed);
+        let fields = super::all_fields(&changed);
         let message =
             format!("after {ROUNDS} updates that change nothing, another update still changes {fields}");
         ("changes the object on every update", message, changed)
     } else {
-        let fields = super::fields(&differences);
+        let fields = super::all_fields(&differences);
         let message = format!("whenever the owner writes {fields}, the webhooks change the value again");
         ("undoes what the owner writes", message, differences)
     };
-    Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
+    Ok(vec![Violation::new(kind, message).with_fields(differences).with_steps(steps)])
 }
 
 fn admitted(outcome: Arc<Outcome>) -> Result<Arc<Outcome>, Skipped> {

@@ -58,9 +58,15 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             return Ok(vec![Violation::new("fails on unknown fields", message).with_steps(steps)]);
         }
         Verdict::NoConditions(_) => return Err(Skipped::no_conditions()),
-        verdict @ (Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
-            return Err(Skipped::not_checked(verdict.to_string()));
+        // Without unknown fields, the API server accepts the webhook's result.
+        Verdict::ServerError(status) => {
+            let message = format!(
+                "the API server rejects the webhook's result only because of unknown fields: {}",
+                status.message
+            );
+            return Ok(vec![Violation::new("breaks on unknown fields", message).with_steps(steps)]);
         }
+        Verdict::Unsupported(what) => return Err(Skipped::not_checked(what)),
     }
     let mut lost = Vec::new();
     if let Some(found) = patched(&outcome, &object)? {

@@ -1,5 +1,6 @@
 //! V17: a patch changes only the fields that the webhook intends to change.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kubernetes_admission::cluster_state::ClusterState as _;
@@ -38,19 +39,31 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         .filter(|difference| difference.found.is_none())
         .collect();
     let mut violations = Vec::new();
-    for (what, path) in rewritten(patch.operations(), webhook_response.object())? {
-        let kind = format!("writes a whole {what}");
-        if violations.iter().any(|violation: &Violation| violation.kind == kind) {
+    let rewritten = rewritten(patch.operations(), webhook_response.object());
+    for what in ["list", "map"] {
+        let places = rewritten.iter().flatten().filter(|(found, _)| *found == what);
+        let places: BTreeSet<&str> = places.map(|(_, path)| path.as_str()).collect();
+        if places.is_empty() {
             continue;
         }
-        let message = format!("the patch writes the whole {what} at {path}, which already exists");
+        let listed = super::listed(places.iter().copied());
+        let message = match places.len() {
+            1 => format!("the patch writes the whole {what} at {listed}, which already exists"),
+            _ => format!("the patch writes whole {what}s that already exist: {listed}"),
+        };
         // Rewriting a complete list is only bad style; lost items are reported separately.
-        violations.push(Violation::new(kind, message).with_severity(Severity::Note));
+        let mut violation = Violation::new(format!("writes a whole {what}"), message);
+        violation.fields =
+            places.iter().map(|path| pattern(path)).filter(|field| !field.is_empty()).collect();
+        violations.push(violation.with_severity(Severity::Note));
     }
     violations.extend(replaced(object_probe, webhook_response.object(), &patched));
     if !lost.is_empty() {
-        let message = format!("the patch removes what the webhook did not add: {}", super::fields(&lost));
-        violations.push(Violation::new("removes fields", message).with_differences(lost));
+        let message = format!("the patch removes what the webhook did not add: {}", super::all_fields(&lost));
+        violations.push(Violation::new("removes fields", message).with_fields(lost));
+    }
+    if violations.is_empty() {
+        rewritten?;
     }
     Ok(violations
         .into_iter()
@@ -74,13 +87,13 @@ fn replaced(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Op
     if replaced.is_empty() {
         return None;
     }
-    let fields = super::fields(&replaced);
+    let fields = super::all_fields(&replaced);
     let message = format!(
         "the patch overwrites values that the user set: {fields}; correct only if that is the \
                  webhook's purpose"
     );
     let violation = Violation::new("overwrites", message).with_severity(Severity::Note);
-    Some(violation.with_differences(replaced))
+    Some(violation.with_fields(replaced))
 }
 
 /// Returns whether the value is the server's default, so that the user may not have set it.
@@ -91,6 +104,12 @@ fn is_default(object_probe: &ObjectProbe<'_>, before: &Value, value: &Overwritte
     }
     object_probe.environment.cluster_fixture.set_defaults(&mut filled);
     filled.pointer(&value.before) == before.pointer(&value.before)
+}
+
+/// Returns the field of a JSON pointer without list positions: `spec.containers.env` for `/spec/containers/0/env`.
+fn pattern(pointer: &str) -> String {
+    let names = pointer.split('/').skip(1).filter(|name| name.parse::<usize>().is_err());
+    names.map(|name| name.replace("~1", "/").replace("~0", "~")).collect::<Vec<_>>().join(".")
 }
 
 /// Returns the non-empty lists and maps that `operations` overwrite completely, each as a kind and a path.

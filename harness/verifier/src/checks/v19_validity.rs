@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::Attributes;
-use kubernetes_types::json::{at, set};
+use kubernetes_types::json::{at, set, text};
 use kubernetes_types::schema::Type;
 use kubernetes_types::status::StatusCause;
 use serde_json::{Value, json};
@@ -50,6 +50,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
                 violations.extend(repeated(object_probe, written, made));
             }
             violations.extend(refused);
+            violations.extend(priority(&outcome.request, made));
         }
         _ => {}
     }
@@ -96,6 +97,29 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
         violations.push(Violation::new(kind, message).with_severity(severity));
     }
     violations
+}
+
+/// Reports a Pod whose class the webhook changes without its priority, which was computed from the former class.
+///
+/// The Priority plugin runs again after the mutating webhooks, and rejects a priority that is not that of the class.
+///
+/// Source: kubernetes plugin/pkg/admission/priority/admission.go, `admitPod`.
+fn priority(request: &Attributes, made: &Value) -> Option<Violation> {
+    let written = request.object.as_ref().filter(|_| request.kind.kind == "Pod")?;
+    let [before, after] = [written, made].map(|pod| text(pod, &["spec", "priorityClassName"]));
+    let priority = at(made, &["spec", "priority"]);
+    if after.is_empty()
+        || before == after
+        || *priority != *at(written, &["spec", "priority"])
+        || priority.is_null()
+    {
+        return None;
+    }
+    let message = format!(
+        "the patch sets spec.priorityClassName to \"{after}\" and leaves spec.priority at {priority}: the API server \
+         rejects the Pod unless the class has this value"
+    );
+    Some(Violation::new("rejected: spec.priorityClassName: Forbidden", message))
 }
 
 /// Returns whether the schema rejects a null.

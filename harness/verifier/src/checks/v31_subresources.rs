@@ -67,6 +67,10 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         found.add(&name, &what, &kind, requests::failure(&what, &outcome));
         if subresource.name == "status" && webhook_probe.subject.webhook.phase == Phase::Mutating {
             found.add(&name, &what, &kind, beyond_the_status(&what, &outcome));
+            found.add(&name, &what, &kind, lost_status(&what, &outcome));
+        }
+        if subresource.name == "ephemeralcontainers" {
+            found.add(&name, &what, &kind, changed_ephemeral_containers(&what, &outcome));
         }
     }
     let untold = (!untried.is_empty()).then(|| {
@@ -143,6 +147,48 @@ fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     Some(violation.with_steps([Arc::clone(outcome)]))
 }
 
+/// Reports status fields that the client wrote and the webhook removes or overwrites.
+fn lost_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+    let (before, after) = (outcome.request.object.as_ref()?, outcome.object.as_ref()?);
+    let mut lost = comparison::differences(before, after, &outcome.request.kind, Order::Counts);
+    lost.retain(|difference| difference.path.starts_with("status") && difference.expected.is_some());
+    if lost.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "on {what}, the webhook overwrites the status that the client wrote: {}",
+        super::fields(&lost)
+    );
+    let violation = Violation::new(format!("overwrites the status on {what}"), message);
+    let violation = violation.with_severity(Severity::Warning).with_differences(lost);
+    Some(violation.with_steps([Arc::clone(outcome)]))
+}
+
+/// Reports changes of existing ephemeral containers, which the API server rejects.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodEphemeralContainersUpdate`.
+fn changed_ephemeral_containers(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+    let containers = |pod: &Value| {
+        let items = json::at(pod, &["spec", "ephemeralContainers"]).as_array().cloned().unwrap_or_default();
+        json!({"spec": {"ephemeralContainers": items}})
+    };
+    let (old, after) = (outcome.request.old_object.as_ref()?, outcome.object.as_ref()?);
+    let (old, after) = (containers(old), containers(after));
+    let mut changed = comparison::differences(&old, &after, &outcome.request.kind, Order::Counts);
+    // New containers are allowed.
+    let is_new = |path: &str| path.ends_with(']') && path.matches('[').count() == 1;
+    changed.retain(|change| change.expected.is_some() || !is_new(&change.path));
+    if changed.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "on {what}, the webhook changes existing ephemeral containers, which the API server rejects: {}",
+        super::fields(&changed)
+    );
+    let violation = Violation::new(format!("rewrites existing ephemeral containers on {what}"), message);
+    Some(violation.with_differences(changed).with_steps([Arc::clone(outcome)]))
+}
+
 const NAME: &str = "admit-verify";
 
 /// Returns a client's request to the subresource; `None` if admit cannot build that request.
@@ -193,6 +239,14 @@ fn request(
                     &webhook_probe.environment.cluster_fixture,
                 );
             }
+            if name == "ephemeralcontainers" {
+                let first = json!({"name": "first-debugger", "image": "example.com/debug:1"});
+                set(&mut old_object, &["spec", "ephemeralContainers"], json!([first]));
+                webhook_probe.environment.cluster_fixture.set_defaults(&mut old_object);
+            }
+            if name == "status" && old_object["kind"] == "Pod" {
+                set(&mut old_object, &["status", "hostIP"], "192.0.2.1");
+            }
             let mut object = old_object.clone();
             change(&mut object, name)?;
             (Some(old_object), object)
@@ -216,7 +270,10 @@ pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
         "ephemeralcontainers" => {
             let debugger =
                 json!({"name": "debugger", "image": "example.com/debug:1", "targetContainerName": "app"});
-            set(object, &["spec", "ephemeralContainers"], json!([debugger]))
+            let mut all =
+                json::at(object, &["spec", "ephemeralContainers"]).as_array().cloned().unwrap_or_default();
+            all.push(debugger);
+            set(object, &["spec", "ephemeralContainers"], all)
         }
         "resize" => return ask_for_cpu(object, "200m"),
         _ => false,

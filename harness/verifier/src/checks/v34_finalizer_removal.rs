@@ -7,10 +7,12 @@ use kubernetes_types::json::{at, set};
 use serde_json::{Value, json};
 
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
-use crate::environment::Verdict;
+use crate::comparison::Order;
+use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::shape;
 use crate::stored::{as_deleting, update};
+use crate::validity;
 
 pub(super) const CHECK: Check = Check {
     id: "V34",
@@ -40,13 +42,29 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         set(&mut stored, &["metadata", "finalizers"], json!([FINALIZER]));
     }
     let stored = as_deleting(stored, &object_probe.environment.cluster_fixture);
-    let mut written = stored.clone();
-    if let Some(Value::Array(finalizers)) = written.pointer_mut("/metadata/finalizers") {
-        finalizers.pop();
-        if finalizers.is_empty() {
-            shape::remove(&mut written, "/metadata/finalizers");
-        }
+    let others = at(&stored, &["metadata", "finalizers"]).as_array().into_iter().flatten();
+    let others: Vec<&Value> = others.filter(|finalizer| **finalizer != FINALIZER).collect();
+    let mut violations = removal(object_probe, stored.clone(), with_finalizers(&stored, &others)).await?;
+    // The controllers of the others may finish in any order.
+    if violations.is_empty() && !others.is_empty() {
+        violations = removal(object_probe, stored.clone(), with_finalizers(&stored, &[])).await?;
     }
+    Ok(violations)
+}
+
+/// Returns `object` with these finalizers.
+fn with_finalizers(object: &Value, finalizers: &[&Value]) -> Value {
+    let mut written = object.clone();
+    if finalizers.is_empty() {
+        shape::remove(&mut written, "/metadata/finalizers");
+    } else {
+        set(&mut written, &["metadata", "finalizers"], json!(finalizers));
+    }
+    written
+}
+
+/// Examines an update of a deleted object that removes finalizers.
+async fn removal(object_probe: &ObjectProbe<'_>, stored: Value, written: Value) -> Observed {
     let request = update(object_probe.request, stored, written.clone());
     let updated = object_probe.outcome(&object_probe.alone(), &request).await;
     if updated.mismatch(&object_probe.subject.webhook.id).is_some() {
@@ -66,7 +84,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
                 .copied()
                 .collect();
             if added.is_empty() {
-                return Ok(Vec::new());
+                return Ok(rejected(object_probe, &updated, &written).into_iter().collect());
             }
             let message = format!(
                 "the webhook adds finalizers to an object that is being deleted: {}",
@@ -89,6 +107,22 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         Verdict::Unsupported(what) => return Err(Skipped::not_checked(what)),
     };
     Ok(vec![Violation::new(kind, message).with_steps(steps)])
+}
+
+/// Reports that the API server rejects the update because of what the webhook changes in it.
+fn rejected(object_probe: &ObjectProbe<'_>, updated: &Arc<Outcome>, written: &Value) -> Option<Violation> {
+    let faults = |object: &Value| validity::faults(object_probe.environment, &updated.request, object);
+    let known: BTreeSet<String> = faults(written).iter().map(validity::place).collect();
+    let result = updated.object.as_ref()?;
+    let found = faults(result);
+    let cause = found.iter().find(|cause| !known.contains(&validity::place(cause)))?;
+    let message = format!(
+        "when a finalizer is removed, the API server rejects what the webhook changes: {}: {}",
+        cause.field, cause.message
+    );
+    let kind = "the API server rejects the finalizer removal";
+    let differences = object_probe.differences(written, result, Order::Counts);
+    Some(Violation::new(kind, message).with_differences(differences).with_steps([Arc::clone(updated)]))
 }
 
 fn finalizers(object: &Value) -> BTreeSet<&str> {

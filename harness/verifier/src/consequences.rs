@@ -1,0 +1,355 @@
+//! Combines findings that have one cause: the first finding lists the others as its consequences.
+
+use std::collections::BTreeSet;
+
+use super::check::Severity;
+use super::report::{CheckReport, Consequence, Finding, TOGETHER};
+use super::validity::without_positions;
+
+/// A cause: findings of one check from which findings of other checks follow.
+struct Cause {
+    /// The check that names the cause best.
+    check: &'static str,
+    is_cause: fn(&Finding) -> bool,
+    /// Returns whether a finding of another check, or another finding of the same check, follows.
+    explains: fn(&Known<'_>, &str, &Finding) -> bool,
+}
+
+/// A finding that may be the cause of others.
+struct Known<'a> {
+    finding: &'a Finding,
+    check: &'a str,
+    /// The fields that the finding is about.
+    fields: BTreeSet<String>,
+    /// Whether the webhook overwrites whole lists or maps.
+    overwrites_whole: bool,
+}
+
+/// The checks of a webhook's changes.
+const CHANGES: [&str; 22] = [
+    "V01", "V02", "V03", "V04", "V05", "V07", "V08", "V09", "V10", "V14", "V15", "V16", "V17", "V18", "V20",
+    "V21", "V23", "V31", "V34", "V35", "V36", "V58",
+];
+
+/// The causes, in the order in which they are looked for: what the API server rejects comes first.
+const CAUSES: [Cause; 9] = [
+    Cause {
+        check: "V19",
+        is_cause: |finding| finding.severity == Severity::Error,
+        explains: |known, check, other| {
+            CHANGES.contains(&check) && (known.has_reason_of(other) || known.has_fields_of(other))
+        },
+    },
+    Cause {
+        check: "V22",
+        is_cause: |_| true,
+        explains: |known, check, other| {
+            let member = |kind: &str| kind.split(' ').next().map(type_meta).unwrap_or_default().to_owned();
+            let is_same = member(&known.finding.kind) == member(&other.kind);
+            is_same && ["V22", "V23"].contains(&check)
+        },
+    },
+    Cause {
+        check: "V18",
+        is_cause: |finding| finding.severity == Severity::Error,
+        explains: |known, check, other| {
+            let types = ["changes apiVersion", "changes kind"];
+            let both = [&known.finding.kind, &other.kind];
+            let is_type_meta = check == "V18" && both.iter().all(|kind| types.contains(&kind.as_str()));
+            is_type_meta || (check != "V18" && CHANGES.contains(&check) && known.has_fields_of(other))
+        },
+    },
+    Cause {
+        check: "V01",
+        is_cause: |finding| finding.severity == Severity::Error,
+        explains: |known, check, other| {
+            let follows = ["V02", "V04", "V05", "V07", "V09", "V10", "V34"];
+            follows.contains(&check) && (known.has_reason_of(other) || known.has_fields_of(other))
+        },
+    },
+    Cause {
+        check: "V03",
+        is_cause: |finding| finding.severity == Severity::Error,
+        explains: |known, check, other| {
+            let follows = ["V04", "V08", "V09", "V10", "V14", "V17", "V18", "V21", "V58"];
+            let is_whole = known.overwrites_whole && follows.contains(&check);
+            known.is_same_without_the_other_webhook(check, other)
+                || is_whole
+                || (CHANGES.contains(&check) && known.has_fields_of(other))
+        },
+    },
+    Cause {
+        check: "V02",
+        is_cause: |finding| finding.severity == Severity::Error,
+        explains: |known, check, other| {
+            known.is_same_without_the_other_webhook(check, other)
+                || (check == "V04" && known.has_fields_of(other))
+        },
+    },
+    Cause {
+        check: "V31",
+        is_cause: |finding| finding.severity == Severity::Error,
+        explains: |known, check, other| {
+            ["V15", "V16", "V31", "V35"].contains(&check) && known.has_reason_of(other)
+        },
+    },
+    Cause {
+        check: "V15",
+        is_cause: |_| true,
+        explains: |known, check, other| check == "V15" && known.has_reason_of(other),
+    },
+    Cause {
+        check: "V08",
+        is_cause: |_| true,
+        explains: |known, check, other| {
+            known.is_same_without_the_other_webhook(check, other)
+                || (check == "V58" && known.has_fields_of(other))
+        },
+    },
+];
+
+/// The fields that every write changes.
+const COUNTERS: [&str; 2] = ["metadata.resourceVersion", "metadata.generation"];
+
+/// Moves findings that follow from another finding to the consequences of that finding.
+///
+/// A consequence has the webhooks of its cause, and is not more severe.
+pub(super) fn fold(checks: &mut [CheckReport]) {
+    for cause in &CAUSES {
+        let Some(position) = checks.iter().position(|check| check.id == cause.check) else { continue };
+        let mut index = 0;
+        while let Some(finding) = checks.get(position).and_then(|check| check.findings.get(index)) {
+            if (cause.is_cause)(finding) {
+                let finding = finding.clone();
+                let consequences = take(checks, cause, (position, &mut index), &finding);
+                let found = checks.get_mut(position).and_then(|check| check.findings.get_mut(index));
+                if let Some(found) = found {
+                    found.consequences.extend(consequences);
+                }
+            }
+            index += 1;
+        }
+    }
+}
+
+/// Takes the findings that follow from `finding` out of `checks`, and corrects its index.
+fn take(
+    checks: &mut [CheckReport],
+    cause: &Cause,
+    (position, index): (usize, &mut usize),
+    finding: &Finding,
+) -> Vec<Consequence> {
+    let overwrites_whole = checks.iter().filter(|check| check.id == "V17").any(|check| {
+        check
+            .findings
+            .iter()
+            .any(|other| is_about_same(finding, other) && other.kind.starts_with("writes a whole"))
+    });
+    let mut known = Known { finding, check: cause.check, fields: fields(finding), overwrites_whole };
+    let mut consequences = Vec::new();
+    // The fields of a consequence explain further consequences.
+    loop {
+        let before = consequences.len();
+        take_once(checks, cause, (position, index), &mut known, &mut consequences);
+        if consequences.len() == before {
+            return consequences;
+        }
+    }
+}
+
+fn take_once(
+    checks: &mut [CheckReport],
+    cause: &Cause,
+    (position, index): (usize, &mut usize),
+    known: &mut Known<'_>,
+    consequences: &mut Vec<Consequence>,
+) {
+    let finding = known.finding;
+    for (place, check) in checks.iter_mut().enumerate() {
+        let mut kept = Vec::new();
+        for (number, other) in std::mem::take(&mut check.findings).into_iter().enumerate() {
+            let is_itself = place == position && number == *index;
+            let follows = !is_itself
+                && other.severity <= finding.severity
+                && is_about_same(finding, &other)
+                && (cause.explains)(known, &check.id, &other);
+            if follows {
+                known.fields.extend(fields(&other));
+                consequences.push(consequence(&check.id, &other));
+                consequences.extend(other.consequences);
+            } else {
+                kept.push((number, other));
+            }
+        }
+        if place == position {
+            *index = kept.iter().position(|(number, _)| number == index).unwrap_or(*index);
+        }
+        check.findings = kept.into_iter().map(|(_, other)| other).collect();
+    }
+}
+
+fn consequence(check: &str, finding: &Finding) -> Consequence {
+    Consequence {
+        check: check.to_owned(),
+        kind: finding.kind.clone(),
+        severity: finding.severity,
+        message: finding.message.clone(),
+        webhooks: finding.webhooks.keys().cloned().collect(),
+        fields: finding.fields.clone(),
+    }
+}
+
+/// Returns whether the webhooks of `other` are among those of `finding`.
+fn is_about_same(finding: &Finding, other: &Finding) -> bool {
+    if other.webhooks.keys().all(|webhook| finding.webhooks.contains_key(webhook)) {
+        return true;
+    }
+    let mut called = other.steps.iter().filter(|step| !step.is_other).map(|step| &step.webhook).peekable();
+    other.webhook() == TOGETHER
+        && called.peek().is_some()
+        && called.all(|webhook| finding.webhooks.contains_key(webhook))
+}
+
+/// Returns the fields in which a finding shows, without list positions and keys.
+fn fields(finding: &Finding) -> BTreeSet<String> {
+    let differences = finding.differences.iter().map(|difference| without_positions(&difference.path));
+    let mut fields: BTreeSet<String> = differences.chain(finding.fields.iter().cloned()).collect();
+    // V19 has no differences, but its kind names the field.
+    if let Some((_, rejected)) = finding.kind.split_once("rejected: ")
+        && let Some((field, _)) = rejected.split_once(": ")
+    {
+        fields.insert(field.to_owned());
+    }
+    // An object lacks both fields of a TypeMeta for one reason.
+    let type_meta = ["apiVersion", "kind"].map(str::to_owned);
+    if type_meta.iter().any(|field| fields.contains(field)) {
+        fields.extend(type_meta);
+    }
+    fields.retain(|field| !COUNTERS.contains(&field.as_str()) && !field.is_empty());
+    fields
+}
+
+/// Returns one name for the two fields of a TypeMeta, which a response has or lacks together.
+fn type_meta(field: &str) -> &str {
+    if field == "kind" { "apiVersion" } else { field }
+}
+
+impl Known<'_> {
+    /// Returns whether `other` has the same reason: the text after the check's own words.
+    fn has_reason_of(&self, other: &Finding) -> bool {
+        const SHORTEST: usize = 10;
+        let reason = self.finding.message.split_once(": ").map(|(_, reason)| reason);
+        reason.is_some_and(|reason| reason.len() >= SHORTEST && other.message.contains(reason))
+    }
+
+    /// Returns whether all fields of `other` are among the fields of this finding, or above or below one of them.
+    fn has_fields_of(&self, other: &Finding) -> bool {
+        let is_below = |field: &str, parent: &str| {
+            field.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let fields = fields(other);
+        let is_known =
+            |field: &String| self.fields.iter().any(|known| is_below(field, known) || is_below(known, field));
+        !fields.is_empty() && fields.iter().all(is_known)
+    }
+
+    /// Returns whether `other` is a finding of the same check with another change of the other webhook.
+    fn is_same_without_the_other_webhook(&self, check: &str, other: &Finding) -> bool {
+        let kind =
+            |finding: &Finding| finding.kind.split("another webhook").next().unwrap_or_default().to_owned();
+        check == self.check && kind(self.finding) == kind(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn finding(kind: &str, severity: &str, message: &str, paths: &[&str]) -> Value {
+        let differences: Vec<Value> = paths.iter().map(|path| json!({"path": path, "expected": 1})).collect();
+        json!({"kind": kind, "severity": severity, "message": message, "webhooks": {"c/w": 1}, "examples": [],
+            "differences": differences, "steps": []})
+    }
+
+    #[track_caller]
+    fn check(checks: &[(&str, &[Value])], expected: &Value) {
+        let mut checks: Vec<CheckReport> = checks
+            .iter()
+            .map(|(id, findings)| {
+                let check = json!({"id": id, "title": "t", "severity": "error", "why": "w", "source": "s",
+                    "results": [], "findings": findings});
+                serde_json::from_value(check).unwrap()
+            })
+            .collect();
+        fold(&mut checks);
+        let all = checks.iter().flat_map(|check| check.findings.iter().map(move |found| (&check.id, found)));
+        let all = all.map(|(id, found)| {
+            let follow = found.consequences.iter().map(|it| format!("{} {}", it.check, it.kind));
+            json!({format!("{id} {}", found.kind): follow.collect::<Vec<_>>()})
+        });
+        assert_eq!(Value::from_iter(all), *expected);
+    }
+
+    #[test]
+    fn what_the_api_server_rejects_is_the_cause() {
+        let v21 = finding("changes a mirror Pod", "warning", "m", &["spec.containers"]);
+        let v50 = finding("matches system resources", "error", "m", &[]);
+        let v19 = finding(
+            "rejected: spec.containers: Required value",
+            "error",
+            "the API server rejects the result: spec.containers: Required value",
+            &[],
+        );
+        let other =
+            finding("changes a mirror Pod as well", "warning", "m", &["spec.containers", "spec.volumes"]);
+        check(
+            &[("V19", &[v19]), ("V21", &[v21, other]), ("V50", &[v50])],
+            &json!([
+                {"V19 rejected: spec.containers: Required value": ["V21 changes a mirror Pod"]},
+                {"V21 changes a mirror Pod as well": []},
+                {"V50 matches system resources": []},
+            ]),
+        );
+    }
+
+    #[test]
+    fn replaced_object_is_one_finding() {
+        let v03 = |does: &str| {
+            finding(&format!("removes what another webhook added, which {does}"), "error", "m", &[])
+        };
+        let v17 = finding("writes a whole map", "note", "m", &[]);
+        let v10 = finding("undoes what the owner writes", "warning", "m", &["spec.replicas"]);
+        let same = "V03 removes what another webhook added, which adds a volume";
+        check(
+            &[("V03", &[v03("adds a label"), v03("adds a volume")]), ("V10", &[v10]), ("V17", &[v17])],
+            &json!([{"V03 removes what another webhook added, which adds a label": [
+                same, "V10 undoes what the owner writes", "V17 writes a whole map",
+            ]}]),
+        );
+    }
+
+    #[test]
+    fn finding_about_other_fields_or_a_more_severe_one_does_not_follow() {
+        let v01 = finding("not idempotent", "error", "m", &["metadata.labels.a"]);
+        let same = finding(
+            "changed by a second apply",
+            "warning",
+            "m",
+            &["metadata.labels", "metadata.resourceVersion"],
+        );
+        let other = finding("changes the object on every update", "warning", "m", &["spec"]);
+        check(
+            &[("V01", std::slice::from_ref(&v01)), ("V09", std::slice::from_ref(&same)), ("V10", &[other])],
+            &json!([{"V01 not idempotent": ["V09 changed by a second apply"]},
+                {"V10 changes the object on every update": []}]),
+        );
+        let mut of_another = same;
+        of_another["webhooks"] = json!({"c/v": 1});
+        check(
+            &[("V01", &[v01]), ("V09", &[of_another])],
+            &json!([{"V01 not idempotent": []}, {"V09 changed by a second apply": []}]),
+        );
+    }
+}
