@@ -279,12 +279,12 @@ impl<'a> AdmissionRun<'a> {
         self.had_labels
     }
 
-    /// Returns whether any webhook patched the object. A patched object went through JSON, which omits empty lists.
+    /// Returns whether any webhook patched the object. Patching encodes the object as JSON, which omits empty lists.
     pub fn was_patched(&self) -> bool {
         self.had_labels.is_some()
     }
 
-    /// Returns whether a webhook patched the object and it was not converted back to the request's version since.
+    /// Returns whether a webhook has patched the object since it was last in the request's version.
     pub(crate) fn is_patched(&self) -> bool {
         self.patched
     }

@@ -121,7 +121,7 @@ pub enum Event {
         /// Audit annotations, by their full keys.
         audit_annotations: BTreeMap<String, String>,
     },
-    /// The request was rejected while deciding whether to call a webhook.
+    /// The request was rejected because the server could not decide whether to call a webhook.
     ///
     /// A selector cannot be evaluated, a namespace was deleted, an object cannot be converted, or a condition failed.
     MatchFailed {

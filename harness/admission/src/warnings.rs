@@ -1,4 +1,4 @@
-//! Derives the warnings that a client receives from the [`Record`].
+//! Derives from the [`Record`] the warnings that a client receives.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A URL parser that behaves like Go's `url.Parse`.
+//! Parses URLs as Go's `url.Parse` does.
 
 use std::net::Ipv6Addr;
 
