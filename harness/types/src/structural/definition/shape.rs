@@ -123,7 +123,7 @@ fn visit<'s>(schema: &'s Value, level: Level, path: &str, errors: &mut ShapeErro
     }
 }
 
-/// Validates the restrictions that a schema places on metadata. Only few restrictions are allowed.
+/// Validates the restrictions that a schema places on metadata. Only a few restrictions are allowed.
 fn metadata<'s>(
     schema: &'s Value,
     is_resource: bool,
