@@ -1,4 +1,4 @@
-//! The parsed URL of an HTTP request.
+//! Parses the URL of an HTTP request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
