@@ -225,7 +225,7 @@ async fn add_events(
     Ok(())
 }
 
-/// Returns the counters of a shared server; `None` unless the case runs alone on it.
+/// Returns the counters of a shared server; `None` if the server is not shared or runs other cases concurrently.
 async fn counters(case: &Case, names: &Names, server: &Server) -> Result<Option<Samples>, RunError> {
     if !case.serial || !server.is_shared() {
         return Ok(None);

@@ -282,8 +282,8 @@ impl Server {
 
     /// Waits until the server uses the latest version of every configuration.
     ///
-    /// Because watch events arrive in order, a call of the marker webhook in a later configuration shows this. Each
-    /// wait of a run must have its own `number`.
+    /// Watch events arrive in order, so the server uses all configurations that are older than the marker webhook as
+    /// soon as it calls that webhook. Each wait of a run must have its own `number`.
     ///
     /// # Errors
     /// Returns an error if the marker is not called.

@@ -39,7 +39,7 @@ pub(crate) fn places(webhooks: &[Value]) -> Vec<Place> {
 }
 
 impl Written {
-    /// Returns the percentage of requests that are for configurations. It is higher if there is one to update.
+    /// Returns the percentage of requests that are for configurations. Existing configurations increase it.
     pub(crate) fn percent(&self) -> usize {
         if self.0.is_empty() { 4 } else { 45 }
     }

@@ -311,8 +311,8 @@ impl std::fmt::Display for Found {
     }
 }
 
-/// Reads which features the search excludes.
 impl KnownDifferences {
+    /// Returns the features that the search excludes.
     fn left_out(&self) -> BTreeSet<String> {
         self.entries.iter().flat_map(|entry| entry.left_out.iter().cloned()).collect()
     }

@@ -1,7 +1,7 @@
 //! Generates random situations about in-tree admission plugins.
 //!
-//! They vary which plugins are enabled, their configurations, the objects that they read, default, or reject, and
-//! webhooks that see the result and change it again.
+//! The situations vary in the enabled plugins, in the configurations of these plugins, in the objects that the plugins
+//! read, default, or reject, and in the webhooks that see the result and change it again.
 //!
 //! Not covered: behavior of a real server without a fixed order, such as several limits of one kind, which the server
 //! keeps in a map, and several default classes.

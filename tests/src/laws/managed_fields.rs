@@ -1,7 +1,7 @@
 //! Law: an apply that is repeated, or that fails, changes nothing.
 //!
-//! Repeating it changes nothing only if it does not contain null. The resulting `fieldsV1` can be read, and sets of
-//! fields satisfy the laws of sets.
+//! Repeated applies of an object that contains null are not checked. The resulting `fieldsV1` can be read, and sets
+//! of fields satisfy the laws of sets.
 //!
 //! The input is an existing object, and the objects that the managers `one` and `two` apply, each as in [`documents`],
 //! and then two `fieldsV1`; all parts are separated by `---`.

@@ -15,7 +15,7 @@ use super::{documents, runtime, with_text};
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
 const MOST_OPERATIONS: usize = 10_000;
-/// The limit on copies in bytes, times the maximum length of an escaped byte.
+/// The limit on copied bytes, multiplied by the maximum length of an escaped byte.
 const MOST_COPIED: usize = 6 * 3 * 1024 * 1024;
 
 /// Checks the law for one input.
