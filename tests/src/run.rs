@@ -262,7 +262,6 @@ async fn configure(
 }
 
 /// Replaces the placeholders in a request with values from the answers so far.
-///
 /// A watch is limited to one second, which is enough, because the server sends earlier events immediately.
 fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError> {
     let mut request = request.clone();
@@ -291,7 +290,6 @@ fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError
 }
 
 /// Returns the `resourceVersion` that a page of a list shares with an earlier answer; `None` for other requests.
-///
 /// The `resourceVersion` of other lists is random, because other clients write to a shared server.
 fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
     let query = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
@@ -316,7 +314,6 @@ fn events(body: &Value) -> Value {
 }
 
 /// Returns whether an event is a bookmark other than the bookmark after the initial events.
-///
 /// A server sends such bookmarks occasionally. In a Table without objects, both types look the same.
 fn is_chance(event: &Value) -> bool {
     let is_bookmark = event["type"] == "BOOKMARK";
@@ -343,7 +340,6 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// Waits until the server's cache contains the written objects.
-///
 /// An update that begins with a stale object runs admission twice, which would make the result random.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache.

@@ -15,7 +15,6 @@ pub struct Labels<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Labels<'a> {
     /// Returns the labels of `object`; `None` if it does not have metadata, such as the options of a CONNECT.
-    ///
     /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`; `pkg/apis/meta/v1/unstructured/{unstructured,helpers}.go`,
     /// `NestedNullCoercingStringMap`.
     pub fn from_object(object: &'a Value) -> Option<Self> {
@@ -99,7 +98,6 @@ impl Selector {
     ///
     /// Label values may be invalid, because earlier versions of kube-apiserver accepted them. A selector with an
     /// invalid label value has an [error](Self::error).
-    ///
     /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`, and pkg/labels/selector.go,
     /// `NewRequirement`.
     ///
@@ -179,7 +177,6 @@ impl Selector {
 }
 
 /// Formats the requirement in the syntax of `kubectl -l`: `tier in (gold,silver)`.
-///
 /// Source: apimachinery pkg/labels/selector.go, `Requirement.String`.
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,7 +206,6 @@ impl fmt::Display for Selector {
 }
 
 /// Returns candidates for the value of a label. If any value satisfies all of `operators`, a candidate does.
-///
 /// The candidates are a missing label, each value in the operators, and one value that no operator contains.
 fn candidates(operators: &[&Operator]) -> impl Iterator<Item = Option<String>> {
     let named: Vec<String> = operators
@@ -242,7 +238,6 @@ impl Requirement {
     }
 
     /// Parses an item of `matchExpressions`; `path` is its path for errors.
-    ///
     /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
     fn parse(expression: &Value, path: &str) -> Result<Self, SelectorError> {
         let Value::Object(expression) = expression else {

@@ -72,7 +72,6 @@ enum Type {
 
 impl Type {
     /// Returns the field into which Go decodes the member `name`.
-    ///
     /// Source: apimachinery `third_party/forked/golang/json/fields.go`, `LookupPatchMetadataForStruct`.
     fn field(self, name: &str) -> Result<&'static Field> {
         let message = match self {
@@ -123,9 +122,7 @@ fn no_struct(kind: &str) -> StrategicError {
     ))
 }
 
-/// Merges the object `patch` into the object `original`.
-///
-/// Source: `mergeMap`.
+/// Merges the object `patch` into the object `original`. Source: `mergeMap`.
 fn merge(mut original: Object, mut patch: Object, of: Type) -> Result<Object> {
     match patch.get(DIRECTIVE) {
         None => {}
@@ -174,9 +171,7 @@ fn merge(mut original: Object, mut patch: Object, of: Type) -> Result<Object> {
     Ok(original)
 }
 
-/// Merges the list `patch` into the list `original`.
-///
-/// Source: `mergeSliceHandler`.
+/// Merges the list `patch` into the list `original`. Source: `mergeSliceHandler`.
 fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: bool) -> Result<Vec<Value>> {
     let key = match &field.patch {
         PatchStrategy::Merge(key) => key.as_str(),
@@ -230,7 +225,6 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
 }
 
 /// Applies the directives in the patch's items. Returns the remaining original items and the remaining patch items.
-///
 /// Source: `mergeSliceWithSpecialElements`.
 fn after_directives(
     mut original: Vec<Value>,
@@ -261,7 +255,6 @@ fn after_directives(
 }
 
 /// Applies the `$retainKeys` directive, which removes all other keys from `original`.
-///
 /// Source: `applyRetainKeysDirective`.
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
