@@ -21,10 +21,10 @@ pub(super) enum Representation {
     Table(TableOptions),
 }
 
-/// The form of a response that contains only metadata.
+/// The options of a response that contains only metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MetadataOptions {
-    /// The `apiVersion` of the metadata.
+    /// The `apiVersion` of the `PartialObjectMetadata`.
     pub(super) version: &'static str,
     /// Whether the client asks for a `PartialObjectMetadataList`.
     pub(super) is_list: bool,
@@ -34,13 +34,13 @@ pub(super) struct MetadataOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MediaType {
     Json,
-    /// JSON with line breaks, for people.
+    /// JSON with line breaks and indentation, for human readers.
     IndentedJson,
     Yaml,
     Protobuf,
 }
 
-/// The form of a response.
+/// The encoding and the representation of a response that the client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) media_type: MediaType,
@@ -54,7 +54,7 @@ pub(super) enum MediaScope {
     Object,
     /// A list.
     List,
-    /// The events of a collection.
+    /// The watch events of a collection.
     Watch,
 }
 
@@ -75,24 +75,24 @@ impl MediaScope {
     }
 }
 
-/// The available representations of a resource.
+/// The properties of a request that determine the available representations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AvailableForms {
     pub(super) scope: MediaScope,
-    /// Whether the resource has Tables.
+    /// Whether the server can convert the resource to a Table.
     pub(super) has_table: bool,
     /// Whether the resource is a custom resource, which does not have a protobuf encoding.
     pub(super) is_custom: bool,
 }
 
-/// The media types that a 406 lists as supported.
+/// The media types that the message of a 406 lists as supported.
 const SUPPORTED_MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// The media types of watches that a 406 lists as supported.
+/// The media types of watches that the message of a 406 lists as supported.
 const SUPPORTED_STREAMS: &str =
     "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
-/// The number of media types in an `Accept` header that are considered.
+/// The maximum number of media types that the server reads from an `Accept` header.
 const MAX_CLAUSES: usize = 100;
 
 /// One media type of an `Accept` header.
@@ -129,7 +129,7 @@ impl<'a> Clause<'a> {
         })
     }
 
-    /// Returns the last value of a parameter.
+    /// Returns the last value of the parameter `name`.
     fn parameter(&self, name: &str) -> Option<&'a str> {
         self.parameters().filter(|(found, _)| *found == name).map(|(_, value)| value).last()
     }
@@ -145,7 +145,10 @@ impl<'a> Clause<'a> {
         (is_main && (self.sub == sub || self.sub == "*")) || (self.main == "*" && self.sub == "*")
     }
 
-    /// Returns the requested conversion as its `apiVersion` and kind; `None` for no conversion.
+    /// Returns the `apiVersion` and the kind to which the client wants the response converted.
+    ///
+    /// The result is `None` if the client does not request a conversion. The `apiVersion` is `None` if it is not
+    /// supported.
     fn conversion(&self) -> Option<(Option<&'static str>, &'a str)> {
         let (kind, group, version) = (self.parameter("as"), self.parameter("g"), self.parameter("v"));
         if kind.is_none() && group.is_none() && version.is_none() {
@@ -183,7 +186,9 @@ fn accept_header(headers: &HeaderMap) -> &str {
     headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default()
 }
 
-/// Returns the first encoding and representation that `form` allows. Prefers any other encoding to protobuf.
+/// Returns the first encoding and representation that the client accepts and `form` allows.
+///
+/// Returns protobuf only if no other encoding is acceptable.
 ///
 /// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateMediaTypeOptions`.
 fn first_accepted(
@@ -235,7 +240,7 @@ fn is_indented(headers: &HeaderMap, query: &Query) -> bool {
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|begin| agent.starts_with(begin))
 }
 
-/// Returns the form of the response that the client accepts.
+/// Returns the encoding and the representation that the client accepts.
 ///
 /// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateOutputMediaType`; go-restful for 406.
 /// Rule: KND-10, TBL-04.
@@ -284,7 +289,7 @@ pub(super) fn negotiate(
 
 /// Returns the encoding of a discovery document.
 ///
-/// `produced` lists the media types that the path checks first, if it does.
+/// If `is_checked` is true, first checks the media types as [`check_produced`] does.
 ///
 /// # Errors
 /// 406 for a media type that kube-apiserver does not serve, 501 for one that admit does not support.
@@ -306,12 +311,12 @@ pub(super) fn negotiate_document(
     }
 }
 
-/// Rejects a request whose client does not accept one of the `produced` media types, whatever their parameters.
+/// Rejects a request if the client does not accept any of the `produced` media types. Ignores their parameters.
 ///
 /// Source: go-restful route.go, `matchesAccept`.
 ///
 /// # Errors
-/// 406 with the text of go-restful.
+/// 406 with the message of go-restful.
 pub(super) fn check_produced(headers: &HeaderMap, produced: &[&str]) -> Result<(), Box<Status>> {
     let produced: Vec<&str> = produced.iter().copied().filter(|types| !types.is_empty()).collect();
     let produced = produced.join(", ");
@@ -335,10 +340,10 @@ fn not_acceptable(accepted: &str) -> Box<Status> {
     Box::new(Status::failure(406, "NotAcceptable", message))
 }
 
-/// Returns the encoding of an error; `None` if the client does not accept a media type in which errors can be encoded.
+/// Returns the encoding of an error; `None` if the client does not accept a media type that can encode errors.
 ///
-/// An error cannot be a Table or metadata. If the client accepts only those, the server sends the error as indented
-/// JSON, and the audit log does not contain it.
+/// An error cannot be encoded as a Table or as metadata only. If the client accepts only those representations, the
+/// server sends the error as indented JSON, and the audit log does not contain the error.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `WriteObjectNegotiated`;
 /// pkg/endpoints/handlers/negotiation/negotiate.go, `DefaultEndpointRestrictions`.
@@ -348,7 +353,7 @@ pub(super) fn error_media_type(headers: &HeaderMap, query: &Query) -> Option<Med
     first_accepted(headers, query, None, form).map(|accepted| accepted.media_type)
 }
 
-/// Returns whether the client accepts a media type in which errors can be encoded.
+/// Returns whether the client accepts a media type that can encode errors.
 ///
 /// Rule: AUD-12.
 pub(super) fn takes_errors(headers: &HeaderMap) -> bool {

@@ -96,7 +96,9 @@ struct CompiledConfigurations {
 }
 
 impl CompiledConfigurations {
-    /// Parses the configurations, which the storage lists sorted by name.
+    /// Parses the configurations, which must be sorted by name.
+    ///
+    /// Reuses the webhooks of each configuration in `before` that has not changed.
     fn new(stored: Vec<Arc<Value>>, before: &Self) -> Result<Self, ConfigError> {
         let mut configurations = Vec::with_capacity(stored.len());
         for configuration in stored {
@@ -112,7 +114,7 @@ impl CompiledConfigurations {
     }
 }
 
-/// The admission of one request, with one run for each attempt.
+/// The admission state of a request. Each attempt at the request has its own admission run.
 #[derive(Debug)]
 pub(super) struct RequestAdmission<'a> {
     pub(super) admission: &'a Admission,
@@ -129,7 +131,9 @@ pub(super) struct RequestAdmission<'a> {
 }
 
 impl Admission {
-    /// Creates the admission of a request; `converter` holds the caller that webhooks and conversion webhooks share.
+    /// Creates the admission of the server.
+    ///
+    /// `converter` contains the HTTPS client that admission webhooks and conversion webhooks share.
     pub(super) fn new(
         state: &Arc<State>,
         converter: Arc<Converter<HttpsCaller>>,
@@ -158,7 +162,7 @@ impl Admission {
         self.selection.has(plugin)
     }
 
-    /// Returns whether a webhook rule matches this operation on a cluster-scoped resource.
+    /// Returns whether a webhook rule matches this operation on this cluster-scoped resource.
     pub(super) fn has_rule_for(
         &self,
         operation: Operation,
@@ -251,7 +255,7 @@ impl<'a> RequestAdmission<'a> {
         done.map_err(refused)
     }
 
-    /// Runs the validating phase like [`Self::mutate`].
+    /// Runs the validating phase and adds its events to the record of the request.
     ///
     /// Rule: AUD-10.
     ///
@@ -279,8 +283,9 @@ impl<'a> RequestAdmission<'a> {
         }
     }
 
-    /// Counts the events of a phase in the metrics and appends them to the record of the request. A request may have
-    /// runs of several operations: a patch may create a missing object.
+    /// Counts the events of a phase in the metrics and appends them to the record of the request.
+    ///
+    /// The runs of one request can have different operations: a patch of a missing object may create it.
     fn take_over(&mut self, run: &mut AdmissionRun<'a>) {
         let record = std::mem::take(&mut run.record);
         self.operation.get_or_insert(run.attributes().operation);

@@ -51,13 +51,13 @@ impl Answer {
         Self::Object(StatusCode::OK, object)
     }
 
-    /// Reduces objects to their metadata. A Status stays unchanged.
+    /// Returns the response with each object reduced to its metadata. A Status stays unchanged.
     ///
     /// Source: apiserver pkg/endpoints/handlers/response.go, `doTransformObject`.
     /// Rule: KND-10, KND-13.
     ///
     /// # Errors
-    /// 406 if the client asks for the metadata of a list and the response is an object, or the reverse.
+    /// 406 if the client asks for the metadata of a list but the response is an object, or the reverse.
     pub(super) fn into_metadata(
         self,
         options: MetadataOptions,
@@ -100,13 +100,13 @@ impl Answer {
         })
     }
 
-    /// Converts objects to a Table. A Status stays unchanged.
+    /// Returns the response with its objects converted to a Table. A Status stays unchanged.
     ///
     /// Source: apiserver pkg/endpoints/handlers/response.go, `transformResponseObject`.
     /// Rule: TBL-01, TBL-02.
     ///
     /// # Errors
-    /// 501 for a kind without columns.
+    /// 501 for a kind whose columns admit does not define.
     pub(super) fn into_table(
         self,
         resource: &Resource,
@@ -151,7 +151,7 @@ impl Answer {
         }
     }
 
-    /// Returns the object, document, or list; `None` for a watch or text.
+    /// Returns the response body as JSON; `None` for a watch, plain text, or a prepared response.
     pub(super) fn document(&self) -> Option<Value> {
         match self {
             Self::Object(_, object) => Some((**object).clone()),
@@ -163,7 +163,7 @@ impl Answer {
         }
     }
 
-    /// Returns whether the response takes long to encode.
+    /// Returns whether the body is larger than `LARGE_BYTES` and therefore takes long to encode.
     pub(super) fn is_large(&self) -> bool {
         match self {
             Self::Object(_, object) => exceeds(object, LARGE_BYTES),
@@ -177,8 +177,8 @@ impl Answer {
 
     /// Encodes the response. Its bytes count against the memory budget until they are sent.
     ///
-    /// If `may_refuse` is true, the request has not changed anything, and a response that exceeds the budget becomes a
-    /// 429.
+    /// `may_refuse` must be false if the request has changed anything. If it is true and the response exceeds the
+    /// budget, the client receives a 429 instead.
     pub(super) fn into_response(
         self,
         reservation: Option<Reservation>,
@@ -228,7 +228,7 @@ impl Answer {
     }
 }
 
-/// Returns the Go type of the objects of a resource, with `kind` as the name of a built-in type.
+/// Returns the Go type of an object or a list of a resource; `kind` is the name of a built-in type.
 fn go_type(resource: &Resource, kind: &str) -> String {
     if resource.custom.is_none() {
         return format!("*{}.{kind}", internal_package(&resource.kind));
@@ -253,7 +253,7 @@ pub(super) fn metadata_of(object: &Value, version: &str) -> Value {
     serde_json::json!({"kind": METADATA_KIND, "apiVersion": version, "metadata": metadata})
 }
 
-/// Encodes a document as JSON with a trailing newline.
+/// Encodes a document. JSON without indentation ends with a newline.
 fn encode(
     document: &impl Serialize,
     reservation: Option<Reservation>,
@@ -269,8 +269,9 @@ fn encode(
     }
 }
 
-/// Writes JSON of a known length and a newline, or its conversion to another media type. Allocates exactly that length, because a growing buffer can take up to
-/// three times as much memory.
+/// Writes JSON of a known length and converts it to the media type.
+///
+/// Allocates exactly the required memory, because a growing buffer can take up to three times as much.
 fn written(
     length: usize,
     write: impl FnOnce(&mut Vec<u8>),
@@ -302,12 +303,12 @@ fn written(
     })
 }
 
-/// Returns the encoding of a document that is only available as JSON.
+/// Returns the encoding of a document that can only be sent as JSON.
 fn json_only(media_type: MediaType) -> MediaType {
     if media_type == MediaType::IndentedJson { media_type } else { MediaType::Json }
 }
 
-/// Converts JSON to another media type.
+/// Returns the JSON `text` converted to another media type.
 fn converted(text: &[u8], media_type: MediaType) -> Vec<u8> {
     match media_type {
         MediaType::Yaml => {
@@ -318,7 +319,7 @@ fn converted(text: &[u8], media_type: MediaType) -> Vec<u8> {
     }
 }
 
-/// Inserts line breaks and spaces into JSON.
+/// Returns the JSON `text` with line breaks and indentation.
 ///
 /// Source: Go's encoding/json, `Indent`.
 fn indented(text: &[u8]) -> Vec<u8> {
@@ -365,7 +366,7 @@ fn indented(text: &[u8]) -> Vec<u8> {
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `ErrorNegotiated`.
 /// Rule: ERR-13.
 ///
-/// `media_type` is the encoding that the client accepts for errors; `None` for none of the known ones.
+/// `media_type` is the encoding that the client accepts for errors; `None` if it does not accept a known encoding.
 pub(super) fn refusal(status: &Status, media_type: Option<MediaType>) -> Response {
     let code = u16::try_from(status.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
     let media_type = match media_type {
@@ -412,7 +413,7 @@ impl Item {
     }
 }
 
-/// A list of objects. Encoding copies the stored text of each object into the text of the list.
+/// A list of objects. Encoding copies the stored JSON of each object into the JSON of the list.
 #[derive(Clone, Debug)]
 pub(super) struct List {
     pub(super) api_version: String,
@@ -439,7 +440,7 @@ impl List {
         metadata
     }
 
-    /// Returns the text before the first item.
+    /// Returns the JSON before the first item.
     fn head(&self) -> String {
         // Upstream treats lists of custom resources as unstructured, so an empty token is also written.
         let metadata = self.metadata(self.typed_items);

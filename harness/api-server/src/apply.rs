@@ -24,7 +24,7 @@ use super::update::check_name;
 /// The media type of an apply patch.
 pub(super) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
-/// The prefix that Go's strict YAML reader writes before the duplicate keys.
+/// The first line of the error with which Go's strict YAML decoder reports duplicate keys.
 const STRICT_YAML_PREFIX: &str = "error converting YAML to JSON: yaml: unmarshal errors:";
 
 /// An apply patch.
@@ -34,7 +34,7 @@ pub(super) struct ApplyPatch {
     object: Value,
     /// Whether conflicts are resolved by taking ownership from other managers.
     force: bool,
-    /// The duplicate keys, in the format of Go's YAML reader.
+    /// The errors about duplicate keys, in the format of Go's YAML decoder.
     repeated: Vec<String>,
 }
 
@@ -48,7 +48,8 @@ impl ApplyPatch {
 /// Reads the patch of a request. The patch is YAML, which includes JSON.
 ///
 /// # Errors
-/// 400 if the patch is invalid; 429 if other requests use the memory that it needs, 501 if it can never fit.
+/// 400 if the patch is invalid, 429 if other requests use the memory that it needs, 501 if it exceeds the memory
+/// budget.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `validateAndTranscodePatch` and `applyPatcher`.
 /// Rule: APY-12.
@@ -144,9 +145,9 @@ pub(super) async fn apply(
     Ok(ManagedObject { object, times })
 }
 
-/// Rejects an apply that would have to create managers for fields set before the first apply.
+/// Rejects an apply that would have to create managers for fields that were set before the first apply.
 ///
-/// This happens only for the Scale of a custom resource.
+/// Only an apply to the Scale of a custom resource is rejected.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/skipnonapplied.go, `Apply`.
 /// Rule: APY-14.
@@ -171,7 +172,7 @@ fn check_former_managers(
     Err(Box::new(Status::failure(500, "", message)))
 }
 
-/// Converts the object to the type of its kind. Custom resources stay unchanged.
+/// Returns the object converted to the type of its kind. A custom resource stays unchanged.
 fn converted(
     request: &ObjectRequest<'_>,
     object: Value,
@@ -214,7 +215,7 @@ fn named(kind: &GroupVersionKind) -> String {
     format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
 }
 
-/// Finds the duplicate keys in the mappings of a YAML text, each with the line of its later value.
+/// Returns an error for each duplicate key in a YAML document, with the line of the later value.
 ///
 /// Source: sigs.k8s.io/yaml goyaml.v2/decode.go, `setMapIndex`.
 pub(super) fn repeated_keys(text: &str) -> Vec<String> {
@@ -223,7 +224,7 @@ pub(super) fn repeated_keys(text: &str) -> Vec<String> {
     found.map(|Repeated(found)| found).unwrap_or_default()
 }
 
-/// The duplicate keys in a value, innermost first.
+/// The errors about duplicate keys in a value, innermost first.
 struct Repeated(Vec<String>);
 
 impl<'de> Deserialize<'de> for Repeated {

@@ -57,7 +57,7 @@ pub(super) fn find_approval(definition: &Value) -> Option<(Approval, String)> {
     })
 }
 
-/// Returns the error in the approval of a definition. An update may keep an existing error.
+/// Returns an error if the approval of a definition is missing or invalid. An update may keep the old approval state.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateAPIApproval`.
 /// Rule: SCH-13.

@@ -47,8 +47,7 @@ pub(crate) struct AnsweredRequest<'a> {
     pub(crate) audit_id: &'a str,
     /// Path and query of the request.
     pub(crate) request_uri: &'a str,
-    /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; for a non-resource path, the
-    /// HTTP method in lower case.
+    /// The API verb, such as `create` or `deletecollection`; for a non-resource path, the HTTP method in lower case.
     pub(crate) verb: &'a str,
     /// The stage of the request that the event describes.
     pub(crate) stage: Stage,
@@ -77,7 +76,7 @@ pub(crate) struct AnsweredRequest<'a> {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// Sends the final event of a response when its body ends or the client stops reading.
+/// Returns a body that sends the final event when the body ends or the client stops reading.
 pub(crate) fn with_final_event(body: Body, end: FinalEvent) -> Body {
     Body::from_stream(body.into_data_stream().map(move |piece| {
         let _held = &end;
@@ -123,12 +122,12 @@ pub(crate) struct ObjectReference<'a> {
     pub(crate) resource_version: &'a str,
 }
 
-/// The prefix of the annotations with webhooks' patches. They are omitted below the level Request.
+/// The prefix of the annotations that contain the patches of webhooks. Events below the level Request omit them.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `annotateApplied…`.
 const PATCH: &str = "patch.webhook.admission.k8s.io/";
 
-/// Builds the event.
+/// Returns the audit event of a request.
 ///
 /// Source: apiserver pkg/apis/audit/v1/types.go, `Event`; pkg/audit/request.go, `LogRequestObject`; for strangers
 /// pkg/endpoints/filters/`authn_audit.go`, `WithFailedAuthenticationAudit`.

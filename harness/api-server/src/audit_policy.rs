@@ -112,7 +112,7 @@ impl AuditSettings<'_> {
 const LEVELS: [&str; 4] = ["None", "Metadata", "Request", "RequestResponse"];
 const STAGES: [&str; 4] = ["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"];
 
-/// Logs one event per request, at the level Request.
+/// The default policy logs all requests at the level Request. It omits the stage `RequestReceived`.
 impl Default for AuditPolicy {
     fn default() -> Self {
         let everything = Rule { level: Level::Request.as_str().to_owned(), ..Rule::default() };
@@ -294,8 +294,8 @@ impl GroupResources {
     }
 }
 
-/// Matches `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE`, `RESOURCE/*` (which includes the resource itself), or
-/// `*/SUBRESOURCE`.
+/// Returns whether the object matches `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE`, `RESOURCE/*` (which includes the
+/// resource itself), or `*/SUBRESOURCE`.
 fn resource_matches(wanted: &str, object: &RequestObject) -> bool {
     let RequestObject { resource, subresource, .. } = object;
     if wanted == "*" {

@@ -23,11 +23,11 @@ use super::authentication::{Claim, Identity};
 use super::request_info::RequestInfo;
 use super::{AuditSink, Server, metadata};
 
-/// A request that is logged.
+/// The data for the audit events of a request that the server logs.
 pub(super) struct RequestAudit<'a> {
     sink: &'a AuditSink,
     audited: AuditSettings<'a>,
-    /// Whether requests that are cut off before a response are logged.
+    /// Whether the server logs a request that ends without a response.
     logs_cut_off_requests: bool,
     parts: &'a Parts,
     info: &'a RequestInfo,
@@ -58,7 +58,7 @@ pub(super) struct RequestEnd<'a> {
 }
 
 impl<'a> RequestAudit<'a> {
-    /// Returns `None` if the server's policy does not log the request.
+    /// Creates the audit data of a request; `None` if the server does not log the request.
     pub(super) fn new(
         server: &'a Server,
         parts: &'a Parts,
@@ -86,7 +86,9 @@ impl<'a> RequestAudit<'a> {
         })
     }
 
-    /// Logs that the request was received. Dropping the returned guard logs that the request was not answered.
+    /// Logs the stage `RequestReceived` unless the policy omits it.
+    ///
+    /// When the returned guard is dropped, it logs a request that did not get a response.
     pub(super) fn begin(&self) -> UnansweredGuard<'_> {
         if self.audited.logs(Stage::RequestReceived) {
             self.log_received();
@@ -103,7 +105,7 @@ impl<'a> RequestAudit<'a> {
         }));
     }
 
-    /// Returns the response body for the log, if the level includes it.
+    /// Returns the response body that the event contains; `None` if the event does not contain a response body.
     ///
     /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `WriteObjectNegotiated`.
     pub(super) fn response_object(&self, answered: &Result<Answer, Box<Status>>) -> Option<Value> {
@@ -119,7 +121,7 @@ impl<'a> RequestAudit<'a> {
         }
     }
 
-    /// Logs the response. Returns the pending final event of a long-running response.
+    /// Logs the response. For a long-running response, returns the final event, which is logged when it is dropped.
     pub(super) fn end(&self, mut ended: RequestEnd<'_>) -> Option<FinalEvent> {
         if self.audited.omit_managed_fields {
             ended.decoded.iter_mut().chain(&mut ended.object).for_each(remove_managed_fields);
@@ -177,7 +179,9 @@ impl<'a> RequestAudit<'a> {
         }
     }
 
-    /// Returns the object of the request, from its path and the body of a creation or an update.
+    /// Returns the object reference of the request.
+    ///
+    /// A field that the path does not contain comes from `body`, the body of a creation or an update.
     fn reference<'b>(&'b self, body: Option<&'b Value>) -> Option<ObjectReference<'b>> {
         let object = self.info.object.as_ref()?;
         let in_body = |field| body.map_or("", |object| metadata::text(object, field));
@@ -199,7 +203,7 @@ impl<'a> RequestAudit<'a> {
 pub(super) struct UnansweredGuard<'a>(&'a RequestAudit<'a>);
 
 impl UnansweredGuard<'_> {
-    /// Disarms the guard, because the request has a response that is logged instead.
+    /// Disarms the guard. The caller must log the response of the request instead.
     pub(super) fn forget(self) {
         std::mem::forget(self);
     }

@@ -37,7 +37,7 @@ enum Encoding {
     Protobuf,
 }
 
-/// Returns the media type of the body; JSON if the header is missing.
+/// Returns the media type in the `Content-Type` header without its parameters; empty if the header is missing.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim()
@@ -67,29 +67,30 @@ pub(super) fn unknown_format(accepted: &str) -> Box<Status> {
     Box::new(Status::failure(415, "UnsupportedMediaType", message))
 }
 
-/// The number of copies of an object in a request: the decoded object and the resulting object.
+/// The number of copies of an object that each request holds in memory: the decoded object and the resulting object.
 const COPIES: usize = 2;
 
-/// Reserves the memory that the object of a JSON text will need, before it is decoded. Returns the reserved bytes,
-/// which the caller releases once the actual size is reserved.
+/// Reserves memory for the object in a JSON body before the body is decoded.
+///
+/// Returns the number of reserved bytes. The caller adjusts the reservation when the actual size is known.
 ///
 /// # Errors
-/// 429 if other requests use the memory, 501 if the object can never fit.
+/// 429 if other requests use the memory, 501 if the object exceeds the memory budget.
 pub(super) fn reserve(request: &mut ObjectRequest<'_>) -> Result<usize, Box<Status>> {
     let bytes = expected(&request.body).weight.saturating_mul(copies(request.keep));
     request.reservation.try_grow(bytes)?;
     Ok(bytes)
 }
 
-/// Reserves the memory of a document that was decoded before its size was known.
+/// Reserves memory for a document that was decoded before its size was known.
 ///
 /// # Errors
-/// 429 if other requests use the memory, 501 if the document can never fit.
+/// 429 if other requests use the memory, 501 if the document exceeds the memory budget.
 pub(super) fn hold(request: &mut ObjectRequest<'_>, read: &Value) -> Result<(), Box<Status>> {
     Ok(request.reservation.try_grow(weight(read).saturating_mul(copies(request.keep)))?)
 }
 
-/// Returns the number of copies of an object, including the copy for the record of the request.
+/// Returns the number of copies of an object that a request holds in memory, including copies for the records.
 const fn copies(keep: BodyRetention) -> usize {
     match keep {
         BodyRetention::Observed => COPIES + 3,
@@ -103,7 +104,7 @@ const fn copies(keep: BodyRetention) -> usize {
 /// Rule: REQ-16.
 ///
 /// # Errors
-/// 429 if other requests use the memory, 501 if the object can never fit.
+/// 429 if other requests use the memory, 501 if the object exceeds the memory budget.
 pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
     let server = request.server;
     let _turn = server.in_flight.turn(request.body.len());
@@ -116,9 +117,8 @@ pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) 
 /// Decodes the body as a document of any kind. Returns `None` if the body is empty.
 ///
 /// # Errors
-/// 400 if it cannot be decoded, 415 for an unsupported media type, 429 if other requests use the memory that it needs,
-/// 501
-/// if it can never fit.
+/// 400 if the body cannot be decoded, 415 for an unsupported media type, 429 if other requests use the memory that the
+/// document needs, 501 if the document exceeds the memory budget.
 pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>, Box<Status>> {
     if request.body.is_empty() {
         return Ok(None);
@@ -137,7 +137,7 @@ pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
     read.map(Some).map_err(|error| Box::new(Status::bad_request(error)))
 }
 
-/// Decodes delete options. For any other kind, decodes only `apiVersion` and `kind`.
+/// Decodes delete options. For any other kind, returns only `apiVersion` and `kind`.
 fn delete_options(body: &[u8]) -> Result<Value, DecodeError> {
     let envelope = Envelope::open(body)?;
     let kind = filled_in(&envelope.kind, &GroupVersionKind::new("meta.k8s.io", "v1", "DeleteOptions"));
@@ -148,7 +148,7 @@ fn delete_options(body: &[u8]) -> Result<Value, DecodeError> {
     }
 }
 
-/// Fills in the fields that the body's kind omits.
+/// Returns the kind in the body, with the fields that the body omits taken from `kind`.
 ///
 /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `copyKindDefaults`.
 fn filled_in(found: &GroupVersionKind, kind: &GroupVersionKind) -> GroupVersionKind {
@@ -179,14 +179,14 @@ fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Stat
     })
 }
 
-/// Decodes the body as an object of `kind` and fills in `apiVersion` and `kind`. Warns the client about unknown fields.
+/// Decodes the body as an object of `kind`, with `apiVersion` and `kind` set. Warns the client about unknown fields.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and `transformDecodeError` in rest.go.
 ///
 /// # Errors
-/// 400 if it cannot be decoded, is of another kind, or has unknown fields under strict validation; 415 for an
-/// unsupported
-/// media type; 429 if other requests use the memory that it needs, 501 if it can never fit.
+/// 400 if the body cannot be decoded, is of another kind, or has unknown fields under strict validation; 415 for an
+/// unsupported media type; 429 if other requests use the memory that the object needs; 501 if the object exceeds the
+/// memory budget.
 pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
     let server = request.server;
     let _turn = server.in_flight.turn(request.body.len());
@@ -226,8 +226,9 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
     Ok(object)
 }
 
-/// Returns the errors of a strict decoder: unknown and duplicate fields, in order. For a custom resource, duplicate
-/// fields come first.
+/// Returns the errors of strict decoding about unknown and duplicate fields, in the order of the fields.
+///
+/// For a custom resource, the errors about duplicate fields come first.
 ///
 /// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSONStrict`; apiextensions-apiserver
 /// `pkg/apiserver/customresource_handler.go`, `schemaCoercingDecoder`.
@@ -286,10 +287,10 @@ fn read(
     typed(object, kind, Types::for_resource(resource, kind))
 }
 
-/// The definition of the known fields of an object.
+/// The source of the known fields of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Types<'a> {
-    /// A built-in type.
+    /// The fields of a built-in type.
     Server,
     /// The schema of a custom resource. Without a schema, for example for a subresource, all fields are allowed.
     Custom(Option<&'a CustomResourceInfo>),
@@ -314,11 +315,13 @@ pub(super) fn internal_package(kind: &GroupVersionKind) -> &str {
     }
 }
 
-/// Checks `apiVersion` and `kind` of an object and fills them in if a built-in type omits them. Also returns the paths
-/// of unknown fields.
+/// Checks and normalizes an object. Returns the object and the paths of its unknown fields.
+///
+/// Sets `apiVersion` and `kind` if an object of a built-in type omits them.
 ///
 /// # Errors
-/// 400 if the object is of another kind.
+/// 400 if the object is of another kind or a field has a wrong type, 422 if a subresource of a custom resource is of
+/// another kind, 501 for a schema that admit does not support.
 pub(super) fn typed(
     mut object: Value,
     kind: &GroupVersionKind,
@@ -381,11 +384,13 @@ pub(super) fn typed(
     Ok((object, unknown))
 }
 
-/// Decodes a custom resource whose body says that it is of kind `found`. Without a schema, only the metadata is
-/// normalized. An object of another kind is also accepted here; validation rejects it later.
+/// Decodes a custom resource whose body specifies the kind `found`.
+///
+/// Without `custom`, only numbers and metadata are normalized. This function also accepts an object of another kind,
+/// which validation rejects later.
 ///
 /// # Errors
-/// 400 for metadata of a wrong type, 501 for a schema that admit does not support.
+/// 400 for a field of a wrong type, 501 for a schema that admit does not support.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer`.
 /// Rule: SCH-01, SCH-19.
@@ -408,7 +413,7 @@ pub(super) fn free_form(
     Ok((object, unknown))
 }
 
-/// Checks that a custom resource has a kind and the right version. Its kind is validated later.
+/// Checks that a custom resource has a kind and the expected version. Validation checks the kind later.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go; apiserver pkg/endpoints/handlers/create.go.
 fn check_custom(
@@ -441,7 +446,7 @@ fn check_custom(
     Ok(())
 }
 
-/// Returns the reason why the `apiVersion` of an object is invalid.
+/// Returns the reason why the `apiVersion` of an object is invalid; `None` if it is valid.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
 pub(super) fn no_version(object: &Value) -> Option<String> {

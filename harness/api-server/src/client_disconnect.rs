@@ -16,7 +16,7 @@ use super::off_thread;
 #[derive(Debug, Default)]
 pub(super) struct ClientDisconnect {
     disconnected: CancellationToken,
-    /// Whether the request is in admission, which ends when the client disconnects.
+    /// Whether the request is in admission, which a disconnect cancels.
     cancels_admission: AtomicBool,
 }
 
@@ -43,10 +43,10 @@ impl ClientDisconnect {
     }
 }
 
-/// Answers a request in a separate task, which `tasks` tracks.
+/// Runs `work`, which answers a request, in a separate task that `tasks` tracks.
 ///
 /// If the client disconnects [during admission](ClientDisconnect::run_admission), `work` runs to completion, so that
-/// the audit log and the records include the request. Otherwise a disconnect cancels `work`.
+/// the audit log and the records include the request. A disconnect at any other time cancels `work`.
 pub(super) async fn run_to_completion<T: Send + 'static>(
     tasks: &TaskTracker,
     client_disconnect: Arc<ClientDisconnect>,

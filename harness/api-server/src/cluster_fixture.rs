@@ -75,7 +75,7 @@ impl ClusterFixture {
         Self { state, webhook_manifests }
     }
 
-    /// Returns the Services, workloads, and Secrets in the manifests.
+    /// Returns the Services, workloads, Pods, and Secrets in the manifests.
     pub fn webhook_manifests(&self) -> &WebhookManifests {
         &self.webhook_manifests
     }
@@ -88,13 +88,13 @@ impl ClusterFixture {
     /// Returns the paths of the unknown fields of `object`, such as `webhooks[0].failPolicy`.
     ///
     /// # Errors
-    /// The Status of an object that the API server cannot decode.
+    /// The Status with which the API server rejects an object that it cannot decode.
     pub fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, Box<Status>> {
         let kind = GroupVersionKind::from_object(object);
         Ok(self.typed(object.clone(), &kind)?.1)
     }
 
-    /// Checks the type of an object like [`body::typed`].
+    /// Checks and normalizes an object with [`body::typed`].
     fn typed(&self, object: Value, kind: &GroupVersionKind) -> Result<(Value, Vec<String>), Box<Status>> {
         if self.is_built_in(kind) {
             return body::typed(object, kind, Types::Server);
@@ -115,12 +115,12 @@ impl ClusterFixture {
         Arc::clone(&self.state.authorizer)
     }
 
-    /// Returns the resource whose objects are of `kind`; `None` if it is not served.
+    /// Returns the resource whose objects are of `kind`; `None` if the kind is not served.
     pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<ServedResource> {
         self.state.resources().of_kind(kind).map(|resource| ServedResource::from_resource(resource))
     }
 
-    /// Returns the resource with this name; `None` if it is not served.
+    /// Returns the resource with this name; `None` if the resource is not served.
     pub fn resource(&self, name: &GroupVersionResource) -> Option<ServedResource> {
         self.state.resources().get(name).map(|resource| ServedResource::from_resource(resource))
     }
@@ -144,8 +144,8 @@ impl ClusterFixture {
 
     /// Applies the strategy of the resource to the object of a request: uid, times, status, and generation.
     ///
-    /// The server does this between the mutating and the validating webhooks. Objects of subresources other than the
-    /// status stay unchanged.
+    /// The server applies the strategy between the mutating and the validating webhooks. Objects of subresources other
+    /// than the status stay unchanged.
     ///
     /// Source: apiserver pkg/registry/generic/registry/store.go, `Create` and `Update`.
     pub fn prepare(&self, request: &mut Attributes) {
@@ -165,11 +165,14 @@ impl ClusterFixture {
         }
     }
 
-    /// Validates the object of a request that was [prepared](Self::prepare) and returns the causes of its
-    /// 422. Of all subresources, only the status is validated.
+    /// Validates the object of a request and returns the causes of its 422; empty if the object is valid.
+    ///
+    /// The object must already be [prepared](Self::prepare). Objects of subresources other than the status are not
+    /// validated.
     ///
     /// # Errors
-    /// 501 for constructs that admit does not support; the Status of an object that is rejected for another reason.
+    /// 501 for constructs that admit does not support, or the Status with which the server rejects the object if that
+    /// is not a 422.
     ///
     /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and pkg/registry/rest/update.go, `BeforeUpdate`.
     pub fn invalid_fields(&self, request: &Attributes) -> Result<Vec<StatusCause>, Box<Status>> {
@@ -185,9 +188,10 @@ impl ClusterFixture {
         }
     }
 
-    /// Returns a stored object as it looks while its finalizers delay its deletion.
+    /// Returns a stored object as clients read it while its finalizers delay its deletion.
     ///
-    /// The deletion has started and the grace period, if any, has expired.
+    /// The grace period, if any, has expired. Returns `None` if the kind is not served or if the object already looks
+    /// like this.
     pub fn marked(&self, stored: &Value) -> Option<Value> {
         let resource = self.resource_of(&GroupVersionKind::from_object(stored))?.name.group_resource();
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
@@ -197,8 +201,9 @@ impl ClusterFixture {
         }
     }
 
-    /// Completes an object that was [prepared](Self::prepare) for creation, so that it equals the object that clients
-    /// read.
+    /// Completes an object that is to be created, so that it equals the object that clients read.
+    ///
+    /// The object must already be [prepared](Self::prepare).
     ///
     /// Sets the defaults of the version and establishes a custom resource definition.
     pub fn normalize(&self, object: &mut Value) {
@@ -238,7 +243,7 @@ impl ClusterFixture {
     /// subresource of the object with the same name.
     ///
     /// # Errors
-    /// 404 if the resource is not served, 400 if the object has fields of wrong types.
+    /// 404 if the kind is not served, 400 if the object has fields of wrong types.
     pub fn create(&self, object: Value, namespace: &str, user: UserInfo) -> Result<Attributes, Box<Status>> {
         let kind = GroupVersionKind::from_object(&object);
         let (resource, subresource) = self.created_at(&kind).ok_or_else(|| {
@@ -274,7 +279,7 @@ impl ClusterFixture {
     }
 }
 
-/// Stores a namespace with the label `kubernetes.io/metadata.name`.
+/// Stores a namespace. Its defaults include the label `kubernetes.io/metadata.name`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
 fn add_namespace(state: &State, object: &Value) {
@@ -302,7 +307,7 @@ fn add_access(state: &State, object: &Value) {
     put(state, &key, object);
 }
 
-/// Stores `object` and replaces any existing object. There are no other writers.
+/// Stores `object` and replaces any existing object. The fixture does not have other writers.
 fn put(state: &State, key: &Key, object: Value) {
     let stored = state.storage.at(key);
     if state.storage.replace(key, stored.as_ref(), object).is_err() {

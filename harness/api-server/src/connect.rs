@@ -1,4 +1,4 @@
-//! Subresources that are admitted and then act without storing an object: connections, bindings, and tokens.
+//! Subresource requests that are admitted but do not store their object: connections, bindings, evictions, and tokens.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{authorization, binding, body, create, eviction, metadata, options, s
 /// Returns the object that a subresource request refers to.
 ///
 /// # Errors
-/// 404 if it does not exist.
+/// 404 if the object does not exist.
 pub(super) fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     let target = &request.target;
     let gvr = &target.resource.gvr;
@@ -73,7 +73,7 @@ fn check_name(object: &Value, name: &str, kind: &str) -> Result<(), Box<Status>>
 
 /// Admits a CONNECT request. The connection itself is not supported.
 ///
-/// Admission receives the options in the query and, for a proxy, in the rest of the path.
+/// Admission receives the options from the query and, for a proxy, the rest of the path.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `ConnectResource`, and pkg/endpoints/handlers/get.go,
 /// `getRequestOptions`.

@@ -27,10 +27,10 @@ pub struct Authenticators {
 }
 
 impl Authenticators {
-    /// Returns the user of a request; the anonymous user if the request has no credentials.
+    /// Returns the user of a request; the anonymous user if the request does not have credentials.
     ///
     /// # Errors
-    /// The errors of [`known`], and 401 for a request without credentials if anonymous requests are disabled.
+    /// The Status that [`known`] returns; 401 for a request without credentials if anonymous requests are disabled.
     ///
     /// Rule: RBAC-26.
     pub(super) fn user(
@@ -51,7 +51,7 @@ impl Authenticators {
     }
 }
 
-/// Returns the authenticated user of a request with the groups that the server adds; `None` without credentials.
+/// Returns the user of a request with the groups that the server adds; `None` if the request does not have credentials.
 ///
 /// # Errors
 /// 401 for invalid credentials, 501 for service account tokens from Secrets.

@@ -19,15 +19,16 @@ pub enum ClientCertificate {
     Invalid,
 }
 
-/// The subject attribute with the user's uid.
+/// The object identifier of the subject attribute that contains the uid of the user.
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 /// The key in `extra` that identifies the credentials.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 impl ClientCertificate {
-    /// Returns the user of a verified certificate: the name is the common name, the groups are the organizations.
+    /// Returns the user of a certificate: the user name is the common name, the groups are the organizations.
     ///
-    /// Returns `None` if the certificate does not have a common name.
+    /// The caller must have verified the signature of the certificate. Returns `None` if the certificate does not have
+    /// a common name, and [`Self::Invalid`] if it cannot be parsed or has an invalid uid.
     ///
     /// Source: apiserver pkg/authentication/request/x509/x509.go, `CommonNameUserConversion`.
     /// Rule: RBAC-27.

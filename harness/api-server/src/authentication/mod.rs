@@ -27,7 +27,7 @@ use super::authorization::impersonation::{self, Impersonated};
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Authentication {
-    /// Treats every request as a request of this user, for a router that is called without a socket.
+    /// Authenticates every request as this user. Use this for a router that is called without a socket.
     Always(UserInfo),
     /// Accepts only requests with this bearer token.
     BearerToken {
@@ -57,7 +57,7 @@ impl fmt::Debug for Authentication {
 pub(crate) struct Claim {
     /// The authenticated user.
     pub(crate) user: UserInfo,
-    /// The user in the impersonation headers; `None` without these headers.
+    /// The user in the impersonation headers; `None` if the request does not have these headers.
     pub(crate) wanted: Option<UserInfo>,
     /// The audit annotations about the credentials.
     pub(crate) annotations: BTreeMap<String, String>,
@@ -164,8 +164,9 @@ impl Authenticator {
     }
 }
 
-/// Adds the [`Claim`] of the client, or [`AuthenticationFailure`], to the extensions of each request. For
-/// `axum::middleware::from_fn_with_state`.
+/// Adds the [`Claim`] of the client, or [`AuthenticationFailure`], to the extensions of each request.
+///
+/// Use this function with `axum::middleware::from_fn_with_state`.
 pub(crate) async fn authenticate(
     State(authenticator): State<Authenticator>,
     mut request: Request,
@@ -189,7 +190,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Compares two texts of the same length in constant time.
+/// Returns whether two strings are equal. Compares strings of the same length in constant time.
 fn same(text: &str, token: &str) -> bool {
     let (text, token) = (text.as_bytes(), token.as_bytes());
     let differences =

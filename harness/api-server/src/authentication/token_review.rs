@@ -15,7 +15,7 @@ use crate::service_account_tokens::TokenRejection;
 /// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go, `invalidToken`.
 const INVALID: &str = "invalid bearer token";
 
-/// Rejects an invalid review before admission.
+/// Rejects a review without a token. The server calls this function before admission.
 ///
 /// # Errors
 /// 400 if the token is missing.
@@ -30,10 +30,10 @@ pub(crate) fn check(review: &Value) -> Result<(), Box<Status>> {
     Ok(())
 }
 
-/// Authenticates the token of a review and returns the review with its status.
+/// Authenticates the token of a review and returns the review with the result in its status.
 ///
 /// # Errors
-/// 501 for service account tokens from Secrets, and for a malformed token.
+/// 501 for service account tokens from Secrets and for malformed tokens.
 ///
 /// Source: as [`check`].
 /// Rule: TOK-11, TOK-12.

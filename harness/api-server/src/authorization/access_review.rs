@@ -41,7 +41,7 @@ const METADATA: [&str; 14] = [
 /// Rule: RBAC-13, RBAC-14.
 ///
 /// # Errors
-/// 400 or 422.
+/// 400 for a rules review without a namespace, 422 for invalid fields of any other review.
 pub(crate) fn check(resource: &str, review: &Value) -> Result<(), Box<Status>> {
     let none = Value::Null;
     let spec = review.get("spec").unwrap_or(&none);
@@ -227,7 +227,7 @@ fn user_of(spec: &Value) -> UserInfo {
     }
 }
 
-/// Returns the error for each selector that is ignored because it cannot be parsed.
+/// Returns an error for each selector that is wholly or partially ignored because it cannot be parsed.
 ///
 /// Source: kubernetes pkg/registry/authorization/util/helpers.go, `BuildEvaluationError`.
 fn ignored(attributes: &Value) -> Result<Vec<String>, Box<Status>> {
@@ -267,7 +267,7 @@ fn is_readable(raw: &str, is_of_labels: bool) -> Result<bool, Box<Status>> {
     }
 }
 
-/// Returns the response to a rules review, in which only the status is set.
+/// Returns the response to a rules review. The response contains only the status of the review.
 ///
 /// Rule: RBAC-14.
 fn rules(review: &Value, spec: &Value, user: &UserInfo, authorizer: &dyn Authorizer) -> Value {

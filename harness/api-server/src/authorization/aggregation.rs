@@ -1,7 +1,7 @@
 //! Updates aggregated `ClusterRoles`.
 //!
-//! In a cluster, kube-controller-manager aggregates their rules. This server does not run that controller, and without
-//! the rules the roles `admin`, `edit`, and `view` would allow nothing.
+//! In a cluster, kube-controller-manager aggregates the rules of these roles. admit does not run that controller.
+//! Without the aggregated rules, the roles `admin`, `edit`, and `view` would not allow any request.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::super::storage::{Key, ObjectReader as _, Storage};
 
 const CONTROLLER: &str = "clusterrole-aggregation-controller";
 
-/// The maximum number of levels of aggregated roles. The limit stops cycles.
+/// The maximum number of aggregation rounds. The limit prevents an endless loop if roles aggregate each other.
 const MAX_ROUNDS: usize = 8;
 
 /// Fills in the rules of the aggregated roles among `objects`.
@@ -57,7 +57,7 @@ pub(crate) fn reconcile(storage: &Storage) {
     }
 }
 
-/// Returns the role with these rules, as the controller applies them.
+/// Returns the role after the controller has applied these rules.
 ///
 /// Source: k/k `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`, `updateClusterRoles`.
 fn with_rules(role: &Value, rules: &Value) -> Value {
@@ -72,7 +72,7 @@ fn with_rules(role: &Value, rules: &Value) -> Value {
     applied
 }
 
-/// Returns the aggregated rules of a role; `None` if the role already has them.
+/// Returns the aggregated rules of a role; `None` if the role is not aggregated or already has these rules.
 fn outdated(role: &Value, all: &[Arc<Value>]) -> Option<Value> {
     let rules = aggregated_rules(role, all)?;
     let current = role.get("rules").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

@@ -6,16 +6,16 @@ use super::super::field_manager;
 use super::super::metadata;
 use super::aggregation;
 
-/// The objects in a ready kube-apiserver 1.37.1, one per line, without uids, times, and `resourceVersion`s.
+/// The roles and bindings in a ready kube-apiserver 1.37.1, one per line, without uids, times, and `resourceVersion`s.
 ///
 /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy.
 /// Rule: RBAC-21.
 const OBJECTS: &str = include_str!("bootstrap.json");
 
-/// The number of bootstrap objects, which is needed before the objects are parsed.
+/// The number of bootstrap objects. Callers need the number before the objects are parsed.
 pub(crate) const COUNT: u64 = 141;
 
-/// Returns the objects as stored by a server that started at `time`.
+/// Returns the bootstrap objects as a server that started at `time` stores them.
 pub(crate) fn objects(time: &str) -> Vec<Value> {
     let objects: Vec<Value> = serde_json::from_str(OBJECTS).unwrap_or_default();
     let mut objects: Vec<Value> = objects.into_iter().map(field_manager::made).collect();

@@ -12,7 +12,7 @@ use super::text;
 use crate::metadata;
 use crate::request::ObjectRequest;
 
-/// Checks that the user of a request may replace `old` with this role or binding.
+/// Checks that the user of a request may create this role or binding, or replace `old` with it.
 ///
 /// Source: kubernetes `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased/storage.go` and
 /// `pkg/registry/rbac/escalation_check.go`.
@@ -103,7 +103,7 @@ impl EscalationCheck<'_> {
         self.request.authorizer.authorize(&AccessRequest { user: self.user, verb, target }).is_allowed()
     }
 
-    /// Returns why the user cannot grant these rules.
+    /// Returns the reason why the user cannot grant these rules; `None` if the user can grant them.
     fn escalation(&self, granted: &[PolicyRule]) -> Result<Option<String>, Box<Status>> {
         let (held, missing) = self.request.server.state.policies.current().rights(self.user, self.namespace);
         let escalation =
@@ -117,7 +117,7 @@ impl EscalationCheck<'_> {
         Box::new(Status::forbidden(&gvr.group, &gvr.resource, metadata::text(object, "name"), why))
     }
 
-    /// Builds the 404 for a missing role. The message contains the resource of the request, not that of the role.
+    /// Returns the error for a missing role. A 404 contains the resource of the request, not the resource of the role.
     ///
     /// Source: apiserver pkg/registry/generic/registry/store.go, `qualifiedResourceFromContext`.
     fn not_found(&self, missing: &RoleNotFound) -> Box<Status> {

@@ -1,4 +1,4 @@
-//! Authorization of approving, signing, and attesting for a signer of certificates.
+//! Authorization of requests that approve, sign, or attest for a certificate signer.
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::authorizer::{AccessRequest, AccessTarget, ResourceTarget};
@@ -14,9 +14,9 @@ use crate::request::ObjectRequest;
 
 const GROUP: &str = "certificates.k8s.io";
 
-/// Checks the permission of a request that approves, signs, or attests for a signer.
+/// Checks that the user has permission if the request approves, signs, or attests for a signer.
 ///
-/// The user needs permission for the signer or for all signers of the domain.
+/// The user needs permission for the signer or for all signers of its domain.
 ///
 /// Source: kubernetes plugin/pkg/admission/certificates/{approval,signing,ctbattest}/admission.go, `Validate`, and
 /// pkg/certauthorization/authorization.go, `IsAuthorizedForSignerName`.

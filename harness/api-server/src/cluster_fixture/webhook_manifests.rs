@@ -31,7 +31,7 @@ impl WebhookManifests {
         }
     }
 
-    /// Returns whether the manifests do not contain any of these objects.
+    /// Returns whether the manifests do not contain any Service, workload, Pod, or Secret.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
@@ -41,8 +41,9 @@ impl WebhookManifests {
         self.of_kind("Service")
     }
 
-    /// Returns the Service with this name. A Service without a namespace matches any namespace, because the client
-    /// chooses it.
+    /// Returns the Service with this name in `namespace`.
+    ///
+    /// A Service without a namespace matches any namespace, because the client chooses its namespace.
     pub fn service(&self, namespace: &str, name: &str) -> Option<&Value> {
         self.services()
             .find(|service| text(service, &["metadata", "name"]) == name && may_be_in(service, namespace))
@@ -79,7 +80,8 @@ impl WebhookManifests {
     }
 
     /// Returns the distinct label sets of the objects of `kind` that belong to the webhook behind the Service `name`.
-    /// `None` if the manifests do not contain them.
+    ///
+    /// Returns `None` if the manifests do not contain such objects.
     pub fn labels_for(&self, kind: &str, namespace: &str, name: &str) -> Option<Vec<LabelSet>> {
         let service = || self.service(namespace, name);
         let mut labels: Vec<LabelSet> = match kind {

@@ -1,4 +1,4 @@
-//! The objects that each namespace has: the service account `default` and the ConfigMap with the server's root
+//! Creates objects in each namespace: the service account `default` and the ConfigMap with the server's root
 //! certificates.
 
 use http::Method;
@@ -19,7 +19,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
                            endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                            guaranteed across distributions of Kubernetes clusters.";
 
-/// Creates the service account `default` of a namespace.
+/// Creates the service account `default` in an active namespace if it does not exist.
 ///
 /// Source: kubernetes `pkg/controller/serviceaccount/serviceaccounts_controller.go`, `syncNamespace`.
 /// Rule: CTL-01.
@@ -36,7 +36,7 @@ pub(super) async fn make(actors: &Actors, namespace: &str) -> Outcome {
     ended(actors.send(Actor::Accounts, change).await)
 }
 
-/// Creates or updates the certificate ConfigMap of a namespace.
+/// Creates or updates the certificate ConfigMap in an active namespace.
 ///
 /// Source: kubernetes `pkg/controller/certificates/rootcacertpublisher/publisher.go`, `syncNamespace`.
 /// Rule: CTL-02.
@@ -67,7 +67,7 @@ pub(super) async fn publish(actors: &Actors, namespace: &str) -> Outcome {
     ended(actors.send(Actor::RootCertificates, change).await)
 }
 
-/// Returns whether a namespace is active, so that objects can be created in it.
+/// Returns whether a namespace is active. Objects can be created only in an active namespace.
 fn is_active(actors: &Actors, namespace: &str) -> bool {
     let stored = actors.server.state.storage.get("", "namespaces", "", namespace);
     stored.is_some_and(|stored| {

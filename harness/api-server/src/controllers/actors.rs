@@ -25,7 +25,7 @@ pub(super) enum Actor {
 impl Actor {
     const ALL: [Self; 4] = [Self::Namespaces, Self::Garbage, Self::Accounts, Self::RootCertificates];
 
-    /// Returns the name of the controller's service account in kube-system.
+    /// Returns the name of the controller's service account in `kube-system`.
     fn account(self) -> &'static str {
         match self {
             Self::Namespaces => "namespace-controller",
@@ -68,10 +68,10 @@ impl Actors {
         Self { server, options, users }
     }
 
-    /// Sends a request, which is authorized and admitted like a request from a connection.
+    /// Sends a request. The server authorizes and admits it like a request from a connection.
     ///
     /// # Errors
-    /// The Status of the answer.
+    /// The Status of the response if the request fails.
     pub(super) async fn send(&self, actor: Actor, change: Change<'_>) -> Result<(), Box<Status>> {
         let account = actor.account();
         let agent = format!(

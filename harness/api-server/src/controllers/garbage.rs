@@ -63,7 +63,7 @@ struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// Deletes the object if all of its owners are deleted.
+    /// Deletes the object if no owner keeps it. Otherwise removes the references to the owners that do not keep it.
     async fn collect(&self, dependents: &[Node]) -> Outcome {
         let owners = owners(self.live);
         if owners.is_empty() {

@@ -33,7 +33,7 @@ pub(super) struct Owner {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) uid: String,
-    /// `blockOwnerDeletion`.
+    /// The value of `blockOwnerDeletion`.
     pub(super) blocks: bool,
 }
 
@@ -94,7 +94,7 @@ impl Graph {
         concerned
     }
 
-    /// Returns the owners that wait for their dependents.
+    /// Returns the uids of the `owners` that wait for the deletion of their dependents.
     fn waiting_owners(&self, owners: &[Owner]) -> Vec<String> {
         let waits =
             |owner: &&Owner| self.nodes.get(&owner.uid).is_some_and(|owner| owner.waits_for_dependents);

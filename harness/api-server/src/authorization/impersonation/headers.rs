@@ -9,7 +9,7 @@ use kubernetes_types::status::Status;
 
 const EXTRA: &str = "impersonate-extra-";
 
-/// Returns the user in the `Impersonate-*` headers; `None` without these headers.
+/// Returns the user in the `Impersonate-*` headers; `None` if the request does not have these headers.
 ///
 /// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `processImpersonationHeaders`.
 ///
@@ -40,7 +40,7 @@ pub(crate) fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status
     Err(Box::new(Status::bad_request(message)))
 }
 
-/// Decodes percent-encoding. Returns the key unchanged if that fails.
+/// Returns the percent-decoded key, or the key unchanged if it cannot be decoded.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/impersonation.go, `unescapeExtraKey`.
 pub(crate) fn unescaped(key: &str) -> String {

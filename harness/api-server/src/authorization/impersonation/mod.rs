@@ -23,17 +23,17 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 const NODES: &str = "system:nodes";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// The number of groups or extra values at which permission for all of them is checked first.
+/// The minimum number of groups or extra values for which a wildcard permission is checked first.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/mode.go, `manyAuthorizationChecksInLoop`.
 const MANY_AUTHORIZATION_CHECKS_IN_LOOP: usize = 4;
 
-/// The number of users whose impersonation mode is cached.
+/// The maximum number of users whose impersonation mode is cached.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/cache.go, `newModeIndexCache`.
 const MODE_CACHE_SIZE: usize = 10_000;
 
-/// The impersonated user.
+/// The impersonated user and the verb that allowed the impersonation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Impersonated {
     pub(crate) user: UserInfo,
@@ -85,7 +85,7 @@ impl Impersonation {
     /// Rule: RBAC-23.
     ///
     /// # Errors
-    /// 403 if `requestor` may not impersonate that user, or not for this request.
+    /// 403 if `requestor` may not impersonate the user in this request.
     pub(crate) fn resolve(
         &self,
         authorizer: &dyn Authorizer,
