@@ -8,7 +8,7 @@ use kubernetes_admission::metrics::Reload;
 use super::ApiServer;
 
 impl ApiServer {
-    /// Replaces the manifests of a plugin with the current content of its directory. Returns whether they changed.
+    /// Replaces the manifests of the plugin for `phase` with newly read manifests. Returns whether they changed.
     ///
     /// If the manifests are invalid, the webhooks stay unchanged and the metrics count an error.
     ///
@@ -26,7 +26,7 @@ impl ApiServer {
         is_new
     }
 
-    /// Counts the initial load in the metrics.
+    /// Counts the initial load of the manifests in the metrics.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `LoadInitial`.
     pub(super) fn observe_manifests(&self) {

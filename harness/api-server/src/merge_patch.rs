@@ -23,7 +23,7 @@ pub(super) fn apply(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Returns an added value without null members, including null members of objects in lists.
+/// Returns a copy of an added value without null members, including null members of objects in lists.
 ///
 /// Source: evanphx json-patch merge.go, `pruneNils`.
 /// Rule: REQ-10.

@@ -1,4 +1,4 @@
-//! `metadata` of an object: the fields that the server sets, and their validation.
+//! The metadata of objects: the fields that the server sets, and validation.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use super::object_names;
 /// The maximum total size of all annotations in bytes.
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
-/// Returns the string `metadata.FIELD`; empty if absent.
+/// Returns the string in `metadata.FIELD`, or an empty string if the field is absent.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object
         .get("metadata")
@@ -26,7 +26,7 @@ pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Sets `metadata.FIELD`.
+/// Sets the field `metadata.FIELD` to `value`.
 pub(super) fn set(object: &mut Value, field: &str, value: Value) {
     if let Some(metadata) = metadata_mut(object) {
         metadata.insert(field.to_owned(), value);
@@ -63,7 +63,7 @@ pub(super) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Returns a future time in the format of the API.
+/// Returns the time `seconds` from now in the format of the API.
 pub(super) fn seconds_from_now(seconds: i64) -> String {
     let now = jiff::Timestamp::now();
     let then = jiff::SignedDuration::from_secs(seconds);
@@ -82,7 +82,7 @@ pub(super) fn wipe(object: &mut Value) {
 
 /// Removes duplicate owner references. Returns a warning if there were duplicates.
 ///
-/// `when` is the part of the warning that distinguishes duplicates from webhooks and duplicates from the client.
+/// `when` is the part of the warning that says whether the duplicates are from the client or from webhooks.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `dedupOwnerReferencesAndAddWarning`.
 /// Rule: MUT-21.
@@ -109,7 +109,7 @@ pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option
 /// Checks the JSON types of the metadata of a custom resource.
 ///
 /// # Errors
-/// The 400 for a wrong type.
+/// Returns 400 if a field has the wrong type.
 pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(), Box<Status>> {
     schema::metadata_type_error(object.get("metadata").unwrap_or(&Value::Null)).map_err(|why| {
         let GroupVersionKind { kind, version, .. } = kind;
@@ -118,7 +118,7 @@ pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(),
     })
 }
 
-/// Validates the name of a new object and of its namespace.
+/// Validates the name, `generateName`, and namespace of a new object.
 fn names_errors(object: &Value, resource: &Resource) -> Vec<FieldError> {
     let (generate, name) = (text(object, "generateName"), text(object, "name"));
     let mut errors = Vec::new();
@@ -209,6 +209,8 @@ pub(super) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     all.filter_map(Value::as_str)
 }
 
+/// Validates the finalizers of an object.
+///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateFinalizers`.
 fn finalizer_errors(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -228,6 +230,8 @@ fn finalizer_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Returns an error for each finalizer that is neither standard nor qualified with a domain.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
 /// Rule: VLO-25.
 fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
@@ -241,9 +245,9 @@ fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
     errors.take(MAX_ERRORS + 1).collect()
 }
 
-/// Returns whether a kind allows finalizers without a domain only if they are Kubernetes finalizers.
+/// Returns whether finalizers without a domain must be standard Kubernetes finalizers.
 ///
-/// This applies to kinds whose metadata is validated by the core group's rules.
+/// This is the case for kinds whose metadata upstream validates by the rules of the core group.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
 /// Rule: VLO-25.
@@ -279,7 +283,7 @@ pub(super) fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Validates the managedFields of an object. Decoding errors are reported elsewhere.
+/// Validates the managedFields of an object. Does not report decoding errors.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateManagedFields`.
 /// Rule: APY-16.
@@ -301,6 +305,8 @@ fn managed_fields_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Validates the owner references of an object.
+///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateOwnerReferences`.
 /// Rule: VLO-40.
 fn owner_errors(object: &Value) -> Vec<FieldError> {
@@ -344,6 +350,8 @@ fn owner_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Returns whether `text` is a version, or a group and a version.
+///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
 fn is_group_version(text: &str) -> bool {
     match text.split_once('/') {
@@ -352,7 +360,7 @@ fn is_group_version(text: &str) -> bool {
     }
 }
 
-/// Formats an owner for an error message, in the order of its Go type.
+/// Formats an owner for an error message, with the fields in the order of the Go type.
 fn shown_owner(owner: &Value) -> String {
     let text = |field: &str| quote(owner.get(field).and_then(Value::as_str).unwrap_or_default());
     let mut members: Vec<String> =
@@ -367,7 +375,7 @@ fn shown_owner(owner: &Value) -> String {
 
 /// Validates the metadata of a definition or a custom resource in an update.
 ///
-/// Validates it as a new object, then as an update (each error once), then as an update again, like upstream.
+/// Like upstream, validates the metadata of a new object, then the update (each error once), then the update again.
 ///
 /// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
 /// pkg/apis/apiextensions/validation/validation.go and pkg/registry/customresource/validator.go, `ValidateUpdate`.
@@ -385,7 +393,7 @@ pub(super) fn validate_repeatedly(new: &Value, old: &Value, resource: &Resource)
     errors
 }
 
-/// Validates the immutable fields in an update after the server has filled in omitted fields.
+/// Validates the changes to metadata in an update. The server must already have filled in omitted fields.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessorUpdate`.
 pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {

@@ -1,4 +1,4 @@
-//! The valid object names of each kind.
+//! Validates the names of objects by their kind.
 
 use std::net::IpAddr;
 
@@ -60,6 +60,8 @@ fn of_kind(name: &str, object: &Value, resource: &Resource) -> Vec<String> {
     }
 }
 
+/// Validates the name of a `ClusterTrustBundle` with this signer, which may be empty.
+///
 /// Source: kubernetes pkg/apis/core/validation/names.go, `ValidateClusterTrustBundleName`.
 pub(crate) fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
     if signer.is_empty() {
@@ -77,6 +79,8 @@ pub(crate) fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
     }
 }
 
+/// Validates a name that must be an IP address in canonical form.
+///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIP`.
 fn ip_address(name: &str) -> Vec<String> {
     match name.parse::<IpAddr>().map(|address| address.to_canonical()) {

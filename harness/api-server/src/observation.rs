@@ -34,7 +34,7 @@ pub struct ObservedRequest {
     pub user_agent: String,
     /// The verb, such as `create`, `patch`, or `deletecollection`.
     pub verb: String,
-    /// The first operation that was admitted; if the request did not reach admission, the operation of its verb.
+    /// The operation of the first admission, or the operation of the verb if the request did not reach admission.
     pub operation: Operation,
     /// The resource in the path.
     pub resource: GroupVersionResource,
@@ -42,7 +42,7 @@ pub struct ObservedRequest {
     pub subresource: String,
     /// The namespace; empty for a cluster-scoped resource.
     pub namespace: String,
-    /// The name of the object; empty for a collection and if the server did not generate a name.
+    /// The name of the object; empty for a collection, or if neither the client nor the server set a name.
     pub name: String,
     /// Whether the request was a dry run.
     pub dry_run: bool,
@@ -87,7 +87,7 @@ pub(super) struct ObservedResult<'a> {
 }
 
 impl Observation {
-    /// Begins the observation of a request.
+    /// Starts to observe a request.
     ///
     /// Returns `None` if the server does not have an observer or the request cannot change an object.
     pub(super) fn begin(
@@ -145,7 +145,7 @@ impl Observation {
 
     /// Passes the request to the observer on a separate thread and waits until the observer returns.
     ///
-    /// A client that has received the response therefore finds the observation.
+    /// A client that has received the response can therefore rely on the observation.
     pub(super) async fn end(mut self, ended: ObservedResult<'_>) {
         let Some(mut request) = self.request.take() else { return };
         let ObservedResult { user, operation, sent, read, code, answer, warnings, record } = ended;

@@ -48,7 +48,7 @@ pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<
     of_kind(kind, query, false)
 }
 
-/// Returns the options of a server-side apply, like [`of_write`].
+/// Returns the options of a server-side apply, which requires a field manager.
 ///
 /// Rule: APY-04.
 ///
@@ -173,14 +173,16 @@ fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     !values.is_empty()
 }
 
-/// Parses a boolean query parameter.
+/// Parses a boolean query parameter; `None` if absent.
 ///
 /// Source: apimachinery pkg/runtime/conversion.go, `Convert_Slice_string_To_bool`.
 pub(super) fn truth(query: &Query, name: &str) -> Option<bool> {
     query.first(name).map(|value| !value.eq_ignore_ascii_case("false") && value != "0")
 }
 
-/// Returns `timeoutSeconds` and `limit` of a collection request; 0 if absent. Parsed before all other parameters.
+/// Returns `timeoutSeconds` and `limit` of a collection request; 0 if absent.
+///
+/// kube-apiserver parses these parameters before all others.
 ///
 /// # Errors
 /// 400 for a value that is not a 64-bit integer.

@@ -53,7 +53,7 @@ const FORMATS: [&str; 4] = [
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource`; go-restful for built-in resources.
 ///
 /// # Errors
-/// 415.
+/// Returns 415 for an unsupported format.
 pub(super) fn check_media_type(resource: &Resource, headers: &HeaderMap) -> Result<(), Box<Status>> {
     let media_type = body::media_type(headers);
     let is_custom = resource.custom.is_some();
@@ -69,8 +69,8 @@ pub(super) fn check_media_type(resource: &Resource, headers: &HeaderMap) -> Resu
 /// Reads the patch of a request.
 ///
 /// # Errors
-/// The Status of an invalid body, or of a format that the resource does not support; 429 if other requests use the
-/// memory that it needs, 501 if it can never fit.
+/// Returns the Status of an invalid body or an unsupported format, 429 if other requests use the memory that the patch
+/// needs, or 501 if the patch can never fit.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource` and `applyJSPatch`.
 pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
@@ -157,7 +157,7 @@ pub(super) async fn apply(
     field_manager::update(request, kind, Some(&**old), patched).await
 }
 
-/// Returns the error of a patch whose JSON type is not its `go_type`.
+/// Returns the error message for a patch whose JSON type does not match the Go type `go_type`.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch`.
 fn no_patch(found: &Value, go_type: &str) -> String {
@@ -272,7 +272,7 @@ fn repeated(request: &ObjectRequest<'_>, change: &Change) -> Vec<String> {
     }
 }
 
-/// Reports a patched object that cannot be decoded as an invalid patch.
+/// Builds the error of an invalid patch from the `status` of a patched object that cannot be decoded.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
 fn unreadable(text: &str, status: &Status) -> Box<Status> {
@@ -292,6 +292,8 @@ fn too_many(operations: usize) -> Status {
     Status::failure(413, "RequestEntityTooLarge", message)
 }
 
+/// Builds the Status for a JSON patch that cannot be applied.
+///
 /// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`, for 422.
 fn does_not_apply(error: &ApplyError) -> Box<Status> {
     let message = match error {
@@ -306,6 +308,8 @@ fn does_not_apply(error: &ApplyError) -> Box<Status> {
     Box::new(status)
 }
 
+/// Builds the Status for a strategic merge patch that cannot be applied.
+///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `interpretStrategicMergePatchError`.
 fn does_not_merge(error: &StrategicError) -> Box<Status> {
     let message = error.to_string();

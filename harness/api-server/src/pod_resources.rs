@@ -22,7 +22,7 @@ pub(super) fn list(object: Option<&Value>, field: &str) -> ResourceList {
 
 /// Returns the total requests or limits of a Pod; `field` is `requests` or `limits`.
 ///
-/// Like [`of_containers`], but CPU and memory in the resources of the Pod take precedence.
+/// Works like [`of_containers`], but CPU and memory in the resources of the Pod take precedence.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `podRequests` and `podLimits`.
 pub(super) fn of_pod(pod: &Value, field: &str) -> ResourceList {
@@ -46,7 +46,7 @@ pub(super) fn of_pod_with_overhead(pod: &Value) -> ResourceList {
     total
 }
 
-/// Returns the sum over the containers or, if larger, the resources of an init container.
+/// Returns, for each resource, the sum over the containers or the largest init container, whichever is larger.
 ///
 /// `field` is `requests` or `limits`.
 ///
@@ -88,7 +88,7 @@ fn add(total: &mut ResourceList, more: &ResourceList) {
     }
 }
 
-/// Adds two quantities. If one is so small that the sum would take 100,000 digits, returns the other.
+/// Returns the sum of two quantities, or the larger quantity if the sum would take 100,000 digits.
 fn plus(left: &Quantity, right: &Quantity) -> Quantity {
     left.plus(right).unwrap_or_else(|_| left.max(right).clone())
 }
@@ -106,7 +106,7 @@ pub(super) fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// Returns whether the resources of a Pod, not only those of its containers, can contain a resource.
+/// Returns whether `spec.resources` of a Pod, not only the resources of a container, can contain a resource.
 pub(super) fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || is_huge_page(name)
 }
@@ -139,7 +139,7 @@ fn requirements_quality(requests: &ResourceList, limits: &ResourceList) -> &'sta
     }))
 }
 
-/// Returns the common `QoS` class; `Burstable` if the classes differ.
+/// Returns the common `QoS` class; `Burstable` if the classes differ, `BestEffort` if there are none.
 fn agreed(mut qualities: impl Iterator<Item = &'static str>) -> &'static str {
     let first = qualities.next().unwrap_or("BestEffort");
     if qualities.all(|quality| quality == first) { first } else { "Burstable" }

@@ -11,7 +11,7 @@ use super::{metadata, strategy};
 const OBJECT_MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// Checks the preconditions in delete options, with the message of the server's cache.
+/// Checks the preconditions in delete options. Reports a failure with the message of kube-apiserver's cache.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
 pub(super) fn check_delete(
@@ -37,7 +37,7 @@ pub(super) fn check_delete(
     Err(Box::new(Status::conflict(group, kind, name, &why)))
 }
 
-/// Checks the preconditions of resources that are checked before deletion; `failed` is the prefix of the message.
+/// Checks the preconditions for resources that check them before deletion; `failed` is the prefix of the message.
 ///
 /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go and apiextensions-apiserver
 /// pkg/registry/customresourcedefinition/etcd.go, `Delete`.
@@ -71,7 +71,7 @@ pub(super) fn check_stored(
     check_versions(stored, wanted("uid"), wanted("resourceVersion"), options.dry_run, resource, key)
 }
 
-/// Checks the `uid` and `resourceVersion` of an object.
+/// Checks that a stored object has the required `uid` and `resourceVersion`.
 ///
 /// Source: apiserver pkg/storage/interfaces.go, `Preconditions.Check`.
 pub(super) fn check_versions(
@@ -121,7 +121,7 @@ pub(super) fn check_update(
     Err(Box::new(Status::conflict(group, &resource.gvr.resource, name, OBJECT_MODIFIED)))
 }
 
-/// Builds the 409 for a PUT whose `uid` differs from the stored object or whose object does not exist.
+/// Builds the 409 for a PUT with a `uid` that differs from that of the stored object, or without a stored object.
 pub(super) fn wrong_uid(
     resource: &Resource,
     key: &Key,

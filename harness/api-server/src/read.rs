@@ -1,4 +1,4 @@
-//! Reads objects.
+//! Handles GET requests for objects and collections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -225,7 +225,7 @@ impl PageBuilder<'_> {
 
 /// Converts stored objects and selects at most `limit` of them.
 ///
-/// Decoded objects are dropped one by one, so that only the texts of all objects are in memory at the same time.
+/// Drops each decoded object before decoding the next, so that only the encoded objects are all in memory at once.
 async fn select_page(
     request: &ObjectRequest<'_>,
     selection: &Selection,

@@ -61,7 +61,7 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) decoded: Option<Value>,
     /// The object as the client sent it, if retained.
     pub(super) sent: Option<Value>,
-    /// Whether webhooks in the configuration of the request have explicit empty lists.
+    /// Whether webhooks in the webhook configuration of the request have explicitly empty lists.
     pub(super) gives_empty_lists: bool,
     /// The status fields that the request sets to an empty list.
     pub(super) emptied_status: Vec<&'static str>,

@@ -1,4 +1,4 @@
-//! The attributes that authorization and the audit log derive from a path and a method, even of unknown resources.
+//! The attributes that authorization and the audit log derive from a path and a method, even for unknown resources.
 
 use http::Method;
 
@@ -11,8 +11,9 @@ use super::query::Query;
 /// Rule: RBAC-02.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestInfo {
-    /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; empty for other methods; for
-    /// a non-resource path, the method in lower case.
+    /// The verb: `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, or `deletecollection`.
+    ///
+    /// Empty for other methods. For a non-resource path, the verb is the method in lower case.
     pub(super) verb: String,
     /// The decoded path.
     pub(super) path: String,

@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Waits until a GET of an object can be answered.
+/// Waits until the storage is recent enough to answer a GET of an object.
 ///
 /// # Errors
 /// 400 or 500 for an invalid version, 504 if the version is not reached in time.
@@ -63,7 +63,9 @@ pub(super) async fn wait_for_get(
     check(storage, version)
 }
 
-/// Waits until a list can be answered; `is_single` selects a single object.
+/// Waits until the storage is recent enough to answer a list.
+///
+/// `is_single` means that the query selects a single object.
 ///
 /// # Errors
 /// 504 if the version is not reached in time.

@@ -36,7 +36,7 @@ pub(super) enum Route {
     Metrics,
     /// `/openapi/v2`, `/openapi/v3`, or a path below it.
     OpenApi(openapi::Path),
-    /// A document with which other parties verify service account tokens.
+    /// A document that clients use to verify service account tokens.
     OpenId(OpenId),
     /// A resource, one of its objects, or a subresource.
     Object(Target),
@@ -143,6 +143,8 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
     }
 }
 
+/// Converts the route of the path after `/watch/` to a watch if the resource supports watches.
+///
 /// Source: apiserver pkg/endpoints/installer.go, `registerResourceHandlers`.
 /// Rule: LST-10.
 fn watched(found: Route) -> Route {
@@ -261,6 +263,8 @@ pub fn is_connection(subresource: &str) -> bool {
     matches!(subresource, "exec" | "attach" | "portforward" | "proxy")
 }
 
+/// Builds the 405 for a method that a resource does not support.
+///
 /// Source: apiserver pkg/endpoints/groupversion.go; apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`.
 pub(super) fn method_not_allowed() -> Box<Status> {
     let mut status = Status::failure(
@@ -272,7 +276,7 @@ pub(super) fn method_not_allowed() -> Box<Status> {
     Box::new(status)
 }
 
-/// Removes the name from the path of a POST of a custom resource, which upstream ignores.
+/// Removes the name from the target of a POST of a custom resource, because upstream ignores this name.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `serveResource`.
 pub(super) fn drop_name_of_creation(method: &Method, target: &mut Target) {
@@ -281,8 +285,10 @@ pub(super) fn drop_name_of_creation(method: &Method, target: &mut Target) {
     }
 }
 
-/// Answers a method that a custom resource does not support: 404 if the path has no namespace, 400 if it has no name,
-/// else 405.
+/// Returns the response to a method that a custom resource does not support.
+///
+/// The response is a 404 if the path does not have a required namespace, a 400 if it does not have a name, and a 405
+/// otherwise.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `ServeHTTP`; apimachinery
 /// pkg/api/errors/errors.go, `NewMethodNotSupported`.

@@ -9,7 +9,7 @@ use super::metadata;
 
 const BUILT_IN_REPLICAS: &str = "/spec/replicas";
 
-/// The replicas of the Scale on which a change is based, if the custom resource does not set them.
+/// The replicas in the Scale that an update or a patch starts from, if the custom resource does not set them.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `invalidSpecReplicas`.
 const UNSET_REPLICAS: i32 = i32::MIN;
@@ -55,7 +55,7 @@ pub(super) fn scale_of(object: &Value, resource: &Resource) -> Value {
     scale
 }
 
-/// Returns the Scale of an object on which a change is based.
+/// Returns the Scale of an object that an update or a patch starts from.
 ///
 /// Rule: KND-14.
 pub(super) fn to_be_changed(object: &Value, resource: &Resource) -> Value {
@@ -101,7 +101,7 @@ pub(super) fn read(object: &Value, resource: &Resource) -> Result<Value, Box<Sta
     }
 }
 
-/// Returns the path of a custom resource's replicas.
+/// Returns the path of the replicas in a custom resource; `None` for a built-in resource.
 fn custom_path(resource: &Resource) -> Option<&str> {
     let paths = resource.custom.as_ref()?.scale.as_ref();
     paths.map(|paths| paths.spec_replicas.as_str())
@@ -154,7 +154,7 @@ pub(super) fn complete(scale: &mut Value) {
     }
 }
 
-/// Returns the object with the Scale's number of replicas.
+/// Returns a copy of the object with the replicas of the Scale. Increments the generation if the object changes.
 pub(super) fn apply(scale: &Value, object: &Value, resource: &Resource) -> Value {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     let pointer = paths.map_or(BUILT_IN_REPLICAS, |paths| paths.spec_replicas.as_str());

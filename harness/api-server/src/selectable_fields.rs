@@ -21,7 +21,7 @@ pub(super) fn names(version: &Value) -> Vec<String> {
     paths.map(|path| path.strip_prefix('.').unwrap_or(path).to_owned()).collect()
 }
 
-/// The location of selectable fields and schemas. If all versions share them, they apply to the whole definition.
+/// The location of selectable fields and schemas: the definition if all versions share them, otherwise each version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldLocation {
     Definition,

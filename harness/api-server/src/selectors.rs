@@ -22,7 +22,7 @@ pub(super) struct Selection {
     fields: Vec<FieldRequirement>,
 }
 
-/// The parsed selectors of a query, whose fields have not been checked against a resource.
+/// The parsed selectors of a query, before their fields are checked against a resource.
 pub(super) struct Selectors<'q> {
     labels: LabelSelector,
     fields: Vec<(&'q str, bool, String)>,
@@ -44,7 +44,7 @@ impl<'q> Selectors<'q> {
         })
     }
 
-    /// Resolves the selectors for `resource`.
+    /// Checks the selected fields against `resource` and returns the selection.
     ///
     /// # Errors
     /// 400 for fields that cannot be selected.
@@ -58,7 +58,7 @@ impl<'q> Selectors<'q> {
 }
 
 impl Selection {
-    /// Returns whether every object matches.
+    /// Returns whether the selection matches every object.
     pub(super) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -75,7 +75,7 @@ impl Selection {
         self.only("/metadata/name")
     }
 
-    /// Returns the namespace that matching objects must have; `None` if any or if the name is invalid.
+    /// Returns the namespace that matching objects must have; `None` if any namespace matches or the name is invalid.
     ///
     /// Source: apiserver `pkg/storage/selection_predicate.go`, `MatchesSingleNamespace`.
     pub(super) fn namespace(&self) -> Option<&str> {
@@ -87,7 +87,7 @@ impl Selection {
         found.map(|field| field.value.as_str())
     }
 
-    /// Returns whether an object in the version of the path matches.
+    /// Returns whether an object matches. The object must be in the version of the path.
     pub(super) fn matches_converted(&self, object: &Value) -> bool {
         self.labels.matches(object) && self.fields.iter().all(|field| field.matches(object))
     }
@@ -119,6 +119,8 @@ impl Selection {
     }
 }
 
+/// Returns whether a name is a valid DNS-1123 label.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Label`.
 fn is_name_of_namespace(name: &str) -> bool {
     let is_known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -158,7 +160,7 @@ impl FieldRequirement {
     }
 }
 
-/// The field with the source in an Event of the core group.
+/// The JSON pointer to the component that reported an Event of the core group.
 const EVENT_SOURCE: &str = "/source/component";
 
 /// Returns the value that an absent field has in comparisons.
@@ -251,7 +253,7 @@ fn pointer(resource: &str, path: &str) -> String {
     format!("/{}", path.replace('.', "/"))
 }
 
-/// Parses `a=b,c==d,e!=f`, where a backslash escapes a comma, an equals sign, or another backslash.
+/// Parses a field selector such as `a=b,c==d,e!=f`. A backslash escapes a comma, an equals sign, or a backslash.
 ///
 /// Source: apimachinery pkg/fields/selector.go, `parseSelector`.
 /// Rule: KND-12.
@@ -325,6 +327,8 @@ fn split_at_operator(term: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
+/// Returns the value of a field selector without escapes.
+///
 /// Source: apimachinery pkg/fields/selector.go, `UnescapeValue`.
 fn unescaped(value: &str) -> Result<String, String> {
     let mut plain = String::with_capacity(value.len());
@@ -361,7 +365,7 @@ pub(super) struct LabelSelector {
 #[derive(Debug)]
 struct Comparison {
     key: String,
-    /// The ordering of the label relative to the number.
+    /// The required ordering of the label value relative to the number.
     ordering: Ordering,
     number: i64,
 }
@@ -378,7 +382,7 @@ impl LabelSelector {
 }
 
 impl Comparison {
-    /// Parses `a>1` or `a<1`.
+    /// Parses a comparison such as `a>1` or `a<1`; returns `None` for other requirements.
     fn parse(term: &str) -> Option<Result<Self, String>> {
         let at = term.find(['<', '>'])?;
         let (key, rest) = term.split_at_checked(at)?;
@@ -402,6 +406,8 @@ impl Comparison {
         })
     }
 
+    /// Returns whether the label of an object satisfies the comparison.
+    ///
     /// Source: apimachinery pkg/labels/selector.go, `Requirement.Matches`.
     fn holds(&self, object: &Value) -> bool {
         let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));
@@ -412,7 +418,7 @@ impl Comparison {
     }
 }
 
-/// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<1`.
+/// Parses a label selector such as `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<1`.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `Parse`.
 /// Rule: LST-09.

@@ -32,7 +32,9 @@ const DYNAMIC_CLUSTER_IPS: RangeInclusive<u32> = range(17, 254);
 const KUBERNETES_SERVICE_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// `--service-node-port-range`.
 const NODE_PORTS: RangeInclusive<u32> = 30000..=32767;
-/// Like for addresses. Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
+/// The node ports that are allocated first; lower ports are reserved for Services that request one.
+///
+/// Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
 const DYNAMIC_NODE_PORTS: RangeInclusive<u32> = 30086..=32767;
 const HEADLESS: &str = "None";
 
@@ -91,7 +93,7 @@ impl ServiceAllocator {
         Self { storage, held: Mutex::default() }
     }
 
-    /// Completes a new Service, or an update of `old`. Objects of other resources stay unchanged.
+    /// Allocates the omitted values of a new Service, or of an update of `old`. Does not change other resources.
     ///
     /// # Errors
     /// 422 if the Service requests an unavailable value, 500 if no values are left.
@@ -135,6 +137,8 @@ impl ServiceAllocator {
 }
 
 impl Attempt<'_> {
+    /// Allocates the cluster IP of a Service.
+    ///
     /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `allocClusterIPs` and `updateClusterIPs`.
     fn addresses(&mut self, spec: &mut Spec, old: Option<&Spec>) -> Result<(), Box<Status>> {
         if spec.is_external_name() || spec.is_headless() || old.is_some_and(|old| !old.is_external_name()) {

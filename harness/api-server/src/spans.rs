@@ -88,6 +88,8 @@ pub(super) fn answered(request: &Span, status: StatusCode) {
     request.record("http.response.status_code", status.as_u16());
 }
 
+/// Returns the name of the span of a request.
+///
 /// Source: apiserver pkg/endpoints/filters/traces.go, `getSpanNameFromRequestInfo`.
 fn name(parts: &Parts, info: &RequestInfo) -> String {
     let mut name = parts.method.to_string();
@@ -112,7 +114,7 @@ fn name(parts: &Parts, info: &RequestInfo) -> String {
     name
 }
 
-/// Returns the span of an operation that may call webhooks. Connections have a disabled span, as upstream.
+/// Returns the span of an operation that may call webhooks. As in upstream, connections have a disabled span.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and `trace_util.go`, `traceFields`.
 pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {
@@ -194,6 +196,8 @@ fn protocol(version: Version) -> &'static str {
     }
 }
 
+/// Returns the scope of a request; empty for a non-resource path.
+///
 /// Source: apiserver pkg/endpoints/metrics/metrics.go, `CleanScope`.
 fn scope(info: &RequestInfo) -> &'static str {
     match &info.object {
@@ -204,6 +208,8 @@ fn scope(info: &RequestInfo) -> &'static str {
     }
 }
 
+/// Returns the `User-Agent` header, truncated to the maximum length.
+///
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `lazyTruncatedUserAgent`.
 fn user_agent(parts: &Parts) -> Cow<'_, str> {
     match header(parts, http::header::USER_AGENT) {
@@ -212,7 +218,7 @@ fn user_agent(parts: &Parts) -> Cow<'_, str> {
     }
 }
 
-/// Truncates a header value, which is ASCII, to the maximum length.
+/// Returns a header value truncated to the maximum length. Header values must be ASCII.
 fn truncated(text: &str) -> Cow<'_, str> {
     match text.get(..MAX_HEADER_LENGTH) {
         Some(kept) if kept.len() < text.len() => format!("{kept}...TRUNCATED").into(),

@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// Creates a state without Services for conversion webhooks.
+    /// Creates a state in which conversion webhooks cannot refer to Services.
     pub(super) fn alone(storage: Arc<Storage>, mode: AuthorizationMode) -> Self {
         let caller = Arc::new(HttpsCaller::new(Arc::new(NoServices)));
         Self::new(storage, mode, Arc::new(Converter::new(caller, Metrics::default().conversions())))
@@ -97,7 +97,7 @@ impl State {
         self.storage.tell();
     }
 
-    /// Returns whether a resource is served as at an earlier time: its definition still has the same specification.
+    /// Returns whether the server still serves `resource` from the same specification of its definition.
     pub(super) fn still_serves(&self, resource: &Resource) -> bool {
         let Some(custom) = &resource.custom else { return true };
         let resources = self.resources();

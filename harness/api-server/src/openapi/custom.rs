@@ -52,7 +52,7 @@ pub(super) fn document<'a>(group_version: &str, definitions: impl Iterator<Item 
     escape_html(&text)
 }
 
-/// Writes an object whose values are JSON texts.
+/// Appends a JSON object to `text`; `texts` maps each member to its encoded value.
 pub(super) fn write<T: AsRef<str>>(texts: &BTreeMap<String, T>, text: &mut String) {
     let mut members = Members::new(text);
     for (name, value) in texts {
@@ -62,7 +62,7 @@ pub(super) fn write<T: AsRef<str>>(texts: &BTreeMap<String, T>, text: &mut Strin
 }
 
 impl ResourceDocuments {
-    /// Adds the paths and schemas of a definition for its `wanted` group versions.
+    /// Adds the paths and schemas of a definition for the group versions that `wanted` accepts.
     ///
     /// Rule: OAPI-05, OAPI-06.
     pub(super) fn add(&mut self, definition: &Value, format: Format, wanted: impl Fn(&str) -> bool) {

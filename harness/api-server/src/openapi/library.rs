@@ -78,7 +78,7 @@ impl Library {
         whole
     }
 
-    /// Expands the references to parts before line `limit`. The limit prevents cycles.
+    /// Appends `text` to `whole` and expands references to parts before line `limit`. The limit prevents cycles.
     fn expand(&self, mut text: &str, limit: usize, whole: &mut String) {
         while let Some((literal, rest)) = text.split_once('\u{1}') {
             whole.push_str(literal);

@@ -80,6 +80,8 @@ impl Document {
     }
 }
 
+/// Computes the `ETag` of a document.
+///
 /// Source: kube-openapi `pkg/handler3/handler.go`, `computeETag`.
 fn etag(text: &[u8]) -> String {
     Sha512::digest(text).iter().fold(String::new(), |mut etag, byte| {
@@ -154,7 +156,7 @@ impl OpenApi {
         Ok(serde_json::json!({"paths": entries}).to_string())
     }
 
-    /// Returns the v3 document of a path such as `apis/apps/v1`.
+    /// Returns the v3 document of a group version such as `apis/apps/v1`; `None` if the group version is not served.
     ///
     /// # Errors
     /// The documents of custom resources are too large.
@@ -200,7 +202,7 @@ impl OpenApi {
         })
     }
 
-    /// Calls `work` with the cached documents of these definitions. Drops the documents of earlier definitions.
+    /// Calls `work` with the cached documents of `definitions`. Drops cached documents of other definitions.
     fn current<T>(&self, definitions: &[Arc<Value>], work: impl FnOnce(&mut BuiltDocuments) -> T) -> T {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = made.definitions.len() == definitions.len()
@@ -219,7 +221,7 @@ fn url(name: &str, etag: &str) -> String {
     format!("/openapi/v3/{name}?hash={etag}")
 }
 
-/// The members of a v2 document in order.
+/// The members of a v2 document, in document order.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Swagger<'a> {

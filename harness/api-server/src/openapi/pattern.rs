@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::Format;
 use super::library::LIBRARY;
 
-/// The names in the sample documents that are replaced, in the order in which they are searched.
+/// The names to replace in the sample documents, in search order.
 const MARKERS: &[(&str, Slot)] = &[
     (" a Kkkk\"", Slot::OneKind),
     (" a Cccc\"", Slot::OneKind),
@@ -105,6 +105,8 @@ impl TrimOnce for str {
     }
 }
 
+/// Converts `text` to a valid operation ID.
+///
 /// Source: apiserver `pkg/endpoints/openapi/openapi.go`, `ToValidOperationID`.
 fn identifier(text: &str, mut capitalize: bool) -> String {
     let mut identifier = String::with_capacity(text.len());
@@ -123,6 +125,8 @@ fn identifier(text: &str, mut capitalize: bool) -> String {
     identifier
 }
 
+/// Returns the indefinite article for a kind between spaces; a single space for a plural.
+///
 /// Source: apiserver `pkg/endpoints/installer.go`, `GetArticleForNoun`.
 fn article(kind: &str) -> &'static str {
     if kind.ends_with('s') && !kind.ends_with("ss") {
@@ -131,7 +135,7 @@ fn article(kind: &str) -> &'static str {
     if kind.starts_with(|first: char| "aeiou".contains(first.to_ascii_lowercase())) { " an " } else { " a " }
 }
 
-/// A text with slots for the names of a definition.
+/// A part of a document with slots for the names of a definition.
 #[derive(Debug, Default)]
 pub(super) struct Template(Vec<(Box<str>, Option<Slot>)>);
 
@@ -161,7 +165,7 @@ impl Template {
     }
 }
 
-/// The common parts of the documents of one format.
+/// The templates and shared schemas for the documents of one format.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
     /// The path item of a namespaced resource across all namespaces.
@@ -174,7 +178,7 @@ pub(super) struct Pattern {
     pub(super) shared: BTreeMap<String, Box<str>>,
     /// `apiVersion`, `kind`, and `metadata` of an object.
     pub(super) of_object: BTreeMap<String, Box<str>>,
-    /// The same fields of an embedded object.
+    /// `apiVersion`, `kind`, and `metadata` of an embedded object.
     pub(super) of_embedded: BTreeMap<String, Box<str>>,
 }
 
@@ -251,7 +255,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Adds the paths of a resource with these subresources.
+    /// Adds the paths of a resource to `paths`. `has` returns whether the resource has a subresource.
     pub(super) fn paths(
         &self,
         names: Names<'_>,

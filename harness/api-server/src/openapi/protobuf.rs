@@ -269,7 +269,7 @@ fn texts(out: &mut Vec<u8>, number: u32, list: &Node) {
     }
 }
 
-/// Encodes a message with one entry for each named member in the field with this number.
+/// Encodes each member as a message with its name and value in the field `number`.
 fn named(out: &mut Vec<u8>, number: u32, members: &Node, write: fn(&mut Vec<u8>, &Node)) {
     for (name, value) in members.members() {
         nested(out, number, |out| {

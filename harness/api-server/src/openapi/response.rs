@@ -39,14 +39,14 @@ impl Path {
     }
 }
 
-/// Returns the response to a request for a document, for any method.
+/// Returns the response to a request for a document. The method of the request does not matter.
 ///
 /// `definitions` are the served custom resource definitions.
 ///
 /// Rule: OAPI-02, OAPI-03, OAPI-04.
 ///
 /// # Errors
-/// 501 for v3 as protobuf only, and for documents of custom resources that are too large.
+/// Returns 501 if the client accepts v3 only as protobuf, or if the documents of custom resources are too large.
 pub(crate) fn answer(
     openapi: &OpenApi,
     path: &Path,
@@ -145,7 +145,7 @@ fn texts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = 
     headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
 }
 
-/// Returns whether `If-None-Match` contains this `ETag`, strong or weak.
+/// Returns whether `If-None-Match` contains `*` or this `ETag`, strong or weak.
 fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let tags = texts(headers, &IF_NONE_MATCH).flat_map(|tags| tags.split(',')).map(str::trim);
     let mut tags = tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Format;
 use super::pattern::Pattern;
 
-/// The members that are copied unchanged, in document order, up to the members that contain schemas.
+/// The schema members that are copied unchanged, in document order. They precede the members that contain schemas.
 const PLAIN: &[&str] = &[
     "description",
     "type",
@@ -46,7 +46,7 @@ const EXTENSIONS: &[&str] = &[
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
-/// Returns the schema of an object as JSON with the `extensions` that the definition adds.
+/// Returns the schema of a custom resource as JSON, with the `extensions` at its root.
 pub(super) fn of_object(schema: &Value, format: Format, extensions: &BTreeMap<String, String>) -> String {
     let writer = Writer { format, pattern: Pattern::for_format(format) };
     let mut text = String::new();
@@ -197,7 +197,7 @@ impl Writer {
         required
     }
 
-    /// Writes `allOf`, `oneOf`, `anyOf`, and `not`, and the equivalent of `x-kubernetes-int-or-string`.
+    /// Writes `allOf`, `oneOf`, `anyOf`, and `not`. Expresses `x-kubernetes-int-or-string` as alternatives.
     fn alternatives(&self, schema: &Value, members: &mut Members<'_>) {
         let list = |name: &str| schema.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
         let (mut all, mut any) = (list("allOf"), list("anyOf"));
@@ -301,7 +301,7 @@ impl<'a> Members<'a> {
 mod tests {
     use super::*;
 
-    /// Checks that a property with this schema is published as `v3` and as `v2`.
+    /// Asserts that `schema` is published as `v3` in OpenAPI v3 and as `v2` in OpenAPI v2.
     #[track_caller]
     fn check(schema: &Value, v3: &Value, v2: &Value) {
         for (format, expected) in [(Format::V3, v3), (Format::V2, v2)] {

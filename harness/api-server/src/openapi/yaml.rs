@@ -66,10 +66,10 @@ fn block(out: &mut String, node: &Node, depth: usize) {
     }
 }
 
-/// YAML words that are not strings.
+/// The unquoted words that YAML parsers do not read as strings.
 const WORDS: [&str; 10] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null", "~"];
 
-/// Returns whether a text would be parsed as another type, such as a number.
+/// Returns whether an unquoted string would be parsed as another type, such as a number.
 fn is_other(text: &str) -> bool {
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && {
         let digits = text.replace('_', "");
@@ -79,7 +79,7 @@ fn is_other(text: &str) -> bool {
     is_number || text.is_empty() || WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Returns whether a text can be written without quotes.
+/// Returns whether a string can be written without quotes.
 fn is_plain(text: &str) -> bool {
     let second_is_space = text.chars().nth(1).is_none_or(|c| c == ' ');
     let begins = |c: char| "#,[]{}&*!|>'\"%@` ".contains(c) || ("?:-".contains(c) && second_is_space);

@@ -14,7 +14,7 @@ use super::forbidden;
 
 /// Sets the pull policy `Always` on the containers of a Pod, unless an update does not add images.
 ///
-/// Rejects a Pod with another policy after mutation.
+/// After mutation, rejects a Pod with another pull policy.
 ///
 /// Source: kubernetes plugin/pkg/admission/alwayspullimages/admission.go.
 pub(crate) struct AlwaysPullImages;
@@ -44,7 +44,9 @@ impl Plugin for AlwaysPullImages {
         Ok(())
     }
 
-    /// Rejects containers with another pull policy. Upstream's error is an aggregate of texts, not a Status.
+    /// Rejects containers and image volumes whose pull policy is not `Always`.
+    ///
+    /// Upstream returns an aggregate of errors instead of a Status.
     fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         let Some(pod) = attributes.object.as_ref().filter(|_| concerns(attributes)) else { return Ok(()) };
         let spec = at(pod, &["spec"]);

@@ -13,7 +13,7 @@ use super::forbidden;
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Rejects a `CertificateSigningRequest` to the signer of API server clients whose organization is `system:masters`.
+/// Rejects a `CertificateSigningRequest` for the organization `system:masters` to the signer of API server clients.
 ///
 /// Source: kubernetes plugin/pkg/admission/certificates/subjectrestriction/admission.go.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,9 @@ impl Plugin for CertificateSubjectRestriction {
     }
 }
 
-/// Returns whether the subject of a request in base64 has an organization. Validation has parsed the request.
+/// Returns whether the subject of a base64-encoded certificate request has the organization `name`.
+///
+/// Validation must already have rejected requests that cannot be parsed.
 fn has_organization(request: &str, name: &str) -> bool {
     let Ok(data) = STANDARD.decode(request) else { return false };
     let Ok(block) = pem::parse(data) else { return false };

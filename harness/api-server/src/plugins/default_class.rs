@@ -13,7 +13,7 @@ use crate::storage::ObjectReader;
 
 /// Sets the default class on new objects without a class.
 ///
-/// If several classes are the default, the newest class is used, then the first by name.
+/// If several classes are the default, the plugin uses the newest; of equally old classes, the first by name.
 pub(crate) struct DefaultClass {
     objects: Arc<dyn ObjectReader>,
     of: &'static ClassedResource,
@@ -31,10 +31,12 @@ pub(crate) struct ClassedResource {
     markers: &'static [&'static str],
     /// The field of `spec` with the name of the class.
     field: &'static str,
-    /// The annotation with the name of the class that preceded the field.
+    /// The annotation that held the name of the class before the field existed.
     annotation: &'static str,
 }
 
+/// The resources of `DefaultStorageClass`.
+///
 /// Source: kubernetes plugin/pkg/admission/storage/storageclass/setdefault/admission.go; `pkg/volume/util/storageclass.go`,
 /// `GetDefaultClass`.
 pub(crate) static STORAGE: ClassedResource = ClassedResource {
@@ -49,6 +51,8 @@ pub(crate) static STORAGE: ClassedResource = ClassedResource {
     annotation: "volume.beta.kubernetes.io/storage-class",
 };
 
+/// The resources of `DefaultIngressClass`.
+///
 /// Source: kubernetes plugin/pkg/admission/network/defaultingressclass/admission.go.
 pub(crate) static INGRESS: ClassedResource = ClassedResource {
     plugin: "DefaultIngressClass",
@@ -60,7 +64,7 @@ pub(crate) static INGRESS: ClassedResource = ClassedResource {
 };
 
 impl DefaultClass {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>, of: &'static ClassedResource) -> Self {
         Self { objects, of }
     }

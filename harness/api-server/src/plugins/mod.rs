@@ -159,7 +159,7 @@ fn member<'a>(members: &'a mut Map<String, Value>, name: &str, empty: Value) -> 
     member
 }
 
-/// Builds a 403 for the object of the request, which may not have its final name yet.
+/// Builds a 403 that names the object of the request, or its `generateName` if it does not have a name.
 ///
 /// Source: apiserver pkg/admission/errors.go, `NewForbidden`.
 fn forbidden(attributes: &Attributes, why: &str) -> Box<Status> {

@@ -17,11 +17,11 @@ pub(crate) struct NamespaceLifecycle {
     objects: Arc<dyn ObjectReader>,
 }
 
-/// The namespaces that cannot be deleted. `kube-node-lease` is not included, like upstream.
+/// The namespaces that cannot be deleted. As in upstream, `kube-node-lease` can be deleted.
 const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl NamespaceLifecycle {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }

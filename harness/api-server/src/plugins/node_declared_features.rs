@@ -1,4 +1,4 @@
-//! `NodeDeclaredFeatureValidator`: rejects updates of Pods that need a feature the Node does not declare.
+//! `NodeDeclaredFeatureValidator`: rejects updates of Pods that need a feature that the Node does not declare.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::forbidden;
 use super::pod_resize_validator::changed_pods;
 use crate::storage::ObjectReader;
 
-/// Compares the features that an update of a Pod needs with the features in the status of the Node.
+/// Rejects an update of a Pod that needs a feature that is not in the status of the Node.
 ///
 /// Source: kubernetes plugin/pkg/admission/nodedeclaredfeatures/admission.go.
 pub(crate) struct NodeDeclaredFeatureValidator {
@@ -22,7 +22,7 @@ pub(crate) struct NodeDeclaredFeatureValidator {
 }
 
 impl NodeDeclaredFeatureValidator {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }

@@ -20,12 +20,14 @@ pub(crate) struct PersistentVolumeClaimResize {
 }
 
 impl PersistentVolumeClaimResize {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
 
     fn may_grow(&self, claim: &Value, old: &Value) -> bool {
+        /// Returns the name of the storage class of a claim.
+        ///
         /// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetPersistentVolumeClaimClass`.
         fn class(claim: &Value) -> &str {
             let annotations = at(claim, &["metadata", "annotations"]);

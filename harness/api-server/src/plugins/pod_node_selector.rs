@@ -37,12 +37,12 @@ const CLUSTER_DEFAULT: &str = "clusterDefaultNodeSelector";
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 
 impl PodNodeSelector {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>, configuration: PodNodeSelectorConfiguration) -> Self {
         Self { objects, configuration }
     }
 
-    /// Returns the selector of the Pod's namespace if the Pod does not conflict with it.
+    /// Returns the node selector of the namespace. Rejects a Pod that conflicts with the selector.
     fn selector(&self, attributes: &Attributes) -> Result<BTreeMap<String, String>, Box<Status>> {
         let name = &attributes.namespace;
         let Some(namespace) = self.objects.get("", "namespaces", "", name) else {
@@ -121,7 +121,7 @@ impl Plugin for PodNodeSelector {
     }
 }
 
-/// Parses `a=b,c=d`.
+/// Parses labels such as `a=b,c=d`.
 ///
 /// Source: apimachinery pkg/labels/labels.go, `ConvertSelectorToLabelsMap`.
 fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {

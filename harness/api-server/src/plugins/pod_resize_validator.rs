@@ -13,7 +13,7 @@ use super::forbidden;
 use crate::pod_resources;
 use crate::storage::ObjectReader;
 
-/// Compares the requests of a resized Pod with what the Node can allocate.
+/// Rejects a resized Pod whose requests exceed the allocatable resources of the Node.
 ///
 /// Source: kubernetes plugin/pkg/admission/podresize/admission.go.
 pub(crate) struct PodResizeValidator {
@@ -21,13 +21,13 @@ pub(crate) struct PodResizeValidator {
 }
 
 impl PodResizeValidator {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
 }
 
-/// Returns the new and the old Pod of an update, if the Pod has a node and its generation changes.
+/// Returns the new and the old Pod of an update; `None` unless the Pod has a node and its generation changes.
 pub(super) fn changed_pods(attributes: &Attributes) -> Option<(&Value, &Value)> {
     let (Some(pod), Some(old)) = (&attributes.object, &attributes.old_object) else { return None };
     let is_update =
@@ -65,6 +65,8 @@ impl Plugin for PodResizeValidator {
     }
 }
 
+/// Returns a message for each resource whose requests exceed the allocatable amount of the Node.
+///
 /// Source: kubernetes plugin/pkg/admission/podresize/admission.go, `validateRequestsWithinAllocatable`.
 fn missing_resources(pod: &Value, node: &Value) -> Vec<String> {
     let requests = pod_resources::of_pod_with_overhead(pod);

@@ -28,7 +28,7 @@ const CLASSES: &str = "priorityclasses";
 const SYSTEM_PRIORITY_CLASSES: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
-/// The values of a class.
+/// The values that a Pod gets from a `PriorityClass`.
 struct Class {
     name: String,
     priority: i64,
@@ -37,12 +37,12 @@ struct Class {
 }
 
 impl Priority {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
 
-    /// Returns the class with this name.
+    /// Returns the stored class or the system class with this name.
     fn named(&self, name: &str) -> Option<Class> {
         let of_the_system = || {
             let (_, priority) = *SYSTEM_PRIORITY_CLASSES.iter().find(|(known, _)| *known == name)?;

@@ -20,7 +20,7 @@ pub(crate) struct ResourceQuota {
 }
 
 impl ResourceQuota {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -54,7 +54,7 @@ impl Plugin for ResourceQuota {
     }
 }
 
-/// Returns whether a limit on `limited` may be charged for an object of `resource`.
+/// Returns whether a quota on `limited` can be charged for an object of `resource`.
 fn concerns(limited: &str, resource: &str) -> bool {
     if let Some(counted) = limited.strip_prefix("count/") {
         return counted == resource;

@@ -26,7 +26,7 @@ const OVERHEAD_WITHOUT_CLASS: &str =
     "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
 
 impl RuntimeClass {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -90,6 +90,8 @@ impl Plugin for RuntimeClass {
     }
 }
 
+/// Merges the node selector and the tolerations of a runtime class into the spec of a Pod.
+///
 /// Source: `setScheduling`.
 fn schedule(spec: &mut Map<String, Value>, scheduling: &Value) -> Result<(), String> {
     if scheduling.is_null() {

@@ -39,7 +39,7 @@ const ENFORCE_MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 const EXPIRATION_SECONDS: i64 = 3607;
 
 impl ServiceAccount {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }
@@ -99,7 +99,9 @@ impl ServiceAccount {
         self.account(&attributes.namespace, name).map_err(|why| forbidden(attributes, &why))
     }
 
-    /// Checks the ephemeral containers. This is the only check of this plugin whose upstream error is not a Status.
+    /// Checks the Secrets that ephemeral containers reference.
+    ///
+    /// This is the only check of this plugin whose upstream error is not a Status.
     fn check_ephemeral(&self, attributes: &Attributes, pod: &Value) -> Result<(), Box<Status>> {
         let account = self.account_of(attributes, pod)?;
         if !enforces_mountable(&account) {
@@ -149,6 +151,8 @@ fn is_mirror(pod: &Value) -> bool {
     at(pod, &["metadata", "annotations"]).get(MIRROR).is_some()
 }
 
+/// Adds the token volume and mounts it in the containers that do not mount a token.
+///
 /// Source: `mountServiceAccountToken`.
 fn mount_token(spec: &mut Map<String, Value>) {
     let present = spec.get("volumes").and_then(Value::as_array).into_iter().flatten();
@@ -175,6 +179,8 @@ fn mount_token(spec: &mut Map<String, Value>) {
     }
 }
 
+/// Returns the projected volume with the token, the CA certificate, and the namespace.
+///
 /// Source: `TokenVolumeSource`.
 fn token_volume(name: &str) -> Value {
     let namespace =
@@ -202,6 +208,8 @@ fn check_mirror(pod: &Value) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Returns whether the spec of a Pod references a Secret.
+///
 /// Source: kubernetes pkg/api/pod/util.go, `VisitPodSecretNames`.
 fn references_secrets(spec: &Value) -> bool {
     /// The path of the secret reference in each type of volume.
@@ -238,6 +246,8 @@ fn names<'a>(account: &'a Value, list: &str) -> BTreeSet<&'a str> {
     items(account, list).map(|reference| text(reference, &["name"])).collect()
 }
 
+/// Checks that a Pod references only Secrets that its service account references.
+///
 /// Source: `limitSecretReferences`.
 fn limit_secrets(account: &Value, spec: &Value) -> Result<(), String> {
     let (mountable, pull) = (names(account, "secrets"), names(account, "imagePullSecrets"));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::metadata;
 
-/// Adds the finalizer to a new object. A controller removes it when the object is no longer used.
+/// Adds a finalizer to a new object. A controller removes the finalizer when the object is no longer used.
 ///
 /// Source: kubernetes plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go.
 /// Rule: KND-02.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use kubernetes_types::json::text;
 
-/// Merges two lists and omits tolerations that others cover. Takes linear time, because objects come from users.
+/// Merges two lists and omits tolerations that others cover. Runs in linear time because clients control the lists.
 ///
 /// Source: kubernetes pkg/util/tolerations/tolerations.go, `MergeTolerations`.
 pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Compares two tolerations by upstream's rules.
+    /// Returns whether `wide` covers `narrow` by upstream's rules.
     fn covers(wide: &Value, narrow: &Value) -> bool {
         if wide == narrow {
             return true;

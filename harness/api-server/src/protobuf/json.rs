@@ -1,4 +1,4 @@
-//! Converts messages to the JSON of Go's encoder.
+//! Converts protobuf messages to the JSON that Go's encoder writes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ pub(super) const MAX_MESSAGES: usize = 100_000;
 /// The maximum nesting depth of messages.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// Decodes one object and counts its parts.
+/// Decodes one object and counts its messages.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     parts: usize,
@@ -115,7 +115,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes one item of a list, or several packed numbers.
+    /// Decodes one item of a list, or several packed numbers, into `items`.
     fn items(&mut self, field: &Field, wire: Wire<'_>, items: &mut Vec<Value>) -> Result<(), DecodeError> {
         match (field.kind, wire) {
             (Kind::Int32 | Kind::Int64 | Kind::Bool, Wire::Bytes(mut packed)) => {
@@ -222,7 +222,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Formats a whole number without a decimal point.
+/// Converts a number to JSON. Whole numbers do not have a decimal point.
 ///
 /// Source: Go encoding/json/encode.go, `floatEncoder`.
 fn double(number: f64) -> Result<Value, DecodeError> {
@@ -230,6 +230,8 @@ fn double(number: f64) -> Result<Value, DecodeError> {
     Ok(serde_json::from_str(text.strip_suffix(".0").unwrap_or(&text))?)
 }
 
+/// Decodes a quantity to JSON.
+///
 /// Source: `apimachinery pkg/api/resource/quantity_proto.go`, `Unmarshal`.
 fn quantity(bytes: &[u8]) -> Result<Value, DecodeError> {
     let mut quantity = Quantity::ZERO;
@@ -270,6 +272,8 @@ fn time(bytes: &[u8], is_micro: bool) -> Result<Value, DecodeError> {
     Ok(timestamp.strftime(format).to_string().into())
 }
 
+/// Decodes an `IntOrString` to a JSON number or string.
+///
 /// Source: apimachinery pkg/util/intstr/intstr.go, `MarshalJSON`.
 fn int_or_string(bytes: &[u8]) -> Result<Value, DecodeError> {
     let (mut which, mut number, mut text) = (0, 0, String::new());

@@ -22,8 +22,8 @@ const PREFIX: &[u8] = b"k8s\0";
 
 /// The reason why a body cannot be decoded.
 ///
-/// The texts are those of kube-apiserver, except for the last four and for a field of a wrong wire type, which
-/// kube-apiserver reports by its Go name.
+/// The messages are kube-apiserver's, except for the last four variants and for a field with the wrong wire type, for
+/// which kube-apiserver reports the Go name of the field.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
     #[error("empty data")]

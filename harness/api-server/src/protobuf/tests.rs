@@ -1,7 +1,8 @@
 //! Tests with bodies from kubectl and with the complete objects that upstream uses to test its encodings.
 //!
-//! `recorded.jsonl` contains what kubectl 1.37.1 sent to a kube-apiserver, then three objects that it sends as JSON;
-//! `complete.jsonl` is a part of api testdata/HEAD. The JSON in both is upstream's decoding of the body.
+//! `recorded.jsonl` contains the bodies that kubectl 1.37.1 sent to a kube-apiserver, then three objects that kubectl
+//! sends as JSON. `complete.jsonl` is a part of api testdata/HEAD. In both files, the JSON is upstream's decoding of
+//! the body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

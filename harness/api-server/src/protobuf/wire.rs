@@ -1,6 +1,6 @@
 //! Decodes protobuf messages into numbered fields.
 
-/// The reason why bytes are not a message. The texts are those of kube-apiserver's decoder.
+/// The reason why bytes are not a message, with the messages of kube-apiserver's decoder.
 ///
 /// Source: apimachinery pkg/runtime/generated.pb.go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,13 +60,13 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Returns the value as text. Invalid UTF-8 is replaced, as in Go's JSON encoder.
+    /// Returns the value as a string. Replaces invalid UTF-8 like Go's JSON encoder.
     pub(super) fn text(self, field: &str) -> Result<String, WireError> {
         self.bytes(field).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 }
 
-/// Iterates the fields of a message in byte order; stops after an error.
+/// Iterates over the fields of a message in byte order; stops after an error.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
     message: &'a str,
@@ -74,7 +74,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Iterates the fields of `bytes`; `message` is the name for error messages.
+    /// Creates an iterator over the fields of `bytes`; `message` is the name for error messages.
     pub(super) fn new(message: &'a str, bytes: &'a [u8]) -> Self {
         Self { message, rest: bytes }
     }
@@ -120,13 +120,13 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Truncates a number to a signed 32-bit integer like Go.
+/// Returns the low 32 bits of a number as a signed integer, like a conversion in Go.
 pub(super) fn low_i32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
 }
 
-/// Decodes a varint and advances past it.
+/// Decodes a varint and advances `rest` past it.
 pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, WireError> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {

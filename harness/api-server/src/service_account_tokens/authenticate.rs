@@ -18,7 +18,7 @@ use crate::storage::ObjectReader;
 /// The reason why a token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TokenRejection {
-    /// The token is invalid; the text is kube-apiserver's message.
+    /// The token is invalid. The value is kube-apiserver's message.
     Invalid(String),
     /// admit does not support tokens of this kind.
     Unsupported(Unsupported),
@@ -38,7 +38,7 @@ const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 /// The error for a token that is bound to an object that no longer exists.
 const INVALIDATED: &str = "service account token has been invalidated";
 
-/// Returns the service account of a token for one of the `audiences`; `None` if the token is of another kind.
+/// Authenticates a token for one of the `audiences`; returns `None` if it is not a service account token.
 ///
 /// # Errors
 /// The token is invalid or no longer valid.
@@ -187,7 +187,7 @@ pub(super) fn credential_id(id: &str) -> String {
     format!("JTI={id}")
 }
 
-/// Returns whether an object with finalizers was due to be deleted more than a minute ago.
+/// Returns whether the deletion timestamp of an object is more than a minute ago.
 fn was_deleted(object: &Value, now: Timestamp) -> bool {
     let deleted = json::text(object, &["metadata", "deletionTimestamp"]).parse::<Timestamp>().ok();
     deleted.and_then(|time| time.checked_add(LEEWAY).ok()).is_some_and(|time| time < now)

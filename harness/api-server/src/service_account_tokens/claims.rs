@@ -41,7 +41,7 @@ impl Reference {
     }
 }
 
-/// The validity of a token.
+/// The period in which a token is valid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validity {
     pub(super) from: Timestamp,
@@ -150,7 +150,7 @@ impl Claims {
     ///
     /// # Errors
     ///
-    /// Returns the message of kube-apiserver.
+    /// Returns kube-apiserver's message if the token is not valid at `now`.
     ///
     /// Source: go-jose jwt/validation.go, `ValidateWithLeeway`; kubernetes pkg/serviceaccount/claims.go, `Validate`.
     /// Rule: TOK-09.

@@ -25,7 +25,7 @@ const KIND: &str = "TokenRequest";
 const EXPIRATION_SECONDS: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 /// The kinds to which tokens can be bound only with a feature gate that is off by default.
 const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
-/// The requested lifetime in seconds that identifies the token of a Pod, whose lifetime is extended.
+/// The requested lifetime in seconds that identifies a Pod token. The server extends the lifetime of Pod tokens.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `WarnOnlyBoundTokenExpirationSeconds`.
 const WARN_ONLY_BOUND_TOKEN_EXPIRATION_SECONDS: i64 = 3607;
@@ -75,7 +75,7 @@ fn api_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Fills in fields from the server and the service account. Returns the service account.
+/// Fills in the omitted fields of a token request. Returns the service account.
 ///
 /// Rule: TOK-01.
 fn completed(object: &mut Value, request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
@@ -106,6 +106,8 @@ fn completed(object: &mut Value, request: &ObjectRequest<'_>) -> Result<Arc<Valu
     Ok(account)
 }
 
+/// Validates a token request.
+///
 /// Source: kubernetes pkg/apis/authentication/validation/validation.go, `ValidateTokenRequest`.
 /// Rule: TOK-03.
 fn validate(object: &Value) -> Result<(), Box<Status>> {
@@ -195,7 +197,7 @@ fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<BoundObjects, Bo
     Ok(bound)
 }
 
-/// Returns the validity of the token. A lifetime above the maximum is shortened.
+/// Returns the validity of the token. Shortens a lifetime above the maximum.
 ///
 /// Rule: TOK-05.
 fn validity(

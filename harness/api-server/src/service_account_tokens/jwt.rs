@@ -15,12 +15,12 @@ pub(super) struct UnverifiedToken<'a> {
     message: &'a str,
     signature: Vec<u8>,
     algorithm: String,
-    /// `kid`; empty if absent.
+    /// The header member `kid`; empty if absent.
     pub(super) key_id: String,
     claims: Value,
 }
 
-/// Returns the issuer in a token; `None` if it is not a JSON Web Token.
+/// Returns the issuer in an unverified token; `None` if the token is not a JSON Web Token.
 pub(super) fn issuer(token: &str) -> Option<String> {
     let mut parts = token.split('.');
     let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())

@@ -45,10 +45,10 @@ impl Algorithm {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "callers use another exit status for unsupported keys")]
 pub enum KeyError {
-    /// The text does not contain a key; the value is kube-apiserver's message.
+    /// The PEM data does not contain a key; the value is kube-apiserver's message.
     #[error("{0}")]
     None(&'static str),
-    /// The text contains a key that kube-apiserver supports but admit does not.
+    /// The PEM data contains a key that kube-apiserver supports but admit does not.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -97,10 +97,10 @@ const NO_PUBLIC_KEY: &str = "data does not contain any valid RSA or ECDSA public
 const NO_PRIVATE_KEY: &str = "data does not contain a valid RSA or ECDSA private key";
 
 impl VerifyingKey {
-    /// Loads all keys in a PEM text: public keys, private keys, and keys of certificates. Ignores other blocks.
+    /// Loads all keys in PEM data: public keys, private keys, and keys of certificates. Ignores other blocks.
     ///
     /// # Errors
-    /// The text does not contain a key, or contains a key that admit does not support.
+    /// The data does not contain a key, or contains a key that admit does not support.
     ///
     /// Source: client-go util/keyutil/key.go, `ParsePublicKeysPEM`.
     /// Rule: TOK-13.
@@ -157,7 +157,7 @@ impl VerifyingKey {
         &self.jwk
     }
 
-    /// Returns whether the key made this signature of `message`.
+    /// Returns whether `signature` is a signature of `message` by this key with `algorithm`.
     pub(super) fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
         let is_valid = match self.algorithm {
             Algorithm::Rs256 => {
@@ -221,10 +221,10 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Loads the first private key in a PEM text.
+    /// Loads the first private key in PEM data.
     ///
     /// # Errors
-    /// The text does not contain a key, or contains a key that admit does not support.
+    /// The data does not contain a key, or contains a key that admit does not support.
     ///
     /// Source: client-go util/keyutil/key.go, `ParsePrivateKeyPEM`.
     /// Rule: TOK-13.

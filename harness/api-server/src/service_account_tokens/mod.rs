@@ -28,7 +28,7 @@ pub struct ServiceAccountTokens {
     pub keys: Vec<VerifyingKey>,
     /// `--service-account-max-token-expiration` in seconds.
     pub max_expiration: Option<i64>,
-    /// `--service-account-extend-token-expiration`.
+    /// `--service-account-extend-token-expiration`: whether the server extends the lifetime of Pod tokens.
     pub extend_expiration: bool,
     /// `--service-account-jwks-uri`: the URL of the public keys.
     pub jwks_uri: String,

@@ -1,4 +1,4 @@
-//! The `OpenID` documents with which other parties verify service account tokens.
+//! The `OpenID` documents that clients use to verify service account tokens.
 
 use std::collections::BTreeSet;
 
@@ -21,6 +21,8 @@ pub(crate) enum OpenId {
     Keys,
 }
 
+/// The discovery document.
+///
 /// Source: kubernetes pkg/serviceaccount/openidmetadata.go, `openIDMetadata`.
 #[derive(Debug, Serialize)]
 struct Configuration<'a> {
@@ -36,7 +38,7 @@ struct Keys<'a> {
     keys: Vec<&'a Jwk>,
 }
 
-/// Returns the response with a document: 404 if the issuer is not a URL that can serve it.
+/// Returns the response with a document, or a 404 if the issuer is not a URL that can serve the document.
 ///
 /// # Errors
 /// 405 for methods other than GET, 406 for a client that does not accept the document.

@@ -92,6 +92,8 @@ pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Resul
     Ok(())
 }
 
+/// Validates the cluster IPs of a Service and the fields that relate to them.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateServiceClusterIPsRelatedFields`.
 fn validate(spec: &Spec) -> Vec<FieldError> {
     const FIELD: &str = "spec.clusterIPs";

@@ -13,6 +13,8 @@ use super::{Attempt, DYNAMIC_NODE_PORTS, NODE_PORTS, free};
 const DRY_RUN_PORT_BASE: u32 = 32768;
 
 impl Attempt<'_> {
+    /// Allocates the node ports and the health check node port of a Service.
+    ///
     /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `txnAllocNodePorts` and `txnUpdateNodePorts`.
     pub(super) fn ports(&mut self, spec: &mut Spec, old: Option<&Spec>) -> Result<(), Box<Status>> {
         if spec.has_node_ports() {
@@ -70,6 +72,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
+    /// Allocates the node ports that an update adds or changes.
+    ///
     /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `updateNodePorts`.
     fn changed_ports(&mut self, spec: &mut Spec, old: &Spec) -> Result<(), Box<Status>> {
         let allocates = spec.allocates_node_ports();

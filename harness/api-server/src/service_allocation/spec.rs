@@ -95,6 +95,8 @@ impl Spec {
         self.kind == "NodePort" || (self.kind == "LoadBalancer" && self.allocates_node_ports)
     }
 
+    /// Returns whether the Service needs a health check node port.
+    ///
     /// Source: kubernetes pkg/api/service/util.go, `NeedsHealthCheck`.
     pub(super) fn needs_health_check(&self) -> bool {
         self.kind == "LoadBalancer" && self.external_traffic_policy == "Local"

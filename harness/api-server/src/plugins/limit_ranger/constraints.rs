@@ -13,7 +13,7 @@ struct Resources {
     limits: ResourceList,
 }
 
-/// Returns the violations of a Pod, in the server's order.
+/// Returns the violations of a Pod, in kube-apiserver's order.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `PodValidateLimitFunc`.
 pub(super) fn of_pod(limit_range: &Value, pod: &Value) -> Vec<String> {
@@ -116,7 +116,7 @@ fn maximum(limit_type: &str, name: &str, most: &Quantity, resources: &Resources)
     Some(format!("{bound}, but request is {request}"))
 }
 
-/// The compared values: thousandths, or whole units if one quantity is too large.
+/// The values to compare, in thousandths, or in whole units if a quantity is too large for thousandths.
 struct Values {
     request: i64,
     limit: i64,
@@ -124,6 +124,8 @@ struct Values {
 }
 
 impl Values {
+    /// Converts the bound and the resource's request and limit to comparable values.
+    ///
     /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `requestLimitEnforcedValues`.
     fn new(name: &str, bound: &Quantity, resources: &Resources) -> Self {
         let request = resources.requests.get(name).unwrap_or(&Quantity::ZERO);
@@ -139,6 +141,8 @@ impl Values {
     }
 }
 
+/// The largest quantity that can be expressed in thousandths.
+///
 /// Source: apimachinery pkg/api/resource/math.go, `MaxMilliValue`.
 const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
 

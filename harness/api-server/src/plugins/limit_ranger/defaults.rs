@@ -6,7 +6,7 @@ use kubernetes_types::json::set;
 
 /// Adds missing requests and limits to each container and lists them in an annotation.
 ///
-/// The annotation is replaced, so it lists only the defaults of the last `LimitRange` and the last mutating round.
+/// Replaces an existing annotation, so that it lists only the defaults of the last `LimitRange` and mutating round.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `mergePodResourceRequirements`.
 pub(super) fn give(limit_range: &Value, pod: &mut Value) {

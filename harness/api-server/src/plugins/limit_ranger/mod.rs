@@ -29,7 +29,7 @@ enum LimitedObject {
 }
 
 impl LimitRanger {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
         Self { objects }
     }

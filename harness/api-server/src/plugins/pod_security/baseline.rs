@@ -14,6 +14,8 @@ const APP_ARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.
 const SECCOMP_POD_ANNOTATION: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER_ANNOTATION: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
+/// Checks the `AppArmor` profiles of the Pod and its containers.
+///
 /// Source: pod-security-admission `policy/check_appArmorProfile.go`.
 pub(super) fn app_armor_profile(subject: &Subject<'_>) -> Option<Violation> {
     let mut values = Values::new();
@@ -42,6 +44,8 @@ pub(super) fn app_armor_profile(subject: &Subject<'_>) -> Option<Violation> {
     Some(Violation { reason, detail })
 }
 
+/// Checks that containers add only allowed capabilities.
+///
 /// Source: pod-security-admission `policy/check_capabilities_baseline.go`.
 pub(super) fn capabilities(subject: &Subject<'_>) -> Option<Violation> {
     const ALLOWED: [&str; 13] = [
@@ -77,6 +81,8 @@ pub(super) fn capabilities(subject: &Subject<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks that the Pod does not share the namespaces of the host.
+///
 /// Source: pod-security-admission `policy/check_hostNamespaces.go`.
 pub(super) fn host_namespaces(subject: &Subject<'_>) -> Option<Violation> {
     let shared = ["hostNetwork", "hostPID", "hostIPC"].into_iter();
@@ -85,6 +91,8 @@ pub(super) fn host_namespaces(subject: &Subject<'_>) -> Option<Violation> {
     (!shared.is_empty()).then(|| Violation { reason: "host namespaces", detail: shared.join(", ") })
 }
 
+/// Checks that the Pod does not have `hostPath` volumes.
+///
 /// Source: pod-security-admission `policy/check_hostPathVolumes.go`.
 pub(super) fn host_path_volumes(subject: &Subject<'_>) -> Option<Violation> {
     let volumes = items(subject.spec, "volumes").filter(|volume| !at(volume, &["hostPath"]).is_null());
@@ -94,6 +102,8 @@ pub(super) fn host_path_volumes(subject: &Subject<'_>) -> Option<Violation> {
         .then(|| Violation { reason: "hostPath volumes", detail: format!("{what} {}", quoted(volumes)) })
 }
 
+/// Checks that containers do not use host ports.
+///
 /// Source: pod-security-admission `policy/check_hostPorts.go`.
 pub(super) fn host_ports(subject: &Subject<'_>) -> Option<Violation> {
     let mut ports: BTreeSet<String> = BTreeSet::new();
@@ -116,6 +126,8 @@ pub(super) fn host_ports(subject: &Subject<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks that probes and lifecycle handlers do not set a host.
+///
 /// Source: pod-security-admission `policy/check_hostProbesAndhostLifecycle.go`.
 pub(super) fn host_probes(subject: &Subject<'_>) -> Option<Violation> {
     const HANDLERS: [&[&str]; 5] = [
@@ -149,6 +161,8 @@ pub(super) fn host_probes(subject: &Subject<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks that containers are not privileged.
+///
 /// Source: pod-security-admission `policy/check_privileged.go`.
 pub(super) fn privileged(subject: &Subject<'_>) -> Option<Violation> {
     let containers = bad(subject.spec, |container| context(container, &["privileged"]) == true);
@@ -158,6 +172,8 @@ pub(super) fn privileged(subject: &Subject<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks that containers do not set a `procMount` other than `Default`.
+///
 /// Source: pod-security-admission `policy/check_procMount_baseline.go`, `procMount_1_0`.
 pub(super) fn proc_mount(subject: &Subject<'_>) -> Option<Violation> {
     let mut types = Values::new();
@@ -173,11 +189,15 @@ pub(super) fn proc_mount(subject: &Subject<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks the `procMount` of the containers unless the Pod runs in a separate user namespace.
+///
 /// Source: pod-security-admission `policy/check_procMount_baseline.go`, `procMount1_35baseline`.
 pub(super) fn proc_mount_outside_user_namespaces(subject: &Subject<'_>) -> Option<Violation> {
     if subject.is_relaxed() { None } else { proc_mount(subject) }
 }
 
+/// Checks that `seLinuxOptions` set only allowed types, and neither a user nor a role.
+///
 /// Source: pod-security-admission `policy/check_seLinuxOptions.go`.
 pub(super) fn se_linux_options(subject: &Subject<'_>) -> Option<Violation> {
     let mut types = Values::new();
@@ -250,6 +270,8 @@ fn seccomp_annotations(subject: &Subject<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks that the Pod sets only safe sysctls.
+///
 /// Source: pod-security-admission `policy/check_sysctls.go`.
 pub(super) fn sysctls(subject: &Subject<'_>) -> Option<Violation> {
     /// The safe sysctls, each with the first minor version that allows it.
@@ -276,6 +298,8 @@ pub(super) fn sysctls(subject: &Subject<'_>) -> Option<Violation> {
     (!forbidden.is_empty()).then(|| Violation { reason: "forbidden sysctls", detail: forbidden.join(", ") })
 }
 
+/// Checks that neither the Pod nor its containers run as Windows host processes.
+///
 /// Source: pod-security-admission `policy/check_windowsHostProcess.go`.
 pub(super) fn windows_host_process(subject: &Subject<'_>) -> Option<Violation> {
     let is_bad = |owner| context(owner, &["windowsOptions", "hostProcess"]) == true;

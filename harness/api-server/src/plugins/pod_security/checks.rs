@@ -15,12 +15,12 @@ pub(super) struct Subject<'a> {
     pub(super) version: Version,
 }
 
-/// A violation of a check.
+/// The description of a check that a Pod violates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     /// A short description of the violated check.
     pub(super) reason: &'static str,
-    /// The violating fields.
+    /// The fields that violate the check.
     pub(super) detail: String,
 }
 

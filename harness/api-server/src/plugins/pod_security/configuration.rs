@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::policy::{Level, LevelVersion, Policy, Version};
 
-/// A valid `PodSecurityConfiguration`. The default, like kube-apiserver's, does not enforce a level without labels.
+/// A valid `PodSecurityConfiguration`.
+///
+/// Like kube-apiserver's, the default configuration does not enforce a level in namespaces without labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurityConfiguration {
     pub(super) defaults: Policy,
@@ -46,7 +48,7 @@ pub struct PodSecurityExemptions {
 }
 
 impl PodSecurityConfiguration {
-    /// Creates a configuration from valid levels, versions, and exemptions.
+    /// Validates levels, versions, and exemptions, and creates a configuration from them.
     ///
     /// Source: pod-security-admission admission/admission.go, `CompleteConfiguration` and `ValidateConfiguration`;
     /// admission/api/helpers.go, `ToPolicy`; admission/api/validation/validation.go.

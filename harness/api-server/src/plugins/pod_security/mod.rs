@@ -39,7 +39,7 @@ pub(crate) struct PodSecurity {
 const MAX_PODS_TO_CHECK: usize = 3000;
 
 impl PodSecurity {
-    /// Creates the plugin, which reads the objects of the server.
+    /// Creates the plugin with a reader for the objects of the server.
     pub(crate) fn new(objects: Arc<dyn ObjectReader>, configuration: PodSecurityConfiguration) -> Self {
         Self { objects, configuration }
     }
@@ -165,7 +165,7 @@ impl PodSecurity {
         }
     }
 
-    /// Returns whether the namespace or the user is exempt.
+    /// Returns whether the namespace or the user is exempt. Adds an audit annotation for an exempt request.
     fn is_exempt(&self, attributes: &Attributes, remarks: &mut Remarks) -> bool {
         let exempt = if self.configuration.is_exempt_namespace(&attributes.namespace) {
             "namespace"
@@ -178,7 +178,7 @@ impl PodSecurity {
         true
     }
 
-    /// Returns whether the runtime class of a Pod or a pod template is exempt.
+    /// Returns whether the runtime class of a Pod or a pod template is exempt. Adds an audit annotation if so.
     fn is_exempt_by_runtime_class(&self, pod: &Value, remarks: &mut Remarks) -> bool {
         let is_exempt = self.configuration.is_exempt_runtime_class(at(pod, &["spec"]));
         if is_exempt {
@@ -246,7 +246,7 @@ impl Plugin for PodSecurity {
 /// Source: pod-security-admission admission/admission.go, `EvaluatePod`, `cachedResults`.
 struct Evaluation<'a> {
     pod: &'a Value,
-    /// The details of the violations by level and version; `None` without violations.
+    /// The details of the violations by level and version; `None` if there are no violations.
     found: HashMap<LevelVersion, Option<String>>,
 }
 
@@ -255,7 +255,7 @@ impl<'a> Evaluation<'a> {
         Self { pod, found: HashMap::new() }
     }
 
-    /// Returns the details of the violations; `None` without violations.
+    /// Returns the details of the violations; `None` if there are no violations.
     fn violations(&mut self, mode: LevelVersion) -> Option<&str> {
         let evaluate = || {
             let found = violations(mode, at(self.pod, &["metadata"]), at(self.pod, &["spec"]));

@@ -10,7 +10,7 @@ use kubernetes_types::status::FieldError;
 /// The prefix of the labels and the audit annotations.
 pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// The Pod Security level, from permissive to strict.
+/// A Pod Security level. The variants are ordered from permissive to strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Level {
     Privileged,
@@ -18,10 +18,10 @@ pub(super) enum Level {
     Restricted,
 }
 
-/// The Kubernetes version of a level, from old to new.
+/// The Kubernetes version of a level. The variants are ordered from old to new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Version {
-    /// `v1.N`.
+    /// The version `v1.N`.
     Minor(u64),
     Latest,
 }
@@ -70,6 +70,8 @@ impl fmt::Display for LevelVersion {
 }
 
 impl Level {
+    /// Parses the name of a level.
+    ///
     /// Source: pod-security-admission api/helpers.go, `ParseLevel`.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         match text {
@@ -82,6 +84,8 @@ impl Level {
 }
 
 impl Version {
+    /// Parses a version: `latest` or `v1.N`.
+    ///
     /// Source: pod-security-admission api/helpers.go, `ParseVersion`.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         const WRONG: &str = "must be \"latest\" or \"v1.x\"";
@@ -110,8 +114,8 @@ impl Default for Policy {
 impl Policy {
     /// Returns the policy in the labels of a namespace and the errors of invalid labels.
     ///
-    /// Missing labels get their value from `defaults`. An invalid level becomes restricted for `enforce`, otherwise
-    /// privileged.
+    /// Missing labels get their value from `defaults`. An invalid `enforce` level becomes restricted; an invalid
+    /// `audit` or `warn` level becomes privileged.
     ///
     /// Source: pod-security-admission api/helpers.go, `PolicyToEvaluate`.
     pub(super) fn from_labels(namespace: &Value, defaults: Self) -> (Self, Vec<FieldError>) {

@@ -8,6 +8,8 @@ use super::checks::{Subject, Violation};
 use super::messages::{Values, bad, context, name, named, plural, quoted, setters};
 use crate::plugins::containers::{self, items};
 
+/// Checks that all containers disallow privilege escalation.
+///
 /// Source: pod-security-admission `policy/check_allowPrivilegeEscalation.go`.
 pub(super) fn allow_privilege_escalation(subject: &Subject<'_>) -> Option<Violation> {
     if subject.is_windows() {
@@ -21,6 +23,8 @@ pub(super) fn allow_privilege_escalation(subject: &Subject<'_>) -> Option<Violat
     })
 }
 
+/// Checks that containers drop all capabilities and add only `NET_BIND_SERVICE`.
+///
 /// Source: pod-security-admission `policy/check_capabilities_restricted.go`.
 pub(super) fn capabilities(subject: &Subject<'_>) -> Option<Violation> {
     if subject.is_windows() {
@@ -48,6 +52,8 @@ pub(super) fn capabilities(subject: &Subject<'_>) -> Option<Violation> {
         .then(|| Violation { reason: "unrestricted capabilities", detail: details.join("; ") })
 }
 
+/// Checks that the Pod has only volumes of allowed types.
+///
 /// Source: pod-security-admission `policy/check_restrictedVolumes.go`.
 pub(super) fn volumes(subject: &Subject<'_>) -> Option<Violation> {
     const ALLOWED: [&str; 9] = [
@@ -104,6 +110,8 @@ pub(super) fn volumes(subject: &Subject<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks that all containers must run as a non-root user.
+///
 /// Source: pod-security-admission `policy/check_runAsNonRoot.go`.
 pub(super) fn run_as_non_root(subject: &Subject<'_>) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
@@ -124,6 +132,8 @@ pub(super) fn run_as_non_root(subject: &Subject<'_>) -> Option<Violation> {
     })
 }
 
+/// Checks that neither the Pod nor its containers set the user ID 0.
+///
 /// Source: pod-security-admission `policy/check_runAsUser.go`.
 pub(super) fn run_as_user(subject: &Subject<'_>) -> Option<Violation> {
     if subject.is_relaxed() {
@@ -135,6 +145,8 @@ pub(super) fn run_as_user(subject: &Subject<'_>) -> Option<Violation> {
     Some(Violation { reason: "runAsUser=0", detail: format!("{who} must not set runAsUser=0") })
 }
 
+/// Checks that each container has an allowed seccomp profile, set by the container or by the Pod.
+///
 /// Source: pod-security-admission `policy/check_seccompProfile_restricted.go`.
 pub(super) fn seccomp_profile(subject: &Subject<'_>) -> Option<Violation> {
     if subject.is_windows() {
