@@ -18,20 +18,20 @@ use super::state::State;
 use super::storage::Key;
 use super::{binding, body, connect, field_manager, metadata, options, spans, strategy, undecodable};
 
-/// The `Retry-After` in seconds if there is no memory for a conversion.
+/// The `Retry-After` value in seconds of the 429 for a conversion that lacks memory.
 const RETRY_AFTER: i32 = 1;
 
-/// The number of attempts to generate a name that does not exist yet.
+/// The maximum number of attempts to generate an unused name.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `maxNameGenerationCreateAttempts`.
 /// Rule: CHN-05.
 const NAME_ATTEMPTS: usize = 8;
 
-/// The part of the warning about duplicate owner references from the client.
+/// The addition to the warning about duplicate owner references that the client sent.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and rest.go, `DuplicateOwnerReferencesWarningFormat`.
 pub(super) const DUPLICATE_OWNERS: &str = "";
-/// The part of the warning about duplicate owner references after mutating webhooks.
+/// The addition to the warning about duplicate owner references that remain after mutating webhooks.
 pub(super) const DUPLICATE_OWNERS_AFTER_ADMISSION: &str = " after mutating admission happens";
 
 /// Creates an object in kube-apiserver's order: decoding and defaults, mutating admission, the strategy of the
@@ -68,7 +68,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 pub(super) enum CreateOrigin {
     /// A POST. `has_labels` is true if the object had labels before its defaults were set.
     Create { has_labels: bool },
-    /// A PUT or an apply of an object that does not exist.
+    /// A PUT or an apply of an object that does not exist. `has_labels` has the same meaning as for a POST.
     Update { has_labels: bool },
 }
 
@@ -83,10 +83,10 @@ impl CreateOrigin {
     }
 }
 
-/// Admits an object with defaults, then stores it.
+/// Admits an object whose defaults are already set, then stores it.
 ///
 /// # Errors
-/// The Status that the client receives; 409 `AlreadyExists` if the object exists by now.
+/// The Status that the client receives; 409 `AlreadyExists` if the object already exists.
 ///
 /// Rule: KND-11.
 pub(super) async fn admit_and_store(

@@ -24,17 +24,17 @@ pub(super) struct CustomResourceInfo {
     pub(super) storage_version: String,
     /// Whether this version is served.
     pub(super) served: bool,
-    /// `spec.conversion.strategy`.
+    /// The conversion strategy in `spec.conversion.strategy`.
     pub(super) conversion: Strategy,
-    /// `subresources.scale`.
+    /// The paths in `subresources.scale`; `None` if the version does not have a scale subresource.
     pub(super) scale: Option<ScalePaths>,
-    /// `schema.openAPIV3Schema`, or the part of it that admit does not support.
+    /// The compiled `schema.openAPIV3Schema`, or the construct in it that admit does not support.
     pub(super) schema: Result<Arc<Compiled>, Unsupported>,
-    /// The resource version of the definition that introduced this schema. Objects stored before it were written under
-    /// another schema.
+    /// The resource version of the definition that introduced this schema. Older objects were written under another
+    /// schema.
     pub(super) schema_since: u64,
-    /// The resource version of the definition that introduced its present `spec` and accepted names. Watches that began
-    /// before it end.
+    /// The resource version of the definition that introduced its present `spec` and accepted names. The server ends
+    /// older watches.
     pub(super) served_since: u64,
     /// The selectable fields in addition to name and namespace, such as `spec.size`.
     pub(super) selectable: Vec<String>,
@@ -44,22 +44,22 @@ pub(super) struct CustomResourceInfo {
     pub(super) stage: DefinitionStage,
     /// The `storageVersionHash` in discovery.
     pub(super) storage_hash: String,
-    /// The columns of Tables, or the part of them that admit does not support.
+    /// The columns of Tables, or the construct in their definition that admit does not support.
     pub(super) columns: Result<Arc<CustomColumns>, Unsupported>,
-    /// The columns of Tables of a scale.
+    /// The columns of Tables of the scale subresource.
     pub(super) scale_columns: Result<Arc<CustomColumns>, Unsupported>,
 }
 
 /// The lifecycle stage of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DefinitionStage {
-    /// Never established, because the `caBundle` is invalid.
+    /// The definition was never established, because its `caBundle` is invalid.
     Unusable,
     /// The objects of the definition are served.
     Established,
-    /// The definition is being deleted: objects cannot be created.
+    /// The definition is being deleted: the server rejects new objects.
     Terminating,
-    /// The objects of the definition are being deleted: discovery does not show verbs that write.
+    /// The objects of the definition are being deleted: discovery does not list verbs that write.
     Emptied,
 }
 
@@ -81,13 +81,13 @@ impl CustomResourceInfo {
     /// Returns the compiled schema.
     ///
     /// # Errors
-    /// The part of the schema that admit does not support.
+    /// The construct in the schema that admit does not support.
     pub(super) fn schema(&self) -> Result<&Compiled, Unsupported> {
         self.schema.as_deref().map_err(Clone::clone)
     }
 }
 
-/// JSON pointers to the fields of a custom resource that a `Scale` shows.
+/// JSON pointers to the fields of a custom resource that its `Scale` contains.
 #[derive(Clone, Debug)]
 pub(super) struct ScalePaths {
     pub(super) spec_replicas: String,
@@ -100,8 +100,10 @@ pub(super) fn group_resource(definition: &Value) -> (&str, &str) {
     (text_at(definition, &["spec", "group"]), text_at(definition, &["spec", "names", "plural"]))
 }
 
-/// Returns the resources of a definition, one for each version in the order of `spec.versions`, with the accepted
-/// names; empty until names are accepted. A schema that did not change since `before` is not compiled again.
+/// Returns the resources of a definition, one for each version in the order of `spec.versions`.
+///
+/// The resources have the accepted names; without accepted names, the result is empty. A schema that has not changed
+/// since `before` is not compiled again.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`;
 /// `pkg/apiserver/customresource_discovery_controller.go`, `sync`.
@@ -191,7 +193,9 @@ fn storage_version(definition: &Value) -> &str {
     names.next().unwrap_or_default()
 }
 
-/// Returns the warning for a deprecated version: the configured text or a generated text that names a newer version.
+/// Returns the configured or the default warning for a deprecated version; `None` if the version is not deprecated.
+///
+/// The default warning names the newest version that is not deprecated, if that version is newer.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `defaultDeprecationWarning`.
 /// Rule: SCH-15.
@@ -247,7 +251,7 @@ fn known_serving(definition: &Value, before: Option<(&Value, &[Arc<Resource>])>)
     (is_same("/spec") && is_same("/status/acceptedNames")).then_some(custom.served_since)
 }
 
-/// Rejects schemas with constructs that admit does not support, unless the `old` definition has the same schemas.
+/// Rejects a schema with constructs that admit does not support, unless `old` contains the same schema.
 ///
 /// # Errors
 /// 501 for a construct that admit does not support.
@@ -272,7 +276,7 @@ fn scale_paths(scale: &Value) -> ScalePaths {
     }
 }
 
-/// Sets the defaults of a definition: optional names and the conversion strategy.
+/// Sets the defaults of a definition: optional names, the conversion strategy, and the port of the conversion webhook.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
 pub(super) fn set_defaults(definition: &mut Value) {
@@ -318,7 +322,7 @@ fn stored_versions(definition: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// Sets the conditions in `status` like the server's controllers: names accepted, resource established.
+/// Sets the `status` of a definition whose names are accepted and whose resource is established.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and
 /// `pkg/controller/establish/establishing_controller.go`.

@@ -11,7 +11,7 @@ use super::custom_resources::CustomResourceInfo;
 use super::discovery::Resource;
 use super::metadata;
 
-/// Returns the errors of an object of the wrong kind, which stop further validation.
+/// Returns the errors about a wrong `kind` or `apiVersion`, which stop further validation.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateTypeMeta`.
 /// Rule: SCH-19.

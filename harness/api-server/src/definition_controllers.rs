@@ -1,7 +1,8 @@
-//! The definition controllers while webhooks have a rule for `customresourcedefinitions/status`.
+//! Runs the definition controllers if a webhook rule matches updates of `customresourcedefinitions/status`.
 //!
-//! Each write is a loopback request of the server, sent after the response to the request that caused the write.
-//! Without such a rule, [`definition_status`] and [`definition_deletion`] write directly to the storage.
+//! The controllers write with loopback requests. The server sends each request after it has responded to the request
+//! that caused the write. Without such a rule, [`definition_status`] and [`definition_deletion`] write directly to the
+//! storage.
 //!
 //! One task sends the requests sequentially and ends after the last write.
 
@@ -20,13 +21,13 @@ use super::definition_status::Names;
 use super::storage::{ObjectReader as _, Storage, StorageEvent};
 use super::{Server, definition_deletion, definition_status, loopback_requests, metadata};
 
-/// The first retry delay; doubled after each failure up to the maximum.
+/// The first retry delay. It doubles after each failure, up to `MAX_DELAY`.
 ///
 /// Source: client-go `util/workqueue/default_rate_limiters.go`, `DefaultTypedControllerRateLimiter`.
 const BASE_DELAY: Duration = Duration::from_millis(5);
 const MAX_DELAY: Duration = Duration::from_secs(1000);
 
-/// The state of the task, shared with the server.
+/// The state of the task that runs the definition controllers, shared with the server.
 #[derive(Debug, Default)]
 pub(super) struct DefinitionControllers {
     activity: Arc<Mutex<TaskState>>,
@@ -35,7 +36,7 @@ pub(super) struct DefinitionControllers {
 #[derive(Debug, Default)]
 struct TaskState {
     is_running: bool,
-    /// Whether something has changed since the task last read the definitions.
+    /// Whether the task must read the definitions again because of a change.
     has_changed: bool,
 }
 
@@ -43,9 +44,10 @@ fn lock(activity: &Mutex<TaskState>) -> MutexGuard<'_, TaskState> {
     activity.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the task makes the writes after a change, because a webhook may be called for them.
+/// Returns whether the task updates the definitions after a change, because a webhook rule matches the updates.
 ///
-/// If so, notifies the task of the change.
+/// If so, this function notifies the task of the change and starts the task if it is not running. Without a Tokio
+/// runtime, the result is always false.
 ///
 /// Rule: SCH-20.
 pub(super) fn writes_asynchronously(server: &Arc<Server>) -> bool {
@@ -68,14 +70,16 @@ pub(super) fn writes_asynchronously(server: &Arc<Server>) -> bool {
     true
 }
 
-/// Marks the task as stopped when dropped, so that another can start if the runtime ends before its work is done.
+/// Marks the task as stopped when dropped, so that a new task can start even if the runtime cancels this task.
 struct TaskGuard {
     activity: Arc<Mutex<TaskState>>,
     is_over: bool,
 }
 
 impl TaskGuard {
-    /// Returns whether nothing has changed since the task last read the definitions. If so, a new task may start.
+    /// Ends the task unless there has been a change since it last read the definitions. Returns whether the task ends.
+    ///
+    /// After the task has ended, the next change starts a new task.
     fn ends(&mut self) -> bool {
         let mut activity = lock(&self.activity);
         if !activity.has_changed {
@@ -123,7 +127,9 @@ async fn run(mut server: Arc<Server>) {
     }
 }
 
-/// A definition controller. Upstream, the controllers write concurrently; here they write in this order.
+/// A definition controller.
+///
+/// In kube-apiserver, the controllers write concurrently. In admit, they write in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Controller {
     Names,
@@ -135,7 +141,8 @@ enum Controller {
 impl Controller {
     const ALL: [Self; 4] = [Self::Names, Self::Establishing, Self::Approval, Self::Finalizer];
 
-    /// Returns the next write of a definition, if any.
+    /// Returns the definition as the controller writes it next; `None` if the controller does not change the
+    /// definition.
     fn next(self, storage: &Storage, definition: &Value) -> Option<Value> {
         match self {
             Self::Names => definition_status::accept_names(definition, || {
@@ -148,19 +155,19 @@ impl Controller {
     }
 }
 
-/// The failed writes, by definition name.
+/// The failed writes, by definition name and controller.
 #[derive(Debug, Default)]
 struct PendingWrites {
     failed: HashMap<(String, Controller), FailedWrite>,
 }
 
-/// A failed write.
+/// A failed write and its next retry.
 #[derive(Debug)]
 struct FailedWrite {
-    /// The definition at the time of the failure. A change of it triggers a retry.
+    /// The definition at the time of the failure. A change of the definition triggers a retry.
     definition: Arc<Value>,
     times: u32,
-    /// The time of the next retry even if the definition does not change.
+    /// The time of the next retry if the definition does not change; `None` if only a change triggers a retry.
     due: Option<Instant>,
 }
 
@@ -171,7 +178,7 @@ impl FailedWrite {
 }
 
 impl PendingWrites {
-    /// Returns when the next retry is due.
+    /// Returns the time of the next retry; `None` if no retry is scheduled.
     fn due(&self) -> Option<Instant> {
         self.failed.values().filter_map(|failed| failed.due).min()
     }

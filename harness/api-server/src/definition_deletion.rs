@@ -1,7 +1,7 @@
 //! Deletion of custom resource definitions: a definition remains until none of its objects are left.
 //!
-//! Upstream, a controller deletes the objects shortly after the request. This server deletes the objects before the
-//! response, unless a webhook has a rule for the writes of the controller.
+//! In kube-apiserver, a controller deletes the objects shortly after the request. admit deletes the objects before the
+//! response, unless a webhook rule matches the writes of the controller.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::storage::{Key, ObjectReader as _, Storage};
 /// The finalizer that keeps a definition until its objects are deleted.
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Marks a definition as being deleted.
+/// Returns the definition marked as being deleted.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go, `Delete`.
 /// Rule: SCH-17.
@@ -66,10 +66,11 @@ fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
     Some(())
 }
 
-/// Returns the definition as the next write stores it; `None` if no write is needed.
+/// Returns the definition for the next write of the deletion; `None` if no write is possible or required.
 ///
-/// The first write sets the condition that objects are being deleted; the second write, the condition that all objects
-/// are deleted. A definition without finalizers is removed.
+/// The first write reports that the deletion of the objects is in progress. Then this function deletes the objects. The
+/// second write reports that all objects are deleted and removes the finalizer. The caller must remove a definition
+/// without finalizers.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`, `sync`.
 /// Rule: SCH-17.
@@ -109,7 +110,7 @@ pub(super) fn next(storage: &Storage, stored: &Value) -> Option<Value> {
     Some(next)
 }
 
-/// Deletes the objects of a definition. Returns whether all objects are deleted.
+/// Deletes the objects of a definition unless finalizers keep them. Returns whether all objects are deleted.
 fn delete_objects(storage: &Storage, definition: &Value) -> bool {
     let (group, plural) = group_resource(definition);
     let mut is_empty = true;

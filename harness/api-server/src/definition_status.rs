@@ -1,9 +1,9 @@
 //! The status of custom resource definitions as the controllers in kube-apiserver write it: accepted names, whether the
 //! resource is established, and the approval of protected groups.
 //!
-//! Upstream, these controllers watch definitions and write shortly after a request. This server makes all writes before
-//! the response to the request that caused them, each with a separate `resourceVersion`. If a webhook has a rule for
-//! these writes, [`definition_controllers`](super::definition_controllers) makes them instead.
+//! In kube-apiserver, these controllers watch definitions and write shortly after a request. admit makes all writes
+//! before the response to the request that caused them, each with a separate `resourceVersion`. If a webhook rule
+//! matches these writes, [`definition_controllers`](super::definition_controllers) makes them instead.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(super) fn reconcile(storage: &Storage) {
     }
 }
 
-/// Stores a definition in place of `stored`. Returns false if another write came first; the caller then starts over.
+/// Stores a definition in place of `stored`. Returns false if another write came first.
 pub(super) fn write(storage: &Storage, stored: &Arc<Value>, definition: Value) -> bool {
     let key = key(metadata::text(stored, "name"));
     storage.replace(&key, Some(stored), field_manager::with_status(stored, definition)).is_ok()
@@ -117,7 +117,7 @@ fn has(definition: &Value, condition: Condition<'_>) -> bool {
     })
 }
 
-/// Returns the definition with the next change of a controller; `None` if no controller changes it.
+/// Returns the definition with the next change of a controller; `None` if no controller has a change.
 fn next(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
     accept_names(definition, taken).or_else(|| establish(definition)).or_else(|| approve(definition))
 }
@@ -150,7 +150,7 @@ fn short_names(names: &Value) -> Vec<&str> {
     at(names, &["shortNames"]).as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Returns whether the names are equal; an empty list equals an absent list.
+/// Returns whether the names in two objects are equal. An empty list equals an absent list.
 fn same_names(one: &Value, other: &Value) -> bool {
     let list = |names: &Value, field: &str| at(names, &[field]).as_array().cloned().unwrap_or_default();
     ["plural", "singular", "kind", "listKind"]
@@ -159,7 +159,9 @@ fn same_names(one: &Value, other: &Value) -> bool {
         && ["shortNames", "categories"].iter().all(|field| list(one, field) == list(other, field))
 }
 
-/// Accepts the names that no other definition of the group uses. The last conflict is reported.
+/// Returns the definition with the names that no other definition of the group uses; `None` if nothing changes.
+///
+/// If several names conflict, the condition `NamesAccepted` reports the last conflict.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go`, `sync` and `calculateNamesAndConditions`.
 /// Rule: SCH-10.
@@ -255,7 +257,7 @@ fn in_use(name: &str) -> String {
     format!("{} is already in use", Value::from(name))
 }
 
-/// Copies a list, or removes it if it is absent.
+/// Copies the list `from[field]` to `names`. Removes the list from `names` if `from` does not contain it.
 fn copy(names: &mut Value, from: &Value, field: &str) {
     let Some(names) = names.as_object_mut() else { return };
     match from.get(field).filter(|list| list.as_array().is_some_and(|list| !list.is_empty())) {

@@ -33,7 +33,7 @@ pub(super) fn immutable(definition: &Value, old: Option<&Value>) -> Vec<FieldErr
         .collect()
 }
 
-/// Rejects a definition that removes a version in which objects may be stored.
+/// Rejects a definition whose `storedVersions` lacks the storage version or contains a version that is not in `spec`.
 ///
 /// Source: `ValidateCustomResourceDefinitionStoredVersions`.
 /// Rule: SCH-12.
@@ -84,8 +84,9 @@ pub(super) fn note_storage_version(definition: &mut Value) {
     }
 }
 
-/// Returns the warnings about a definition: unsupported formats, and sets of non-scalar items. Existing problems are
-/// not reported again.
+/// Returns the warnings about a definition: unknown formats, and sets of non-scalar items.
+///
+/// Problems that the old definition already has are not reported again.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `WarningsOnCreate` and
 /// `WarningsOnUpdate`.

@@ -15,8 +15,9 @@ use super::custom_resources::{GROUP, check_schemas, schema_of};
 use super::selectable_fields::{self, FieldLocation};
 use super::{approval_policy, definition_conversion, definition_update, metadata, validation};
 
-/// Validates a definition with the existing `errors` of its metadata. On `/status`, validates only the names. Returns
-/// the warnings.
+/// Validates a definition and returns the warnings. On `/status`, validates only the accepted names.
+///
+/// `errors` must contain the errors of the metadata, which come first in the 422.
 ///
 /// # Errors
 /// 422 for an invalid definition, 501 for constructs that admit does not support.
@@ -77,9 +78,9 @@ fn versions_of(spec: &Value) -> &[Value] {
     at(spec, &["versions"]).as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the value that is equal in all versions; `None` if the versions differ.
+/// Returns the value that all versions share; `None` if the versions differ or the value is absent.
 ///
-/// An error in the shared value is reported once, as a field of the definition.
+/// The server reports an error in the shared value once, as an error in a field of the definition.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/conversion.go,
 /// `Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec`.

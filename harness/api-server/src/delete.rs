@@ -58,9 +58,9 @@ fn is_definition(resource: &Resource) -> bool {
 /// Whether a deletion runs admission.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DeletePath<'a> {
-    /// Runs admission for the object with this name; empty for a collection.
+    /// Runs admission with this object name. The name is empty for a collection.
     Admission(&'a str),
-    /// Skips admission, because the operation that causes the deletion has been admitted.
+    /// Skips admission, because the request that causes the deletion has already been admitted.
     WithoutAdmission,
 }
 
@@ -68,9 +68,9 @@ pub(super) enum DeletePath<'a> {
 pub(super) enum DeleteResult {
     /// The object was removed.
     Removed(Arc<Value>),
-    /// The object waits for its finalizers.
+    /// The object remains until its finalizers are removed or its grace period ends.
     Pending(Arc<Value>),
-    /// A dry run that would remove the last finalizers and the object. The server returns an empty object.
+    /// A dry run that would remove the last finalizers and then the object. The client receives an empty object.
     DryRunRemoved(Arc<Value>),
 }
 
@@ -183,8 +183,8 @@ fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptio
 
 /// Admits and performs a deletion.
 ///
-/// If another write came first, starts over with a new admission run until the request times out. Also starts over if
-/// the first attempt was rejected and the object has changed since.
+/// If another write came first, the deletion starts over with a new admission run. It also starts over if the first
+/// attempt was rejected and the object has changed since.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/etcd3/store.go, `conditionalDelete`.
 /// Rule: CHN-02, CHN-06.
@@ -273,10 +273,11 @@ pub(super) async fn delete_one(
     }
 }
 
-/// Begins the deletion of an object whose last finalizers are removed.
+/// Admits a deletion that removes the last finalizers of an object before it removes the object.
 ///
-/// Admission first receives an update that is not stored, and runs again when the object is removed. A dry run ends
-/// here, because the server would continue with the `resourceVersion` of an update that does not exist.
+/// The server does not store the object without its finalizers, but runs admission again when it removes the object. A
+/// dry run ends after the first admission run and returns a result, because kube-apiserver would continue with the
+/// `resourceVersion` of an update that does not exist.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `updateForGracefulDeletionAndFinalizers` and `Delete`.
 /// Rule: CHN-13.
@@ -368,10 +369,10 @@ async fn admit(
     request.admitting.validate(&mut run).await
 }
 
-/// Removes a Pod that the first step of its deletion marked, starting from `before`.
+/// Removes a Pod that the first step of its deletion has marked; `before` is the Pod before that step.
 ///
-/// Admission runs again for the marked Pod. The server first tries the Pod in its cache, which does not reflect the
-/// first step yet, and ignores the result of that attempt.
+/// Admission runs again for the marked Pod. kube-apiserver first tries to delete the Pod in its cache, which does not
+/// contain the mark yet, and ignores the result of that attempt unless the request times out.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/cacher/cacher.go, `Delete`.
 /// Rule: CHN-06.

@@ -21,7 +21,7 @@ pub(super) enum DeleteEffect {
     },
 }
 
-/// Marks an object as deleted.
+/// Returns the effect of a DELETE with these `options` on an object.
 ///
 /// The garbage collector and the kubelet, which finish the deletion, are not part of the API server.
 ///
@@ -62,7 +62,7 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> DeleteEff
 
 /// Returns whether an object is marked before it is removed, even if it could be removed immediately.
 ///
-/// This applies to a Pod whose grace period is not zero.
+/// This is only true for Pods. It is false for a Pod that is already being deleted with a grace period of zero.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
 pub(super) fn is_graceful(stored: &Value, resource: &str) -> bool {
@@ -86,7 +86,8 @@ fn set_deletion(object: &mut Value, grace: i64) {
     }
 }
 
-/// Returns the new grace period of a Pod; `None` if the Pod is already being deleted with the same or a shorter period.
+/// Returns the new grace period of a Pod; `None` if the Pod is already being deleted and the DELETE does not shorten
+/// it.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
 fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
@@ -107,9 +108,9 @@ fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
     Some(if seconds < 0 { 1 } else { seconds })
 }
 
-/// Returns the finalizers of an object after the DELETE, including those of the garbage collector.
+/// Returns the finalizers of an object after the DELETE, including the finalizers for the garbage collector.
 ///
-/// If the set does not change, the order does not change.
+/// The order of the finalizers changes only if the set changes.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `deletionFinalizersForGarbageCollection`.
 /// Rule: CHN-14.

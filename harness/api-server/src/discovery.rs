@@ -49,7 +49,7 @@ impl Resource {
         self.subresource("status").is_some()
     }
 
-    /// Returns the warning for requests to a deprecated resource.
+    /// Returns the warning for requests to a deprecated resource; `None` if the resource is not deprecated.
     ///
     /// Source: apiserver pkg/endpoints/deprecation/deprecation.go, `WarningMessage`; `APILifecycleDeprecated` and
     /// `APILifecycleReplacement` in api core/v1.
@@ -81,7 +81,7 @@ impl Resource {
         self.verbs.iter().map(String::as_str).filter(|verb| !hidden.contains(verb)).collect()
     }
 
-    /// Returns the group under which objects are stored. The Events of both groups share a location.
+    /// Returns the group under which objects are stored. Events of both groups are stored under the core group.
     pub(super) fn storage_group(&self) -> &str {
         storage_group(&self.gvr.group, &self.gvr.resource)
     }
@@ -91,7 +91,7 @@ fn storage_group<'a>(group: &'a str, resource: &str) -> &'a str {
     if group == "events.k8s.io" && resource == "events" { "" } else { group }
 }
 
-/// A snapshot of all resources of the server.
+/// A snapshot of all resources that the server serves.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
     /// All resources in installation order.
@@ -112,7 +112,7 @@ struct Equivalents {
 }
 
 impl Resources {
-    /// Creates the set of the built-in resources and the `custom` resources.
+    /// Creates a snapshot of the built-in resources and the `custom` resources.
     pub(super) fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Self {
         let mut all = BUILT_IN_RESOURCES.clone();
         let mut registered = all.clone();
@@ -170,8 +170,9 @@ impl Resources {
         self.registered.iter().filter(same)
     }
 
-    /// Returns the resources that share stored objects with `gvr`, each with its kind for `subresource`. Caches the
-    /// result.
+    /// Returns the resources that share stored objects with `gvr`, each with its kind for `subresource`.
+    ///
+    /// Caches the result.
     pub(super) fn equivalent_resources(
         &self,
         gvr: &GroupVersionResource,
@@ -314,12 +315,12 @@ impl Resources {
         Some(list)
     }
 
-    /// Returns the aggregated form of `/api`.
+    /// Returns the aggregated discovery document of `/api`.
     pub(super) fn aggregated_core(&self) -> Value {
         aggregated(&[self.aggregated_group("", &["v1"])])
     }
 
-    /// Returns the aggregated form of `/apis`.
+    /// Returns the aggregated discovery document of `/apis`.
     pub(super) fn aggregated_groups(&self) -> Value {
         let groups = self.groups().into_iter().map(|(name, versions)| self.aggregated_group(name, &versions));
         aggregated(&groups.collect::<Vec<_>>())
@@ -339,7 +340,7 @@ impl Resources {
     }
 }
 
-/// Compares versions: `v2`, `v1`, `v2beta1`, `v1alpha1`, then all others in alphabetical order.
+/// Compares versions by preference: `v2`, `v1`, `v2beta1`, `v1alpha1`, then all others in alphabetical order.
 ///
 /// Source: apimachinery pkg/version/helpers.go, `CompareKubeAwareVersionStrings`.
 fn compare(one: &str, other: &str) -> Ordering {
@@ -349,7 +350,7 @@ fn compare(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// Returns whether a version is preferred to another.
+/// Returns whether `version` is preferred to `than`.
 pub(super) fn is_newer(version: &str, than: &str) -> bool {
     compare(version, than) == Ordering::Greater
 }

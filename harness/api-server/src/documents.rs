@@ -91,7 +91,7 @@ async fn any(
     }
 }
 
-/// Returns whether the server rejects methods other than GET.
+/// Returns whether the server rejects methods other than GET on this route.
 ///
 /// The server ignores the method for lists of groups and for groups of custom resources.
 ///
@@ -121,7 +121,7 @@ async fn openapi_document(
     off_thread::run(work).await.map(|response| Answer::Prepared(Box::new(response)))
 }
 
-/// Returns a discovery, health, metrics, or other document that needs no waiting.
+/// Returns a document that is available without waiting, such as a discovery or health document.
 fn document(
     server: &Server,
     resources: &Resources,

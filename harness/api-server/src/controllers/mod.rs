@@ -1,5 +1,7 @@
-//! The controllers that delete objects. They implement what kube-controller-manager does for namespaces, owner
-//! references, and `default` service accounts, with requests that are authorized and admitted like those of any client.
+//! Runs controllers of kube-controller-manager: namespace deletion, garbage collection, and default objects in
+//! namespaces.
+//!
+//! The server authorizes and admits the requests of the controllers like requests of any other client.
 //!
 //! One task reads the changes of the storage, maintains a [graph](graph) of owners, and [queues](queue) items to
 //! process. A few workers process one item each, based on the stored state at that time.
@@ -29,14 +31,14 @@ use super::storage::{Change, Key, StorageEvent};
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "it has a default")]
 pub struct Controllers {
-    /// The certificate authorities of the server in PEM: `ca.crt` of each `kube-root-ca.crt`.
+    /// The certificate authorities of the server in PEM. Each `kube-root-ca.crt` contains them as `ca.crt`.
     pub root_certificates: String,
 }
 
-/// The number of items that are processed concurrently. Each item may wait for webhooks.
+/// The maximum number of items that are processed concurrently. Each item may wait for webhooks.
 const WORKERS: usize = 8;
 
-/// The number of changes that are read at once.
+/// The maximum number of changes that are read at once.
 const PAGE: usize = 500;
 
 /// Runs the controllers of a server until it stops.
@@ -68,7 +70,7 @@ pub(super) async fn run(server: Arc<Server>, options: Controllers) {
     }
 }
 
-/// The state of the controllers: the objects and changes read from the storage.
+/// The state that the controllers build from the objects and changes in the storage.
 struct Manager {
     server: Arc<Server>,
     actors: Arc<Actors>,
@@ -92,7 +94,7 @@ impl Manager {
         }
     }
 
-    /// Enqueues all objects, at startup and after the history dropped changes that were not read yet.
+    /// Rebuilds the state from all stored objects, at startup and after the history has dropped unread changes.
     fn list(&mut self) {
         self.graph = Graph::default();
         self.terminating.clear();

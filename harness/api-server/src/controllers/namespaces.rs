@@ -17,7 +17,7 @@ use crate::storage::ObjectReader as _;
 /// The finalizer of the controller, in `spec.finalizers`.
 const FINALIZER: &str = "kubernetes";
 
-/// The condition types in order, each with its reason and message when false.
+/// The condition types in order, each with the reason and the message for status `False`.
 ///
 /// Source: kubernetes `pkg/controller/namespace/deletion/status_condition_utils.go`.
 const CONDITIONS: [(&str, &str, &str); 5] = [
@@ -39,9 +39,9 @@ const CONDITIONS: [(&str, &str, &str); 5] = [
 /// The content that remains after an attempt to empty a namespace.
 #[derive(Debug, Default)]
 struct RemainingContent {
-    /// Object counts by `RESOURCE.GROUP`.
+    /// The number of remaining objects by `RESOURCE.GROUP`.
     objects: BTreeMap<String, usize>,
-    /// Object counts by finalizer.
+    /// The number of remaining objects by finalizer.
     finalizers: BTreeMap<String, usize>,
     /// The errors of failed deletions.
     errors: Vec<String>,
@@ -118,7 +118,7 @@ fn has_finalizer(namespace: &Value) -> bool {
 
 /// Deletes the objects of a resource in a namespace and counts the remaining objects.
 ///
-/// Does not send a request for an empty collection, because webhooks are not called for it.
+/// Does not send a request for an empty collection, because the server would not call webhooks for it.
 async fn empty(actors: &Actors, resource: &Arc<Resource>, namespace: &str, left: &mut RemainingContent) {
     let (group, plural) = (resource.storage_group(), resource.gvr.resource.as_str());
     let list = || actors.server.state.storage.list(group, plural, namespace);
@@ -227,7 +227,7 @@ fn with_conditions(namespace: &Value, left: &RemainingContent) -> Option<Value> 
     Some(next)
 }
 
-/// Returns the reason and message of a condition; `None` if the condition is false.
+/// Returns the reason and the message of a true condition; `None` if the condition is false.
 fn problem(kind: &str, left: &RemainingContent) -> Option<(&'static str, String)> {
     let listed = |counts: &BTreeMap<String, usize>, word: &str| {
         let mut all: Vec<String> =

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 /// An item to process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Item {
-    /// A namespace, by name, that may have to be emptied.
+    /// A namespace, by name, that may be terminating.
     Namespace(String),
-    /// A namespace that may lack its account `default`.
+    /// A namespace, by name, that may lack its service account `default`.
     Account(String),
-    /// A namespace that may lack the server's certificates.
+    /// A namespace, by name, that may lack the server's certificates.
     RootCertificates(String),
-    /// An object, by uid, that may have to be garbage-collected.
+    /// An object, by uid, that the garbage collector may have to process.
     Object(String),
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Outcome {
     Park,
 }
 
-/// The first retry delay; doubled after each failure up to the maximum.
+/// The first retry delay. It doubles after each failure, up to `MAX_DELAY`.
 ///
 /// Source: client-go `util/workqueue/default_rate_limiters.go`, `DefaultTypedControllerRateLimiter`, which waits up to 1,000 s.
 const BASE_DELAY: Duration = Duration::from_millis(5);
@@ -68,7 +68,7 @@ impl Queue {
         }
     }
 
-    /// Returns the next item to process.
+    /// Returns the next item to process; `None` if no item is ready.
     pub(super) fn next(&mut self, now: Instant) -> Option<Item> {
         while let Some(due) = self.delayed.first_entry().filter(|first| first.key().0 <= now) {
             let item = due.remove();
@@ -80,7 +80,7 @@ impl Queue {
         Some(item)
     }
 
-    /// Returns when the next delayed item is due.
+    /// Returns the time at which the next delayed item is due; `None` if no item is delayed.
     pub(super) fn due(&self) -> Option<Instant> {
         self.delayed.first_key_value().map(|((due, _), _)| *due)
     }

@@ -3,7 +3,7 @@
 use kubernetes_types::quoting::{encode, escape_html};
 use serde_json::Value;
 
-/// A total order of fields that is compatible with each struct in an annotation of a `HorizontalPodAutoscaler`.
+/// A total order of fields that matches the order in each Go struct in a `HorizontalPodAutoscaler` annotation.
 const ORDER: &[&str] = &[
     // A metric and its sources.
     "type",
@@ -50,7 +50,7 @@ const ORDER: &[&str] = &[
     "PeriodSeconds",
 ];
 
-/// Encodes `value` with its fields in this order.
+/// Encodes `value` with its fields in the order of the Go structs.
 ///
 /// Source: Go's encoding/json, `Marshal`: `<`, `>`, `&`, U+2028 and U+2029 are escaped, maps are sorted.
 pub(super) fn text(value: &Value) -> String {

@@ -15,7 +15,7 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
-/// The annotations that conversions consume.
+/// The annotations that conversions read and write but do not copy.
 pub(crate) const ROUND_TRIP: [&str; 6] = [
     METRICS,
     BEHAVIOR,
@@ -118,7 +118,8 @@ fn cpu_metric(utilization: &Value) -> Value {
     })
 }
 
-/// The names of Go fields without JSON names, with the fields that are written even if empty.
+/// The fields of scaling rules in `autoscaling/v2` and their Go names. The annotation contains `null` for missing
+/// fields.
 const RULES: [(&str, &str); 4] = [
     ("stabilizationWindowSeconds", "StabilizationWindowSeconds"),
     ("selectPolicy", "SelectPolicy"),
@@ -149,7 +150,7 @@ fn internal_behavior(behavior: &Value) -> Value {
     json!({"ScaleUp": direction("scaleUp"), "ScaleDown": direction("scaleDown")})
 }
 
-/// Parses a behavior. Returns `None` if the text is not a behavior or does not have rules.
+/// Parses a behavior; `None` if `text` is not JSON or does not contain scaling rules.
 ///
 /// Like Go, matches field names case-insensitively.
 fn external_behavior(text: &str) -> Option<Value> {
@@ -215,7 +216,9 @@ fn annotation_text<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// Returns the list in an annotation; `None` if the text is not a list of objects. The server ignores such a text.
+/// Returns the list in an annotation; `None` if the annotation is missing or is not a list of objects.
+///
+/// The server ignores an annotation that is not a list of objects.
 pub(crate) fn annotation(object: &Value, name: &str) -> Option<Vec<Value>> {
     let entries: Vec<Value> = serde_json::from_str(annotation_text(object, name)?).ok()?;
     entries.iter().all(Value::is_object).then_some(entries)

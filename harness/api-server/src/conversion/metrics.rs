@@ -17,15 +17,17 @@ pub(super) enum MetricLocation {
 struct Source {
     /// The name of the source's field in both versions.
     name: &'static str,
-    /// The older name of `metric.selector`; `None` for a resource, which has a name instead of a metric.
+    /// The `autoscaling/v1` name of `metric.selector`; `None` for a resource metric, which has a resource name instead.
     selector: Option<&'static str>,
-    /// The amounts of `target`.
+    /// The fields of `target`.
     target: &'static [Amount],
-    /// The amounts of `current`.
+    /// The fields of `current`.
     current: &'static [Amount],
 }
 
-/// A number or quantity: a field of the source in `autoscaling/v1`, of `target` or `current` in `autoscaling/v2`.
+/// A number or a quantity, with its field names in both versions.
+///
+/// In `autoscaling/v1`, it is a field of the source; in `autoscaling/v2`, a field of `target` or `current`.
 struct Amount {
     old: &'static str,
     new: &'static str,
@@ -36,7 +38,7 @@ struct Amount {
 enum Presence {
     /// A quantity or number that is a pointer in the Go type.
     Optional,
-    /// A quantity that is zero if it was not set.
+    /// A quantity that is written as zero if it is not set.
     Always,
 }
 
@@ -81,7 +83,7 @@ const RESOURCE_CURRENT: &[Amount] = &[
     always("currentAverageValue", "averageValue"),
 ];
 
-/// Converts a metric of `autoscaling/v2` to the form in the annotation.
+/// Converts a metric of `autoscaling/v2` to its form in an `autoscaling/v1` annotation.
 pub(super) fn to_version_1(metric: &Value, place: MetricLocation) -> Value {
     each_source(metric, |source, new| {
         let mut old = match source.selector {
@@ -105,7 +107,7 @@ pub(super) fn to_version_1(metric: &Value, place: MetricLocation) -> Value {
     })
 }
 
-/// Converts a metric of the annotation to `autoscaling/v2`.
+/// Converts a metric in an `autoscaling/v1` annotation to `autoscaling/v2`.
 pub(super) fn to_version_2(metric: &Value, place: MetricLocation) -> Value {
     each_source(metric, |source, old| {
         let mut new = match source.selector {
@@ -182,7 +184,7 @@ fn each_source(metric: &Value, rewrite: impl Fn(&Source, &Value) -> Map<String, 
     Value::Object(result)
 }
 
-/// Copies the names of a resource and its container, which are the same in both versions.
+/// Returns the names of a resource and its container, which are the same in both versions.
 fn resource(source: &Value) -> Map<String, Value> {
     let mut names = Map::new();
     insert_text(&mut names, "name", Some(source), "name");
@@ -197,13 +199,13 @@ fn insert(to: &mut Map<String, Value>, name: &str, from: Option<&Value>, field: 
     }
 }
 
-/// Copies a string; an absent string becomes the empty string.
+/// Sets `to[name] = from[field]`, or to an empty string if the field does not exist.
 fn insert_text(to: &mut Map<String, Value>, name: &str, from: Option<&Value>, field: &str) {
     let text = from.and_then(|from| from.get(field)).cloned().unwrap_or_else(|| json!(""));
     to.insert(name.to_owned(), text);
 }
 
-/// Copies an object reference.
+/// Sets `to[name] = from[field]`, or to an empty object if the field does not exist.
 fn insert_object(to: &mut Map<String, Value>, name: &str, from: &Value, field: &str) {
     let reference = from.get(field).cloned().unwrap_or_else(|| json!({}));
     to.insert(name.to_owned(), reference);

@@ -1,4 +1,6 @@
-//! Tests with objects that kube-apiserver 1.37.1 returned in both versions; `v2_of_v1` is its conversion of `v1`.
+//! Tests with objects that kube-apiserver 1.37.1 returned in both versions.
+//!
+//! `v2_of_v1` is the form into which kube-apiserver converted `v1`.
 
 use serde_json::json;
 

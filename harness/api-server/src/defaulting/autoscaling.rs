@@ -23,7 +23,7 @@ pub(super) fn version_1(object: &mut Value) {
 
 /// Converts an object of `autoscaling/v1` to the internal type and back.
 ///
-/// An object without metrics gets a target of 80 %. The annotations are parsed and rewritten.
+/// Adds a CPU target of 80 % to an object without metrics. Parses the annotations and encodes them again.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go.
 pub(super) fn version_1_through_internal(object: &mut Value) {
@@ -38,8 +38,9 @@ pub(super) fn version_1_through_internal(object: &mut Value) {
 
 /// Converts like [`version_1_through_internal`], but into the existing internal object `before`.
 ///
-/// `before` keeps the fields that the object does not have. If the object has metrics in its annotation but no target,
-/// the server appends as many metrics as `before` had and fills only the first of them.
+/// The result keeps the fields of `before` that the object does not have. If the object has metrics in its annotation
+/// but no target, the server appends the first metric of `before` and an empty metric for each other metric of
+/// `before`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go, `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler`.
 pub(super) fn version_1_into_internal(object: &mut Value, before: &Value) {

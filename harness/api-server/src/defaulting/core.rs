@@ -198,7 +198,7 @@ pub(super) fn endpoints(object: &mut Value) {
     each(object, "subsets", |subset| each(subset, "ports", |port| fill(port, "protocol", "TCP")));
 }
 
-/// Copies the entries of `item[from]` that `item[to]` lacks.
+/// Adds the entries of `item[from]` to `item[to]`, but keeps the entries that `item[to]` already has.
 fn fill_from(item: &mut Value, to: &str, from: &str) {
     let Some(source) = item.get(from).and_then(Value::as_object).filter(|list| !list.is_empty()).cloned()
     else {

@@ -1,11 +1,13 @@
-//! Helpers that set fields of JSON objects. Like typed objects, they treat an absent field, `null`, and an empty string
-//! alike.
+//! Helpers that read and set fields of JSON objects.
+//!
+//! As in a Go struct, `null` is equivalent to an absent field. An empty string is also equivalent to an absent field
+//! unless the Go type of the field is a pointer.
 
 use serde_json::Value;
 
 use kubernetes_types::quantity::Quantity;
 
-/// Sets `object[field]` unless the field has a value. Ignores a value that is not an object.
+/// Sets `object[field]` if it is absent, `null`, or an empty string. Ignores an `object` that is not a JSON object.
 pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()
         && members.get(field).is_none_or(|present| present.is_null() || present.as_str() == Some(""))
@@ -14,7 +16,7 @@ pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
-/// Sets the pointer field `object[field]` unless the field has a value; an empty string is a value.
+/// Sets `object[field]`, a pointer in the Go type, if it is absent or `null`.
 pub(super) fn fill_pointer(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()
         && members.get(field).is_none_or(Value::is_null)
@@ -23,7 +25,7 @@ pub(super) fn fill_pointer(object: &mut Value, field: &str, value: impl Into<Val
     }
 }
 
-/// Sets `object[field]` unless it has a value other than zero.
+/// Sets `object[field]` if it is absent, `null`, an empty string, or zero.
 pub(super) fn fill_zero(object: &mut Value, field: &str, value: i64) {
     if object.get(field).is_some_and(|present| present.as_i64() == Some(0)) {
         remove(object, field);
@@ -31,12 +33,13 @@ pub(super) fn fill_zero(object: &mut Value, field: &str, value: i64) {
     fill(object, field, value);
 }
 
-/// Removes `object[field]`.
+/// Removes `object[field]` and returns its value; `None` if the field is absent.
 pub(super) fn remove(object: &mut Value, field: &str) -> Option<Value> {
     object.as_object_mut()?.remove(field)
 }
 
-/// Returns the object at `object[field]`; creates it if absent. Returns `None` if the value is not an object.
+/// Returns the object at `object[field]` and creates it if absent or `null`. Returns `None` for a value of another
+/// type.
 pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let child = object.as_object_mut()?.entry(field).or_insert(Value::Null);
     if child.is_null() {
@@ -45,26 +48,26 @@ pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut V
     child.is_object().then_some(child)
 }
 
-/// Calls `action` with the object at `object[field]` if present.
+/// Calls `action` with `object[field]` if it is an object.
 pub(super) fn with(object: &mut Value, field: &str, action: impl FnOnce(&mut Value)) {
     if let Some(child) = object.get_mut(field).filter(|child| child.is_object()) {
         action(child);
     }
 }
 
-/// Calls `action` with each item of the list at `object[field]`.
+/// Calls `action` with each item of `object[field]` if it is an array.
 pub(super) fn each(object: &mut Value, field: &str, action: impl FnMut(&mut Value)) {
     if let Some(entries) = object.get_mut(field).and_then(Value::as_array_mut) {
         entries.iter_mut().for_each(action);
     }
 }
 
-/// Returns the text at `object[field]`; empty if absent.
+/// Returns the string `object[field]`; empty if the field is absent or not a string.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns whether `object[field]` has a value.
+/// Returns whether `object[field]` is present and not `null`.
 pub(super) fn has(object: &Value, field: &str) -> bool {
     object.get(field).is_some_and(|value| !value.is_null())
 }
@@ -80,8 +83,9 @@ pub(super) fn is_empty(object: &Value, field: &str) -> bool {
     }
 }
 
-/// Rounds the quantities of the resource list at `object[field]` up to thousandths. Leaves invalid quantities to
-/// validation.
+/// Rounds the quantities of the resource list `object[field]` up to thousandths.
+///
+/// Does not change invalid quantities, which validation rejects.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ResourceList`.
 /// Rule: KND-01.

@@ -11,7 +11,7 @@ use super::super::strategy::TEMPLATE_GENERATION;
 use super::autoscaling;
 use super::fields::{each, ensure, fill_pointer, has, remove, text, with};
 
-/// Converts an object to the internal type and back. Returns whether the object may have changed. Idempotent.
+/// Converts an object to the internal type and back. Returns whether the object may have changed. This is idempotent.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go and pkg/apis/core/v1/conversion.go; apiextensions-apiserver
 /// pkg/apis/apiextensions/v1/conversion.go.
@@ -29,7 +29,7 @@ pub(crate) fn through_internal(object: &mut Value) -> bool {
     true
 }
 
-/// Returns whether the conversion into an existing internal object of this kind preserves some of its fields.
+/// Returns whether a conversion into an existing internal object of this kind preserves fields of that object.
 pub(crate) fn preserves_unpatched_fields(kind: &GroupVersionKind) -> bool {
     matches!(
         (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()),
@@ -37,8 +37,10 @@ pub(crate) fn preserves_unpatched_fields(kind: &GroupVersionKind) -> bool {
     )
 }
 
-/// Converts like [`through_internal`], but into the existing internal object `before`, which is required if
-/// [`preserves_unpatched_fields`] returns true.
+/// Converts like [`through_internal`], but into the existing internal object `before`.
+///
+/// Callers must use this function if [`preserves_unpatched_fields`] returns true. Returns whether the object may have
+/// changed.
 pub(crate) fn into_internal(object: &mut Value, before: &Value) -> bool {
     match (text(object, "apiVersion"), text(object, "kind")) {
         ("apps/v1", "DaemonSet") => {
@@ -55,7 +57,7 @@ pub(crate) fn into_internal(object: &mut Value, before: &Value) -> bool {
     true
 }
 
-/// Restores annotations of `before` that `object` no longer has.
+/// Copies the annotations `names` from `before` to `object`, but keeps annotations that `object` already has.
 fn keep_annotations(object: &mut Value, before: &Value, names: &[&str]) {
     let Some(before) = before.get("metadata").and_then(|metadata| metadata.get("annotations")) else {
         return;

@@ -22,7 +22,7 @@ use kubernetes_types::schema;
 
 pub(crate) use self::internal::{into_internal, preserves_unpatched_fields, through_internal};
 
-/// Sets the defaults that apply to the `apiVersion` and `kind` of `object`. Idempotent.
+/// Sets the defaults that apply to the `apiVersion` and `kind` of `object`. This is idempotent.
 ///
 /// Rule: KND-01.
 pub(crate) fn set_defaults(object: &mut Value) {
@@ -32,7 +32,7 @@ pub(crate) fn set_defaults(object: &mut Value) {
 
 /// Sets defaults like [`set_defaults`], but does not convert to the internal type and back.
 ///
-/// After a webhook patches an object, the following webhooks receive the object in this form.
+/// If a webhook patches an object, the next webhooks receive the object with these defaults but without the conversion.
 pub(crate) fn set_own_defaults(object: &mut Value) {
     let meant = GroupVersionKind::from_object(object);
     // Unknown fields are not reported here.
@@ -119,8 +119,10 @@ const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
 mod tests {
     use super::*;
 
-    /// `input` and `defaulted` of each case: the object sent to kube-apiserver 1.37.1 and the `requestObject` of the
-    /// audit event, which is the object after decoding and before admission.
+    /// Test cases from kube-apiserver 1.37.1.
+    ///
+    /// `input` is the object sent to kube-apiserver. `defaulted` is the `requestObject` of the audit event, which is
+    /// the object after decoding and before admission.
     const CASES: &str = include_str!("cases.json");
 
     fn cases() -> Vec<Value> {

@@ -43,7 +43,7 @@ fn addresses(status: &mut Value) {
     }
 }
 
-/// Sets the defaults of a pod template, except `enableServiceLinks` and requests from limits.
+/// Sets the defaults of a pod template, except `enableServiceLinks` and the resource requests that default to limits.
 pub(super) fn template(template: &mut Value) {
     ensure(template, "metadata");
     if let Some(spec) = ensure(template, "spec") {

@@ -1,4 +1,4 @@
-//! Defaults of volumes, and of image pull policies.
+//! Defaults of volumes, image pull policies, and field references.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ pub(super) fn persistent_source(owner: &mut Value) {
     });
 }
 
-/// Sets the default of `fieldRef.apiVersion` of `owner`.
+/// Sets the default of `owner.fieldRef.apiVersion`.
 pub(super) fn field_reference(owner: &mut Value) {
     with(owner, "fieldRef", |reference| fill(reference, "apiVersion", "v1"));
 }

@@ -73,7 +73,7 @@ pub(super) fn daemon_set(object: &mut Value) {
     fill(spec, "revisionHistoryLimit", 10);
 }
 
-/// Sets the defaults of a `ReplicationController`, which copies labels and selector from its template.
+/// Sets the defaults of a `ReplicationController`: its labels and selector default to the labels of its template.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ReplicationController`.
 pub(super) fn replication_controller(object: &mut Value) {
@@ -155,7 +155,7 @@ pub(super) fn pod_template(object: &mut Value) {
     }
 }
 
-/// Adds status counters that are serialized even if they are zero.
+/// Sets absent status counters to zero. Clients receive these counters even if they are zero.
 fn counted_status(object: &mut Value, counters: &[&str]) {
     if let Some(status) = ensure(object, "status") {
         for counter in counters {
