@@ -1,8 +1,9 @@
 //! Encodes each watch event once for all watches that send it.
 //!
-//! The `resourceVersion` of a write determines the object of its event, so that number, the type, and the kind identify
-//! the text. Small events are copied into the buffers of each watch. Large events are shared: they are in memory once,
-//! however many watches send them, and count against a budget until the last watch has sent them.
+//! The `resourceVersion` of a write determines the object of its event. Therefore this number, the event type, and the
+//! kind identify an encoded event. Small events are copied into the buffer of each watch. Large events are shared: each
+//! of them is in memory once, regardless of how many watches send it, and counts against a budget until the last watch
+//! has sent it.
 //!
 //! Source: apiserver `pkg/storage/cacher/caching_object.go`, `cachingObject`.
 
@@ -34,10 +35,10 @@ use super::{off_thread, service_reading};
 /// The maximum size of a small event in bytes, including its newline.
 pub(super) const SMALL_EVENT_BYTES: usize = 8 << 10;
 
-/// Objects whose stored text exceeds this size are not encoded as a small event in another version.
+/// The maximum size in bytes of the stored JSON of an object that is encoded as a small event after a conversion.
 const SMALL_STORED_BYTES: usize = 2 * SMALL_EVENT_BYTES;
 
-/// The number of recent small events that are cached.
+/// The maximum number of recent events in the cache of small events.
 const RECENT_EVENTS: usize = 256;
 
 /// The number of entries for large events at which unused entries are dropped.
@@ -70,12 +71,13 @@ pub(super) struct ServedVersion<'a> {
     pub(super) representation: Representation,
 }
 
-/// The key of an event's text.
+/// The key of an encoded event: the `resourceVersion` of the write, the event type, and the kind.
 type EventKey = (u64, EventType, GroupVersionKind);
 
 impl Event {
-    /// Returns the key of the text; `None` for a Table, which is encoded again for each watch because ages depend on
-    /// the time.
+    /// Returns the key of the encoded event; `None` for a Table.
+    ///
+    /// A Table is encoded again for each watch, because the ages in it depend on the time.
     fn name(&self, served: ServedVersion<'_>) -> Option<EventKey> {
         let kind = match served.representation {
             Representation::Whole => served.resource.kind.clone(),
@@ -88,7 +90,7 @@ impl Event {
         Some((self.version, self.happened, kind))
     }
 
-    /// Returns the text of the object if it is sent without conversion.
+    /// Returns the stored JSON of the object; `None` if the object must be converted.
     fn text(&self, served: ServedVersion<'_>) -> Option<Cow<'_, EncodedObject>> {
         let is_whole = served.representation == Representation::Whole;
         if !is_whole || !State::is_served_as_stored(&self.stored, served.resource) {
@@ -142,14 +144,14 @@ pub(super) struct Events {
     room: Budget,
 }
 
-/// The latest small events; `None` for a large event.
+/// The latest events by key, with `None` in place of a large event.
 #[derive(Debug, Default)]
 struct RecentEvents {
     texts: HashMap<EventKey, Option<Bytes>>,
     oldest_first: VecDeque<EventKey>,
 }
 
-/// The slot of a large event: locked while it is encoded, empty when no watch sends it.
+/// The slot of a large event. It is locked while the event is encoded and empty when no watch sends the event.
 type Slot = tokio::sync::Mutex<Weak<LargeEvent>>;
 
 #[derive(Debug)]
@@ -158,7 +160,7 @@ struct LargeEvent {
     _room: Reservation,
 }
 
-/// Keeps the text alive while a watch sends it.
+/// Keeps a large event in memory while a watch sends it.
 struct SharedText(Arc<LargeEvent>);
 
 impl AsRef<[u8]> for SharedText {
@@ -178,7 +180,7 @@ impl Events {
         &self.room
     }
 
-    /// Returns the text of a small event including the newline.
+    /// Returns the encoded small event, including its newline.
     ///
     /// Returns `None` for a large event and for an event whose conversion calls a webhook.
     pub(super) fn small(
@@ -206,8 +208,9 @@ impl Events {
         Ok(text)
     }
 
-    /// Returns the text of a large event, shared by all watches that request it. Encoding uses the bytes in `reserved`,
-    /// or the rest of the budget.
+    /// Returns the encoded large event, which is shared by all watches that request it.
+    ///
+    /// The event takes its memory from `reserved`, or from the budget if `reserved` is `None`.
     pub(super) async fn large(
         &self,
         event: Event,
@@ -257,7 +260,7 @@ impl Events {
     }
 }
 
-/// Encodes an event; returns `None` if it is large.
+/// Encodes an event; returns `None` if the event is large.
 fn encode_if_small(event: &Event, served: ServedVersion<'_>) -> Result<Option<Bytes>, Box<Status>> {
     if let Some(object) = event.text(served) {
         let [before, behind] = around(event.happened);
@@ -273,7 +276,7 @@ fn encode_if_small(event: &Event, served: ServedVersion<'_>) -> Result<Option<By
     Ok(encode_small(event.happened, &object))
 }
 
-/// Returns the text before and the text after the object in an event.
+/// Returns the JSON before and after the object in an event.
 fn around(happened: EventType) -> [&'static [u8]; 2] {
     let before: &[u8] = match happened {
         EventType::Added => br#"{"type":"ADDED","object":"#,
@@ -283,7 +286,7 @@ fn around(happened: EventType) -> [&'static [u8]; 2] {
     [before, b"}\n"]
 }
 
-/// Encodes a small event; returns `None` if it is large.
+/// Encodes an event with this object; returns `None` if the event is large.
 fn encode_small(happened: EventType, object: &Value) -> Option<Bytes> {
     let [before, behind] = around(happened);
     let mut line = BoundedWriter { text: before.to_vec(), bytes: SMALL_EVENT_BYTES - behind.len() };
@@ -313,7 +316,7 @@ impl io::Write for BoundedWriter {
     }
 }
 
-/// Builds the error of a future that should have completed immediately.
+/// Returns the error for a future that should have completed immediately.
 fn waits() -> ConversionError {
     Unsupported { what: "an event that waits for a conversion".to_owned() }.into()
 }
@@ -344,7 +347,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds the fields that the Go type of the kind encodes even if they have the zero value.
+/// Adds the fields that the Go type of the kind encodes even if they have their zero value.
 ///
 /// Rule: KND-13.
 pub(super) fn give_zero_values(object: &mut Value, resource: &Resource) {

@@ -1,5 +1,7 @@
-//! Evictions: a Pod is deleted if its `PodDisruptionBudget` allows it. It is marked before it is deleted. The deletion
-//! does not run admission again; the update of the budget's status does.
+//! Evicts Pods: the server deletes a Pod if its `PodDisruptionBudget` allows the eviction.
+//!
+//! Before the server deletes the Pod, it sets a condition in the status of the Pod. Both writes skip admission. The
+//! update of the budget's status runs admission.
 //!
 //! Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
 
@@ -23,13 +25,15 @@ use super::{create, loopback_requests, metadata, options, preconditions, status_
 
 const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-/// The `Retry-After` in seconds while the disruption controller has not processed the budget.
+/// The `Retry-After` value in seconds if the disruption controller has not processed the budget yet.
 const RETRY_AFTER: i32 = 10;
 
 /// The maximum number of disrupted Pods in a budget.
 const MAX_DISRUPTED_POD_SIZE: usize = 2000;
 
-/// The number of attempts to write the status of a budget. kube-apiserver waits half a second before each retry.
+/// The maximum number of attempts to write the status of a budget.
+///
+/// kube-apiserver waits half a second before each retry.
 ///
 /// Source: `EvictionsRetry`.
 const EVICTIONS_RETRY_STEPS: usize = 20;
@@ -42,11 +46,13 @@ pub(super) fn is_beta(given: &GroupVersionKind, kind: &GroupVersionKind) -> bool
     *given == beta && (&kind.group, &kind.kind) == (&beta.group, &beta.kind)
 }
 
-/// Prepares the delete options in an `Eviction` after mutating admission, for validating admission.
+/// Checks the delete options in an `Eviction` and adds the `dryRun` option of the request.
+///
+/// The server calls this function between mutating and validating admission.
 ///
 /// # Errors
-/// 422 for an option that an eviction cannot have, 500 if the eviction and the request disagree about being a dry
-/// run.
+/// 422 for an option that an eviction does not support, 500 if the `dryRun` options of the eviction and the request
+/// differ.
 ///
 /// Source: `EvictionREST.Create` and `propagateDryRun`.
 pub(super) fn prepare(eviction: &mut Value, request: &RequestOptions) -> Result<(), Box<Status>> {
@@ -92,8 +98,8 @@ fn go_list(list: &Value) -> String {
 /// Performs an admitted eviction.
 ///
 /// # Errors
-/// 429 or 403 if the budget does not allow it, 404 if the Pod does not exist, 409 if the preconditions do not hold, and
-/// the admission errors of the update of the budget's status.
+/// 429 or 403 if the budget does not allow the eviction, 404 if the Pod does not exist, 409 if the preconditions do not
+/// hold, and the admission errors of the update of the budget's status.
 pub(super) async fn evict(
     request: &mut ObjectRequest<'_>,
     eviction: &Value,
@@ -144,7 +150,7 @@ pub(super) async fn evict(
     mark_and_delete(request, options).await.map(|()| success())
 }
 
-/// The pointer to the resource version precondition in delete options.
+/// The JSON pointer to the `resourceVersion` precondition in delete options.
 const VERSION: &str = "/preconditions/resourceVersion";
 
 /// Returns the delete options with the Pod's `resourceVersion` as a precondition.
@@ -154,13 +160,13 @@ fn of_version(options: &Value, pod: &Value) -> Value {
     options
 }
 
-/// Returns whether the stored Pod is no longer the given version.
+/// Returns whether the stored Pod has another `resourceVersion` than `pod`.
 fn has_changed(request: &ObjectRequest<'_>, pod: &Value) -> bool {
     let version = |pod: &Value| metadata::text(pod, "resourceVersion").to_owned();
     existing(request).is_ok_and(|now| version(&now) != version(pod))
 }
 
-/// Sets the eviction condition in the Pod's status and deletes the Pod without admission.
+/// Sets the eviction condition in the Pod's status and deletes the Pod, both without admission.
 ///
 /// Source: `addConditionAndDeletePod`.
 /// Rule: EXM-04.
@@ -253,12 +259,12 @@ fn budget_of(request: &ObjectRequest<'_>, pod: &Value) -> Option<Budgets> {
     }
 }
 
-/// Returns an integer field of a budget's status.
+/// Returns an integer field of a budget's status; 0 if the field is absent.
 fn number(budget: &Value, field: &str) -> i64 {
     budget.get("status").and_then(|status| status.get(field)).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Returns whether an unready Pod can be evicted without using a disruption of the budget.
+/// Returns whether a Pod that is not ready can be evicted without using one of the budget's disruptions.
 fn may_go_unhealthy(pod: &Value, budget: &Value) -> bool {
     let is_ready = status_conditions::all(pod).any(|condition| {
         status_conditions::is(condition, "Ready")
@@ -269,7 +275,9 @@ fn may_go_unhealthy(pod: &Value, budget: &Value) -> bool {
     !is_ready && (policy == Some("AlwaysAllow") || number(budget, "currentHealthy") >= desired && desired > 0)
 }
 
-/// Counts the Pod as disrupted in the budget's status with a loopback request.
+/// Checks that the budget allows the eviction and counts the Pod as disrupted in the budget's status.
+///
+/// The update of the status is a loopback request.
 ///
 /// Source: `checkAndDecrement`.
 async fn take_from(

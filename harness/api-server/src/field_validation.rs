@@ -1,4 +1,4 @@
-//! Unknown and duplicate fields of a body.
+//! Field validation: the treatment of unknown and duplicate fields in a body.
 
 use kubernetes_types::schema::strictness;
 use serde_json::Value;
@@ -23,10 +23,10 @@ impl FieldValidation {
         }
     }
 
-    /// Returns the errors of a strict decoder as warnings, or as an error under strict validation.
+    /// Returns the errors of a strict decoder as warnings, or fails with them under strict validation.
     ///
     /// # Errors
-    /// The text of Go's strict decoder.
+    /// The message of Go's strict decoder.
     ///
     /// Source: apimachinery pkg/runtime/error.go, `strictDecodingError`; sigs.k8s.io/json, `UnmarshalStrict`.
     pub(super) fn tell(self, errors: Vec<String>) -> Result<Vec<String>, String> {
@@ -37,10 +37,12 @@ impl FieldValidation {
         }
     }
 
-    /// Returns the errors of a strict decoder of YAML, of which duplicate keys are one error with several lines.
+    /// Returns the errors of a strict YAML decoder like [`Self::tell`]; `repeated` contains the duplicate keys.
+    ///
+    /// Under strict validation, the duplicate keys form one error with several lines.
     ///
     /// # Errors
-    /// The text of Go's strict decoder.
+    /// The message of Go's strict decoder.
     pub(super) fn tell_of_yaml(
         self,
         repeated: Vec<String>,
@@ -54,7 +56,7 @@ impl FieldValidation {
     }
 }
 
-/// Decodes YAML. Of duplicate keys, the last one is used.
+/// Decodes YAML. If a key is duplicated, its last value is used.
 pub(super) fn yaml(body: &[u8]) -> Result<Value, String> {
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     serde_saphyr::from_slice_with_options(body, options).map_err(|error| {

@@ -7,9 +7,9 @@ use kubernetes_types::quoting::quote;
 
 use super::query::Query;
 
-/// The checks of kube-apiserver 1.37.1 in its order, with the paths that exclude them.
+/// The checks of kube-apiserver 1.37.1 in its order. Some are followed by the only endpoints that have the check.
 ///
-/// Checks of components that admit does not have always succeed.
+/// The checks of components that admit does not have always succeed.
 ///
 /// Source: apiserver pkg/server/healthz.go; the answers of kube-apiserver 1.37.1 to `?verbose`.
 const CHECKS: &str = include_str!("health-checks.txt");

@@ -37,7 +37,7 @@ pub(super) struct Change {
     pub(super) after: Option<Arc<StoredObject>>,
 }
 
-/// The error of reading changes that are no longer in the history.
+/// The error for a read of changes that are no longer in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HistoryExpired {
     /// The oldest `resourceVersion` after which all changes are available.
@@ -67,7 +67,8 @@ impl History {
     ///
     /// The newest change always remains, so that watches receive it regardless of its size.
     ///
-    /// Only the replaced object counts, because the new object is stored or is the replaced object of a later change.
+    /// Only the replaced object counts toward the capacity, because the new object is either stored or the replaced
+    /// object of a later change.
     pub(super) fn push(&mut self, change: Change) {
         let key = &change.key;
         let weight = change.before.as_ref().map_or(0, |before| before.weight())
@@ -82,12 +83,12 @@ impl History {
         }
     }
 
-    /// Returns at most `limit` changes after the `resourceVersion`, which may be in the future.
+    /// Returns at most `limit` changes after `version`. The `version` may be in the future.
     pub(super) fn after_version(&self, version: u64, limit: usize) -> Result<Vec<Change>, HistoryExpired> {
         Ok(self.since(version)?.take(limit).cloned().collect())
     }
 
-    /// Returns all changes after the `resourceVersion`, without the limit of [`Self::after_version`].
+    /// Returns all changes after `version`.
     pub(super) fn since(&self, version: u64) -> Result<impl Iterator<Item = &Change>, HistoryExpired> {
         let oldest = self.forgotten;
         let Some(skipped) = version.checked_sub(oldest) else { return Err(HistoryExpired { oldest }) };

@@ -90,7 +90,7 @@ impl ServedResource {
 }
 
 impl ApiServer {
-    /// Answers one request of `user` without authorization, which is left to the caller.
+    /// Answers one request of `user`. The caller must authorize the request.
     pub async fn exchange(&self, request: http::Request<Bytes>, user: UserInfo) -> (Response, RequestTrace) {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(Claim::from_user(user));
@@ -105,17 +105,19 @@ impl ApiServer {
     /// Admission does not run. The given `uid`, times, and status are kept; missing fields are set as for a new object.
     ///
     /// # Errors
-    /// The Status of an object that the server would reject; 404 for a kind that the server does not serve.
+    /// The Status with which the server would reject the object, such as 404 for a kind that the server does not serve.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(object, Validation::AsNew)
     }
 
-    /// Stores an object like [`Self::put`], but in a state that may remain in the storage after an upgrade.
+    /// Stores an object like [`Self::put`], but accepts any object that an upgraded server may still have in its
+    /// storage.
     ///
     /// The object is not validated, and webhook configurations may be of version v1beta1.
     ///
     /// # Errors
-    /// The Status of an object that the server cannot decode; 404 for a kind that the server does not serve.
+    /// The Status with which the server rejects an object that it cannot decode, or 404 for a kind that it does not
+    /// serve.
     pub fn put_stored(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(config::upgraded(&object).unwrap_or(object), Validation::Skipped)
     }
@@ -140,7 +142,7 @@ impl ApiServer {
         self.server.state.storage.at(&key(resources.get(resource)?, namespace, name))
     }
 
-    /// Returns the resource that the server serves under this name.
+    /// Returns the resource with this name or kind; `None` if the server does not serve it.
     pub fn resource(&self, name: &ResourceName) -> Option<ServedResource> {
         let resources = self.server.state.resources();
         let resource = match name {
@@ -150,7 +152,7 @@ impl ApiServer {
         Some(ServedResource::from_resource(resource))
     }
 
-    /// Sets the defaults that the server sets when it decodes an object of this kind and version.
+    /// Sets the defaults that the server sets when it decodes `object`.
     pub fn set_defaults(&self, object: &mut Value) {
         self.server.state.complete_or_keep(object);
     }

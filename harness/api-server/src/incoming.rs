@@ -1,7 +1,7 @@
-//! The body of a request.
+//! Reads the body of a request.
 //!
-//! The body is read only after authentication and authorization, and only if an operation needs it, so that an
-//! unauthenticated client uses only the memory of a request head.
+//! The server reads the body only after authentication and authorization, and only if an operation needs the body.
+//! Therefore an unauthenticated client uses only the memory of a request head.
 
 use std::time::Duration;
 
@@ -18,8 +18,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::body::MAX_REQUEST_BODY_BYTES;
 use super::time_limit;
 
-/// The maximum number of bytes of an unused body that are read, so that a client that is still writing receives the
-/// response.
+/// The maximum number of bytes that the server reads from an unused body.
+///
+/// If the server did not read them, a client that is still writing might not receive the response.
 ///
 /// Source: Go's net/http, `maxPostHandlerReadBytes`.
 const MAX_POST_HANDLER_READ_BYTES: usize = 256 << 10;

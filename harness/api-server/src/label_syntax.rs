@@ -1,4 +1,4 @@
-//! The syntax check of label selectors.
+//! Checks the syntax of label selectors.
 //!
 //! Source: apimachinery pkg/labels/selector.go, `Lexer` and `Parser`.
 
@@ -30,7 +30,7 @@ struct Parser<'a> {
 const SIGNS: &str = "=!(),><";
 
 impl<'a> Parser<'a> {
-    /// Returns the next token and the remaining text.
+    /// Returns the next token and the text after it.
     fn look(&self) -> (Token<'a>, &'a str) {
         let rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
         let long = ["==", "!="].into_iter().find(|sign| rest.starts_with(sign)).map(str::len);

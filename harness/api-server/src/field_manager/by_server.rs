@@ -13,12 +13,12 @@ use super::ResetFields;
 /// The field manager of objects that the server creates at startup.
 const SERVER: &str = "kube-apiserver";
 
-/// Returns a built-in object that the server created, with the field manager `kube-apiserver`.
+/// Returns an object that the server creates, with the field manager `kube-apiserver`.
 pub(crate) fn made(object: Value) -> Value {
     written(None, object, "", &BTreeMap::new())
 }
 
-/// Returns the object with updated field managers after the server wrote its status.
+/// Returns the object with its field managers updated for a write of the status by the server.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and pkg/controller/establish.
 pub(crate) fn with_status(live: &Value, object: Value) -> Value {
@@ -40,7 +40,7 @@ fn written(live: Option<&Value>, object: Value, subresource: &str, reset_fields:
     manager.update_no_errors(live, object, &Writer { manager: SERVER, now: &now }).object
 }
 
-/// Returns the object with updated field managers after a controller applied fields with force.
+/// Returns `live` after a controller has applied `fields` with force, with updated field managers.
 pub(crate) fn applied(live: &Value, fields: &Value, manager: &str) -> Value {
     let kind = GroupVersionKind::from_object(live);
     let (version, now) = (kind.api_version(), metadata::now());

@@ -39,7 +39,7 @@ pub(super) const FIELD_MANAGER_MAX_LENGTH: usize = 128;
 /// An object may have a manager in each version, and a definition may have many versions.
 const MAX_CONVERSION_BYTES: usize = 64 << 20;
 
-/// An object with managedFields and the timestamp of the write.
+/// An object with `managedFields` and the precision of its timestamps.
 pub(super) struct ManagedObject {
     pub(super) object: Value,
     pub(super) times: TimePrecision,
@@ -51,7 +51,7 @@ impl From<Written> for ManagedObject {
     }
 }
 
-/// Updates managedFields after a create, an update, or a patch; `live` is the stored object.
+/// Returns `new` with updated `managedFields` after a create, an update, or a patch; `live` is the stored object.
 ///
 /// # Errors
 /// The Status of a conversion that could not be attempted. A failed conversion leaves the managers unchanged.
@@ -75,7 +75,7 @@ pub(super) async fn update(
     managed.map_err(create::conversion_failed)
 }
 
-/// Applies a patch to the stored object, without setting defaults.
+/// Returns the stored object with the patch applied to it, without setting defaults.
 ///
 /// # Errors
 /// The Status of a conflict, an invalid patch, an unknown field, or a conversion that could not be attempted.
@@ -103,7 +103,7 @@ pub(super) async fn apply(
     })
 }
 
-/// Repeats `compute` until it has the responses of all conversion webhooks that it needs.
+/// Repeats `compute` with more and more responses of conversion webhooks until it does not request another response.
 ///
 /// # Errors
 /// The reason why a conversion could not be attempted.
@@ -158,11 +158,11 @@ impl<'a> WriteContext<'a> {
         Self { state: &request.server.state, resource, subresource, kind, manager }
     }
 
-    /// Updates managedFields like [`update`], for a writer that is not necessarily a request.
+    /// Returns `new` with updated `managedFields` like [`update`], but does not require a request.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] if a webhook has to be called; another [`ConversionError`] if a conversion could
-    /// not be attempted.
+    /// [`ConversionError::ByWebhook`] if a webhook must convert an object; another [`ConversionError`] if a conversion
+    /// could not be attempted.
     pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Result<ManagedObject, ConversionError> {
         self.try_update(live, new, &metadata::now(), &Answers::default())
     }
@@ -181,7 +181,8 @@ impl<'a> WriteContext<'a> {
 
     /// Runs the field manager with these responses of conversion webhooks.
     ///
-    /// Fails with the conversion whose response is missing, if any.
+    /// # Errors
+    /// The first conversion that could not be attempted, for example because the response of its webhook is missing.
     fn compute<T>(
         &self,
         now: &str,
@@ -227,7 +228,7 @@ fn manager(request: &ObjectRequest<'_>) -> String {
     name
 }
 
-/// Runs the mutating phase of a request. Valid managedFields from webhooks are kept.
+/// Runs the mutating phase of a request. Discards `managedFields` from webhooks if they are invalid.
 ///
 /// # Errors
 /// The Status that the client receives.
@@ -265,7 +266,7 @@ pub(super) fn entries(object: &Value) -> &Value {
     at(object, &["metadata", "managedFields"])
 }
 
-/// Sets or removes `metadata.managedFields`.
+/// Sets `metadata.managedFields`, or removes the field if `entries` is `null`.
 pub(super) fn set_entries(object: &mut Value, entries: Value) {
     if entries.is_null() {
         metadata::remove(object, "managedFields");
@@ -274,10 +275,10 @@ pub(super) fn set_entries(object: &mut Value, entries: Value) {
     }
 }
 
-/// Returns the Scale of an object, with the field managers of the replicas.
+/// Returns the Scale of an object. Its `managedFields` contain the managers of the replicas field.
 ///
 /// # Errors
-/// The Status of invalid managedFields.
+/// 500 if the `managedFields` of the object are invalid.
 ///
 /// Source: apimachinery pkg/util/managedfields/scalehandler.go, `ToSubresource`.
 /// Rule: APY-14.
@@ -295,7 +296,7 @@ pub(super) fn scale_of(
 /// Copies the field managers of a Scale to the scaled object.
 ///
 /// # Errors
-/// The Status of invalid managedFields.
+/// 500 if the `managedFields` of the object or the Scale are invalid.
 ///
 /// Source: apimachinery pkg/util/managedfields/scalehandler.go, `ToParent`.
 /// Rule: APY-14.
@@ -316,7 +317,7 @@ fn unreadable(why: String) -> Box<Status> {
     Box::new(Status::failure(500, "", why))
 }
 
-/// Returns the path of the replicas by version; `None` for a version without a scale subresource.
+/// Returns the path of the replicas field for each version; `None` for a version without a scale subresource.
 fn replicas(resource: &Resource, resources: &Resources) -> BTreeMap<String, Option<Path>> {
     let kind = (&resource.kind.group, &resource.kind.kind);
     let of_kind = resources.all().iter().filter(|other| (&other.kind.group, &other.kind.kind) == kind);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::discovery::Resources;
 use super::super::state::State;
 
-/// A kind with all its versions.
+/// The versions of a kind, with the state that is required to convert objects between them.
 ///
 /// Rule: APY-19.
 pub(super) struct KindVersions<'a> {
@@ -20,7 +20,7 @@ pub(super) struct KindVersions<'a> {
     pub(super) resources: &'a Resources,
     pub(super) kind: &'a GroupVersionKind,
     pub(super) answers: &'a Answers,
-    /// The error of a conversion that could not be attempted. If set, the computed result is discarded.
+    /// The first conversion that could not be attempted. If it is set, the caller discards the computed result.
     pub(super) obstacle: RefCell<Option<ConversionError>>,
 }
 

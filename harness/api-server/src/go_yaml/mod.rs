@@ -16,7 +16,7 @@ const BEST_WIDTH: usize = 80;
 /// The indentation of each level: `best_indent`.
 const BEST_INDENT: usize = 2;
 
-/// The length of a key in bytes above which the key is marked with `?`.
+/// The maximum length in bytes of a key that is written without the indicator `?`.
 const MAX_SIMPLE_KEY: usize = 128;
 
 /// Encodes a value as a YAML document.
@@ -29,7 +29,7 @@ pub(super) fn encode(value: &Value) -> Vec<u8> {
     emitter.text.into_bytes()
 }
 
-/// The YAML text and the position of its end.
+/// The YAML output and the column at which it ends.
 #[derive(Debug, Default)]
 struct Emitter {
     text: String,
@@ -48,7 +48,7 @@ impl Emitter {
         self.column = 0;
     }
 
-    /// Begins a line at `indent`, unless the last line has only indentation and markers that end there.
+    /// Begins a line at `indent`, unless the current line contains only indentation and indicators up to that column.
     fn indent(&mut self, indent: usize) {
         if self.column > indent
             || (self.column == indent && !self.text.ends_with([' ', '\n']) && self.column > 0)
@@ -60,14 +60,14 @@ impl Emitter {
         }
     }
 
-    /// Writes a space before a token unless there is one.
+    /// Writes a space before a token unless the output is empty or ends with a space or a line break.
     fn space(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
             self.put(" ");
         }
     }
 
-    /// Writes a value inside a collection at `outer`; `None` for the document.
+    /// Writes a value; `outer` is the indentation of the collection that contains it, `None` for the document.
     fn node(&mut self, value: &Value, outer: Option<usize>, in_mapping: bool) {
         let inner = outer.map_or(0, |outer| outer + BEST_INDENT);
         match value {
@@ -155,7 +155,7 @@ impl Emitter {
         }
     }
 
-    /// Writes a text and breaks its long lines at single spaces.
+    /// Writes a string and breaks its long lines at single spaces.
     fn folded(&mut self, text: &str, indent: usize, is_quoted: bool) {
         let mut spaces = false;
         let mut characters = text.char_indices().peekable();
@@ -195,7 +195,7 @@ impl Emitter {
         }
     }
 
-    /// Writes a text in double quotes. Breaks long lines if `indent` is set.
+    /// Writes a string in double quotes. Breaks long lines if `indent` is set.
     fn double_quoted(&mut self, text: &str, indent: Option<usize>) {
         self.put("\"");
         let mut spaces = false;
@@ -261,7 +261,9 @@ impl Emitter {
 
 type Member<'a> = (&'a String, &'a Value);
 
-/// Sorts members by merging. The comparison is not an order for some keys with zeros, which `sort_by` may panic on.
+/// Returns the members sorted by key with merge sort.
+///
+/// For some keys with zeros, [`compare_keys`] is not a total order, and `sort_by` may panic.
 fn sorted(mut members: Vec<Member<'_>>) -> Vec<Member<'_>> {
     if members.len() < 2 {
         return members;
@@ -278,7 +280,7 @@ fn sorted(mut members: Vec<Member<'_>>) -> Vec<Member<'_>> {
     merged
 }
 
-/// Compares keys: letters last, digits by their number.
+/// Compares keys. Letters come last, and digits are compared as numbers.
 ///
 /// Source: `sorter.go`, `Less`.
 fn compare_keys(one: &str, other: &str) -> Ordering {

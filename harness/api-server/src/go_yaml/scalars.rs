@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use serde_json::Number;
 
-/// The position of a string.
+/// The position of a string in a mapping or a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Key,
@@ -40,7 +40,7 @@ impl Style {
     }
 }
 
-/// The styles in which a text can be written.
+/// The styles in which a string can be written.
 #[expect(clippy::struct_excessive_bools, reason = "each style is allowed or not, as upstream")]
 struct AllowedStyles {
     plain: bool,
@@ -148,7 +148,7 @@ pub(super) fn number(value: &Number) -> String {
     format!("{float}")
 }
 
-/// Returns whether a plain text would be decoded as another type, such as a number.
+/// Returns whether a string without quotes would be decoded as another type, such as a number.
 ///
 /// Source: `resolve.go`, `resolve`.
 fn resolves(text: &str) -> bool {
@@ -190,7 +190,7 @@ fn is_number(text: &str) -> bool {
     is_decimal(unsigned)
 }
 
-/// Returns whether digits fit into 64 bits.
+/// Returns whether the number with these digits fits into 64 bits.
 fn in_range(digits: &str, radix: u32, is_negative: bool) -> bool {
     let value = u128::from_str_radix(digits, radix).ok();
     let max = if is_negative { 1 << 63 } else { u128::from(u64::MAX) };
@@ -268,7 +268,7 @@ fn is_timestamp(text: &str) -> bool {
     in_range(hour, 23) && in_range(minute, 59) && in_range(second, 59) && is_fraction
 }
 
-/// Returns whether a text is a number in base 60 such as `1:30`, which other parsers decode.
+/// Returns whether a string is a number in base 60, such as `1:30`, which other parsers decode as a number.
 ///
 /// Source: `encode.go`, `base60float`.
 fn is_base_60(text: &str) -> bool {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The YAML of `sample.json` by Go's library.
+/// Checks that the YAML of `sample.json` equals the output of Go's library.
 #[test]
 fn sample_is_encoded_like_go() {
     let sample: Value = serde_json::from_str(include_str!("sample.json")).unwrap();
