@@ -174,7 +174,7 @@ impl State {
 
     /// Converts an object to or from its storage version.
     ///
-    /// Removes the fields of custom resources that are not in the schema of the other version.
+    /// Removes the fields of a custom resource that are not in the schema of the target version.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingConverter`.
     /// Rule: CNV-08, SCH-03.
@@ -218,8 +218,8 @@ impl State {
 
     /// Applies [`Self::complete_stored`] to an object of `resource` from [`Self::to_storage`].
     ///
-    /// Returns whether the object changed. This is possible if a custom resource was written in a version other than
-    /// the storage version or converted for mutating webhooks, because the result may have fields that are not in the
+    /// Returns whether the object changed. A custom resource can change if it was written in a version other than the
+    /// storage version or converted for mutating webhooks, because the result may have fields that are not in the
     /// schema.
     ///
     /// # Errors
@@ -250,7 +250,9 @@ impl State {
         Ok(())
     }
 
-    /// Applies [`Self::complete`] and ignores its error. The server rejects such an object later, before storing it.
+    /// Applies [`Self::complete`] and ignores its error.
+    ///
+    /// The server later rejects an object with an unsupported schema, before storing it.
     pub(super) fn complete_or_keep(&self, object: &mut Value) {
         let _ = self.complete(object);
     }
@@ -377,6 +379,8 @@ impl ClusterState for State {
         self.storage.get("", "namespaces", "", name)
     }
 
+    /// Returns the resources that are equivalent to a resource, such as its other versions.
+    ///
     /// Source: apimachinery pkg/runtime/mapper.go, `EquivalentResourcesFor`.
     /// Rule: SEL-11.
     fn equivalent_resources(

@@ -14,12 +14,14 @@ pub(super) fn is(condition: &Value, name: &str) -> bool {
     condition.get("type").and_then(Value::as_str) == Some(name)
 }
 
-/// Returns the status of an object; `None` if the object or its status is not a JSON object.
+/// Returns the status of an object; creates an empty status if absent.
+///
+/// Returns `None` if the object or its status is not a JSON object.
 pub(super) fn status_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.as_object_mut()?.entry("status").or_insert_with(|| json!({})).as_object_mut()
 }
 
-/// Sets a condition, a JSON object with `type` and `status`, and replaces the condition with the same type.
+/// Sets a condition, a JSON object with `type` and `status`. Replaces an existing condition with the same type.
 ///
 /// `lastTransitionTime` becomes the current time, or stays the same if `status` does not change.
 ///

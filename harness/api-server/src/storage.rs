@@ -50,7 +50,7 @@ struct Contents {
     /// The version of the last write.
     resource_version: u64,
     history: History,
-    /// The total weight of the stored objects and its maximum.
+    /// The total weight of the stored objects, which must not exceed `quota`.
     weight: usize,
     quota: usize,
     /// The version of the last write of a role or a binding.
@@ -58,7 +58,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// Creates an empty state after this `resourceVersion`.
+    /// Creates empty contents with `resource_version` as the version of the last write.
     const fn new(resource_version: u64, limits: &Limits) -> Self {
         Self {
             collections: BTreeMap::new(),
@@ -215,15 +215,15 @@ impl Storage {
         self.notifications.send_if_modified(|notifications| *notifications == StorageEvent::Written);
     }
 
-    /// Returns at most `limit` changes after the `resourceVersion`, which may be in the future.
+    /// Returns at most `limit` changes after `version`, which may be in the future.
     pub(super) fn changes_after(&self, version: u64, limit: usize) -> Result<Vec<Change>, HistoryExpired> {
         self.read().history.after_version(version, limit)
     }
 
     /// Returns the next page for a client that reads a collection in pages, with at most `limit` entries.
     ///
-    /// The page contains the changes since the client's `resourceVersion` or, without changes, the objects after its
-    /// position.
+    /// The page contains the changes since the client's `resourceVersion` or, if there are no changes, the objects
+    /// after the client's position.
     pub(super) fn next_page(&self, walk: &PagePosition<'_>, limit: usize) -> Result<Page, HistoryExpired> {
         self.read_bootstrap(walk.group);
         let contents = self.read();
@@ -278,7 +278,7 @@ impl Storage {
         self.read().stored(key).cloned()
     }
 
-    /// Decodes a stored object and caches it.
+    /// Returns the decoded object, and caches it if it was not decoded yet.
     fn decoded(&self, stored: &StoredObject) -> Arc<Value> {
         let (object, was_decoded) = stored.object_and_whether_decoded();
         if was_decoded {
@@ -407,7 +407,7 @@ impl Storage {
     }
 }
 
-/// Sets `metadata.resourceVersion`.
+/// Sets `metadata.resourceVersion` to `version`.
 pub(super) fn set_resource_version(object: &mut Value, version: u64) {
     super::metadata::set(object, "resourceVersion", Value::String(version.to_string()));
 }

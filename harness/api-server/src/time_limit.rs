@@ -40,7 +40,7 @@ pub(super) fn exceeded() -> Box<Status> {
     Box::new(status)
 }
 
-/// Parses a duration such as `1m10s` in seconds.
+/// Parses a duration such as `1m10s` and returns the number of seconds.
 ///
 /// Source: Go's time, `ParseDuration`.
 fn duration(text: &str) -> Option<f64> {

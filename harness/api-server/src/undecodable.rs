@@ -43,7 +43,7 @@ fn key(root: &str, object: &Value, resource: &Resource) -> String {
     format!("{root}/{}/{}{place}/{name}", resource.storage_group(), resource.gvr.resource)
 }
 
-/// Returns the error of a write that starts from `object` or has stored it.
+/// Returns the error of a write that reads or has stored an object that cannot be decoded.
 ///
 /// Rule: CNV-10.
 pub(super) fn of_write(error: ConversionError, object: &Value, resource: &Resource) -> Box<Status> {
@@ -53,7 +53,7 @@ pub(super) fn of_write(error: ConversionError, object: &Value, resource: &Resour
     }
 }
 
-/// Returns the object from which an update starts. A dry run reads the object like a GET.
+/// Returns the object from which an update starts. A dry run reports a failed conversion like a GET.
 ///
 /// # Errors
 /// The Status that the client receives.
@@ -70,7 +70,7 @@ pub(super) async fn read_for_update(
     read.map_err(|error| answer(error, object, resource))
 }
 
-/// Returns the error of a GET or a DELETE of `object`.
+/// Returns the error of a GET or a DELETE of an object that cannot be decoded.
 ///
 /// Rule: CNV-10.
 pub(super) fn of_read(error: ConversionError, object: &Value, resource: &Resource) -> Box<Status> {

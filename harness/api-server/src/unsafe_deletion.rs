@@ -16,12 +16,12 @@ pub(super) const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotentia
 const ANNOTATION: &str = "apiserver.k8s.io/unsafe-delete-ignore-read-error";
 const VERB: &str = "unsafe-delete-ignore-read-errors";
 
-/// Returns whether delete options set the option.
+/// Returns whether delete options request unsafe deletion.
 pub(super) fn is_wanted(options: &Map<String, Value>) -> bool {
     options.get(OPTION) == Some(&Value::Bool(true))
 }
 
-/// Rejects options that conflict with unsafe deletion.
+/// Returns an error for each option that conflicts with unsafe deletion.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateIgnoreStoreReadError`.
 /// Rule: REQ-23.
@@ -36,7 +36,7 @@ pub(super) fn errors(options: &Map<String, Value>) -> Vec<FieldError> {
         .collect()
 }
 
-/// Returns the error of a collection deletion with the option.
+/// Returns the error for the unsafe deletion of a collection.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go, `DeleteCollection`.
 /// Rule: REQ-23.
@@ -47,7 +47,7 @@ pub(super) fn refused_for_collections() -> Box<Status> {
 
 /// Returns the error of an unsafe deletion, which always fails.
 ///
-/// The object can be decoded, the user lacks permission, or admit does not support the deletion.
+/// The reason is that the object can be decoded, the user lacks permission, or admit does not support the deletion.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go, `authorizeUnsafeDelete`;
 /// `pkg/registry/generic/registry/corrupt_obj_deleter.go`.
@@ -87,7 +87,7 @@ pub(super) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
     }
 }
 
-/// Returns whether the options of a request set the option.
+/// Returns whether the options of a request ask for unsafe deletion.
 pub(super) fn is_asked_for(options: &RequestOptions) -> bool {
     options.document.as_object().is_some_and(is_wanted)
 }

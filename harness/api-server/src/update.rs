@@ -64,6 +64,8 @@ pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
     Ok(answer)
 }
 
+/// Checks that the object in a request has the name in the path.
+///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `checkName`.
 pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> {
     let found = metadata::text(object, "name");
@@ -77,7 +79,9 @@ pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> 
     Err(Box::new(Status::bad_request(message)))
 }
 
-/// The attempt of a write. The first attempt starts from the server's cache, later attempts from the storage.
+/// An attempt to write an object.
+///
+/// The first attempt starts from the server's cache, later attempts start from the storage.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate` and `Delete`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +153,7 @@ fn creates(request: &ObjectRequest<'_>, change: &Change) -> bool {
     may && target.subresource.is_empty()
 }
 
-/// Creates the missing object of a PUT or a patch.
+/// Creates the object of a PUT or a patch. The object must not exist yet.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Update`.
 /// Rule: APY-01, APY-21, REQ-09.
@@ -311,7 +315,7 @@ async fn attempt(
     stored
 }
 
-/// Changes an error so that it refers to the kind that the client sent.
+/// Returns the error with the kind that the client sent instead of the stored kind.
 ///
 /// In a status update, a custom resource keeps its stored kind, but errors refer to the kind in the request.
 ///
@@ -332,12 +336,12 @@ fn about_sent_kind(mut status: Box<Status>, given: &GroupVersionKind, resource: 
     status
 }
 
-/// Returns whether two objects are equal as values of the Go type of their resource, if any.
+/// Returns whether two objects are equal. Objects of built-in kinds are compared as values of their Go type.
 fn are_same(one: &Value, other: &Value, resource: &Resource) -> bool {
     if resource.custom.is_some() { one == other } else { semantically_equal(one, other, &resource.kind) }
 }
 
-/// Applies the resource's strategy to `new`.
+/// Returns `new` with the changes that the resource's strategy makes.
 ///
 /// Built-in kinds are prepared in their storage version, because another version might store retained fields in an
 /// annotation.

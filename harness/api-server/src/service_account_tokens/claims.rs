@@ -127,7 +127,7 @@ impl Claims {
     ///
     /// # Errors
     ///
-    /// Returns the message of go-jose if a claim has another type.
+    /// Returns the message of go-jose if a claim has the wrong type.
     pub(super) fn decode(payload: &Value) -> Result<Self, String> {
         let kubernetes = object(payload, KUBERNETES)?.unwrap_or(&Value::Null);
         Ok(Self {

@@ -11,17 +11,17 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// The total size in bytes of the texts whose decoded objects are cached while unused.
+/// The maximum total size in bytes of unused decoded objects in the cache, measured as JSON.
 const DECODED_CACHE_BYTES: usize = 1 << 20;
 
 /// The compact JSON of an object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EncodedObject {
     text: Box<[u8]>,
-    /// The positions of the members `apiVersion` and `kind`, without a comma.
+    /// The range of the member `apiVersion`, without a comma. `kind` is the range of the member `kind`.
     api_version: Range<usize>,
     kind: Range<usize>,
-    /// The position of the value of `metadata.resourceVersion`, which follows `apiVersion` and `kind`.
+    /// The range of the value of `metadata.resourceVersion`, which follows `apiVersion` and `kind`.
     version: Range<usize>,
 }
 
@@ -57,7 +57,7 @@ impl EncodedObject {
         Self { text: writer.text.into_boxed_slice(), api_version, kind, version }
     }
 
-    /// Returns a copy with another `metadata.resourceVersion`. A text without `resourceVersion` is copied unchanged.
+    /// Returns a copy with another `metadata.resourceVersion`, or an unchanged copy if the object does not have one.
     pub(crate) fn with_version(&self, version: u64) -> Self {
         let (before, behind) = (self.text.get(..self.version.start), self.text.get(self.version.end..));
         let (Some(before), Some(behind)) = (before, behind) else { return self.clone() };
@@ -89,7 +89,7 @@ impl EncodedObject {
             && member(&self.kind, "\"kind\":\"") == Some(kind.kind.as_str())
     }
 
-    /// Writes the object without `apiVersion` and `kind`.
+    /// Writes the object without `apiVersion` and `kind` to `text`.
     pub(crate) fn write_without_type(&self, text: &mut Vec<u8>) {
         text.push(b'{');
         let start = text.len();
@@ -153,7 +153,7 @@ impl Writer {
         self.is_first = false;
     }
 
-    /// Writes the name of a member and returns its start.
+    /// Writes the name of a member and returns the position of the name.
     fn name(&mut self, name: &str) -> usize {
         if !std::mem::take(&mut self.is_first) {
             self.text.push(b',');
@@ -164,7 +164,7 @@ impl Writer {
         start
     }
 
-    /// Writes a member and returns its range, without a comma.
+    /// Writes a member and returns its range in the text. The range does not include the preceding comma.
     fn member(&mut self, name: &str, value: &Value) -> Range<usize> {
         let start = self.name(name);
         write_json(&mut self.text, value);
@@ -191,7 +191,7 @@ pub(crate) struct StoredObject {
 }
 
 impl StoredObject {
-    /// Creates a stored object; `object` and its text have this `resourceVersion`.
+    /// Creates a stored object. The `resourceVersion` in `encoded` and `object` must be `version`.
     pub(crate) fn new(encoded: EncodedObject, object: &Arc<Value>, version: u64) -> Self {
         Self {
             encoded,

@@ -33,7 +33,7 @@ pub(in super::super) struct Snapshot<'a> {
     pub(in super::super) resource: &'a str,
     /// The namespace; empty for all namespaces.
     pub(in super::super) namespace: &'a str,
-    /// The `resourceVersion`, which is not in the future; the latest if `None`.
+    /// The `resourceVersion`, which must not be in the future; the latest if `None`.
     pub(in super::super) version: Option<u64>,
     /// The [`place`](super::place) of the first object; the start of the namespace if `None`.
     pub(in super::super) from: Option<&'a str>,
@@ -41,7 +41,7 @@ pub(in super::super) struct Snapshot<'a> {
     pub(in super::super) limit: Option<usize>,
 }
 
-/// Objects of a [`Snapshot`].
+/// The objects that a [`Snapshot`] selects.
 #[derive(Debug)]
 pub(in super::super) struct SnapshotPage {
     pub(in super::super) objects: Vec<Arc<StoredObject>>,

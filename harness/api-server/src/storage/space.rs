@@ -18,7 +18,7 @@ impl Storage {
     /// Checks that there is space for an object, which may replace an existing one.
     ///
     /// # Errors
-    /// 500 with the message of etcd.
+    /// Returns 500 with etcd's message if the object is too large or the storage is full.
     ///
     /// Source: etcd api/v3rpc/rpctypes/error.go, `ErrGRPCNoSpace` and `ErrGRPCRequestTooLarge`.
     pub(crate) fn check_space(&self, key: &Key, object: &Value) -> Result<(), Box<Status>> {

@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 
 use super::super::metadata;
 
-/// The resource that has the conditions.
+/// The resource whose conditions this module completes and validates.
 pub(super) const RESOURCE: &str = "certificatesigningrequests.certificates.k8s.io";
-/// The path of the field in messages.
+/// The path of the conditions in error messages.
 const CONDITIONS: &str = "status.conditions";
 const LAST_TRANSITION_TIME: &str = "lastTransitionTime";
 
-/// Completes the conditions in a status update: approvals and denials cannot be changed, and conditions get missing
-/// times.
+/// Completes the conditions in a status update: keeps approvals and denials, and sets missing times.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrStatusStrategy.PrepareForUpdate`.
 /// Rule: KND-09.
@@ -35,7 +34,7 @@ pub(super) fn complete_conditions(request: &mut Value, old: &Value) {
     set_times(conditions, before);
 }
 
-/// Discards all changes of an approval request except for the conditions.
+/// Discards all changes in an update of the approval except for the conditions.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrApprovalStrategy.PrepareForUpdate`.
 /// Rule: KND-08.
@@ -58,6 +57,8 @@ fn conditions(request: &Value) -> &[Value] {
     request.pointer("/status/conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
+/// Sets the times of conditions; unchanged conditions keep their transition times.
+///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `populateConditionTimestamps`.
 fn set_times(conditions: &mut [Value], before: &[Value]) {
     // Of equal conditions the first one wins.
@@ -77,7 +78,9 @@ fn set_times(conditions: &mut [Value], before: &[Value]) {
     }
 }
 
-/// Validates the conditions after an update of the status or the approval. Existing errors may remain.
+/// Validates the conditions after an update of the status or the approval.
+///
+/// Does not report errors that the stored conditions already have.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateConditions` and
 /// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go`, whose errors come

@@ -8,7 +8,7 @@ use super::super::discovery::Resource;
 use super::super::{defaulting, metadata};
 use super::{TEMPLATE_GENERATION, claim, counts_generation, disabled_fields, job, pod, set_annotation};
 
-/// Applies the part of the create strategy that depends only on the object, which already has its name.
+/// Applies the part of the create strategy that depends only on the object. The object must already have a name.
 ///
 /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and the resources' `PrepareForCreate`.
 /// Rule: KND-03.
@@ -57,9 +57,9 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     disabled_fields::drop(object, resource);
 }
 
-/// Copies labels that were added to the template into a new object whose labels default to those of the template.
+/// Replaces the labels of a new Job with those of its template, from which the labels were defaulted.
 ///
-/// In kube-apiserver, both share one map until the object is copied or decoded again.
+/// In kube-apiserver, a Job and its template share one map of labels until the Job is copied or decoded again.
 ///
 /// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_Job`; pkg/registry/batch/job/strategy.go.
 /// Rule: KND-03.
@@ -72,7 +72,7 @@ pub(crate) fn share_labels(object: &mut Value, resource: &Resource) {
     }
 }
 
-/// Sets the requester of a certificate, replacing the value in the object.
+/// Sets the requester of a `CertificateSigningRequest` to `user`, even if the object contains another requester.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `PrepareForCreate`.
 /// Rule: KND-03.

@@ -1,4 +1,6 @@
-//! Removes fields of feature gates that are off by default. Mutating webhooks receive them, but they are not stored.
+//! Removes the fields of feature gates that are off by default.
+//!
+//! Mutating webhooks receive these fields, but the server does not store them.
 //!
 //! In an update, upstream keeps a disabled field that was stored before. This server never stores disabled fields.
 

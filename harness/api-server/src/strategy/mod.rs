@@ -32,11 +32,15 @@ use super::discovery::Resource;
 use super::metadata;
 use super::validation;
 
-/// The characters of generated names. Vowels are excluded to avoid words.
+/// The characters in the random suffixes of generated names.
+///
+/// Vowels are excluded so that suffixes do not form words.
 ///
 /// Source: apimachinery pkg/util/rand/rand.go.
 const ALPHANUMS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const RANDOM_LENGTH: usize = 5;
+/// The maximum length of the prefix of a generated name.
+///
 /// Source: apiserver pkg/storage/names/generate.go.
 const MAX_GENERATED_NAME_LENGTH: usize = 63 - RANDOM_LENGTH;
 
@@ -105,7 +109,7 @@ const CONDITIONAL_UPDATE_RESOURCES: [&str; 20] = [
 /// The `apps/v1` annotation with the template generation of a `DaemonSet`, which is a field of the internal type.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Generates a name from `generateName`.
+/// Returns a name that consists of the prefix `base` and a random suffix.
 pub(crate) fn generated_name(base: &str) -> String {
     let mut end = base.len().min(MAX_GENERATED_NAME_LENGTH);
     while !base.is_char_boundary(end) {
@@ -306,6 +310,8 @@ pub(super) fn validate_conditions(
     Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)))
 }
 
+/// Returns an error if the phase of a Namespace does not match its deletion timestamp.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceStatusUpdate`.
 fn wrong_phase(namespace: &Value) -> Option<FieldError> {
     let phase = text(namespace, &["status", "phase"]);
@@ -338,7 +344,7 @@ pub(super) fn needs_empty_lists(resource: &Resource, subresource: &str) -> bool 
     counts_empty_lists(resource) || (subresource == "status" && resource.gvr.group_resource() == "pods")
 }
 
-/// Returns whether a request body sets an empty list or map, which is not stored.
+/// Returns whether a request body sets an empty list or map. The server does not store empty lists and maps.
 pub(super) fn has_empty_lists(object: &Value) -> bool {
     fn has(value: &Value) -> bool {
         match value {
@@ -381,7 +387,7 @@ pub(super) fn clear_status(object: &mut Value, emptied: &[&str]) {
     }
 }
 
-/// Returns the warnings of the server, not of webhooks.
+/// Returns the server's warnings about an object, without the warnings of webhooks.
 pub(super) fn warnings(
     object: &Value,
     old: Option<&Value>,
@@ -401,6 +407,8 @@ pub(super) fn warnings(
     warnings
 }
 
+/// Returns warnings about new finalizers that are not domain-qualified.
+///
 /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `generateWarningsFromObj`, and
 /// pkg/registry/customresource/validator.go, `validateKubeFinalizerName`.
 fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
@@ -432,6 +440,8 @@ fn set_annotation(object: &mut Value, key: &str, value: &str) {
     set_in_metadata(object, "annotations", key, value);
 }
 
+/// Sets a label of an object.
+///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
 fn set_label(object: &mut Value, key: &str, value: &str) {
     set_in_metadata(object, "labels", key, value);

@@ -10,6 +10,8 @@ use super::super::pod_resources::{
 use super::create::set_status;
 use super::update;
 
+/// Sets the initial status of a new Pod and its derived fields.
+///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `PrepareForCreate`.
 pub(super) fn prepare_for_create(pod: &mut Value) {
     let mut status = json!({"phase": "Pending"});

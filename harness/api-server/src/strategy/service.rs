@@ -55,6 +55,8 @@ fn is_checked(spec: &Map<String, Value>) -> bool {
     kind(spec) == "LoadBalancer" && spec.get("externalTrafficPolicy").is_some_and(|policy| policy == "Local")
 }
 
+/// Returns whether a Service is accessible from outside the cluster.
+///
 /// Source: kubernetes pkg/api/service/util.go, `ExternallyAccessible`.
 fn is_externally_accessible(spec: &Map<String, Value>) -> bool {
     let has_addresses = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|all| !all.is_empty());

@@ -31,11 +31,13 @@ const STATUS_KEEPS_METADATA: [&str; 10] = [
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
 ];
 
-/// Returns whether the `/status` of this resource, named with its group, changes only the status.
+/// Returns whether the `/status` of a resource changes only the status; `resource` includes the group.
 pub(super) fn keeps_metadata(resource: &str) -> bool {
     STATUS_KEEPS_METADATA.contains(&resource)
 }
 
+/// Applies the update strategy of a resource to `object`.
+///
 /// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`, and the resources' `PrepareForUpdate`.
 /// Rule: KND-04.
 pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Resource, subresource: &str) {
@@ -298,7 +300,7 @@ fn keep_in_metadata(object: &mut Value, old: &Value, field: &str) {
     }
 }
 
-/// Returns whether two objects of a built-in kind differ only in metadata and status.
+/// Returns whether two objects of a built-in kind are equal except for metadata and status.
 fn same_intent(object: &Value, old: &Value, resource: &Resource) -> bool {
     let intent = |object: &Value| without(&["metadata", "status"], object);
     semantically_equal(&intent(object), &intent(old), &kind_of(object, resource))

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-/// Formats the time since `time`; `<unknown>` if absent.
+/// Formats the duration from `time` to `now`; `<unknown>` if `time` is absent or invalid.
 ///
 /// Source: kubernetes pkg/printers/internalversion/printers.go, `translateTimestampSince`.
 pub(super) fn since(now: Timestamp, time: &Value) -> String {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{age, cluster, network, pods, storage, workloads};
 
-/// The inputs of cells other than the object.
+/// The data that cells depend on in addition to the object.
 pub(super) struct Context<'a> {
     pub(super) now: Timestamp,
     /// The name of the default `StorageClass` in the list; empty if there is none.
@@ -18,7 +18,7 @@ pub(super) struct Context<'a> {
 /// A function that returns the cells of an object, one for each column.
 pub(super) type Cells = fn(&Value, &Context<'_>) -> Vec<Value>;
 
-/// Builds a row from values.
+/// Builds the cells of a row from values of several types.
 macro_rules! row {
     ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
 }
@@ -36,6 +36,8 @@ pub(super) fn for_kind(kind: &str) -> Option<Cells> {
         .or_else(|| cluster::for_kind(kind))
 }
 
+/// Returns the cells of the default columns: the name and the creation time.
+///
 /// Source: apiserver pkg/registry/rest/table.go, `ConvertToTable`.
 pub(super) fn name_and_creation(object: &Value, _: &Context<'_>) -> Vec<Value> {
     row![name(object), created(object)]
@@ -72,7 +74,7 @@ pub(super) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     at(object, path).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the text at a path; `other` if absent or empty.
+/// Returns the string at a path; `other` if absent or empty.
 pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     match text(object, path) {
         "" => other,
@@ -80,12 +82,12 @@ pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &
     }
 }
 
-/// Returns the text at a path, which may be empty; `other` if absent.
+/// Returns the string at a path, which may be empty; `other` if absent.
 pub(super) fn present_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     at(object, path).as_str().unwrap_or(other)
 }
 
-/// Joins the texts at `path` in each item with commas.
+/// Joins the strings at `path` in each item with commas.
 pub(super) fn joined(items: &[Value], path: &[&str]) -> String {
     items.iter().map(|item| text(item, path)).collect::<Vec<_>>().join(",")
 }
@@ -100,6 +102,8 @@ pub(super) fn amount(value: &Value) -> String {
     quantity::from_value(value).map_or_else(|| "0".to_owned(), |amount| amount.to_string())
 }
 
+/// Formats labels as `a=b,c=d`; `<none>` if there are no labels.
+///
 /// Source: apimachinery pkg/labels/labels.go, `FormatLabels`.
 pub(super) fn labels(value: &Value) -> String {
     let pairs: Vec<String> = value
@@ -111,7 +115,7 @@ pub(super) fn labels(value: &Value) -> String {
     if pairs.is_empty() { "<none>".to_owned() } else { pairs.join(",") }
 }
 
-/// Formats a `LabelSelector`; `<none>` without requirements.
+/// Formats a `LabelSelector`; `<none>` if it does not have requirements, `<error>` if it is invalid.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `FormatLabelSelector`.
 pub(super) fn label_selector(value: &Value) -> String {
@@ -171,7 +175,7 @@ pub(super) fn at_most(list: &[String], most: usize) -> String {
     }
 }
 
-/// Returns the first condition of a type.
+/// Returns the first condition of the type `kind`.
 pub(super) fn condition<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| text(condition, &["type"]) == kind)
 }

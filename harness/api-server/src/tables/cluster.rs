@@ -61,6 +61,8 @@ fn column(name: &str, kind: &str, description: impl Into<Value>, priority: i64) 
     json!({"name": name, "type": kind, "format": format, "description": description.into(), "priority": priority})
 }
 
+/// The columns of API services.
+///
 /// Source: kube-aggregator pkg/registry/apiservice/etcd/etcd.go, `ConvertToTable`.
 pub(super) static API_SERVICE_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
     let service = "The reference to the service that hosts this API endpoint.";
@@ -72,6 +74,8 @@ pub(super) static API_SERVICE_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
     ])
 });
 
+/// The columns of custom resource definitions.
+///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/tableconvertor/tableconvertor.go.
 pub(super) static DEFINITION_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
     Value::from(vec![
@@ -340,7 +344,7 @@ fn policy_binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), text(object, &["spec", "policyName"]), parameter, age_of(object, context)]
 }
 
-/// Formats a `LabelSelector` like Go's `%v` of the struct.
+/// Formats a `LabelSelector` like the verb `%v` in Go.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/generated.pb.go, `String`.
 fn go_selector(selector: &Value) -> String {

@@ -86,6 +86,8 @@ impl CustomColumns {
         &self.definitions
     }
 
+    /// Returns the cells of a row: the name, then one cell for each column.
+    ///
     /// Rule: TBL-10.
     pub(super) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
         let cell = |column: &Column| match (column.path.first(object), column.kind.as_str()) {
@@ -130,7 +132,7 @@ fn go_number(float: f64) -> Value {
     if float.fract() == 0.0 && float.abs() < 9e18 { truncated(float).into() } else { float.into() }
 }
 
-/// Formats a float64 like `fmt.Fprint`.
+/// Formats a float64 like Go's `fmt.Fprint`.
 fn go_float(float: f64) -> String {
     if float == 0.0 || (1e-4..1e21).contains(&float.abs()) {
         return float.to_string();
@@ -141,6 +143,8 @@ fn go_float(float: f64) -> String {
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
+/// Converts a value to a cell of a column of the type `kind`.
+///
 /// Source: `cellForJSONValue`.
 fn typed(value: &Value, kind: &str, now: Timestamp) -> Value {
     match (kind, value) {

@@ -68,7 +68,7 @@ impl TableOptions {
         Self { api_version, include: Include::Metadata, has_headers: true }
     }
 
-    /// Applies the query parameters.
+    /// Returns the options with the query parameters applied.
     ///
     /// Source: apimachinery pkg/apis/meta/v1beta1/validation/validation.go, `ValidateTableOptions`.
     /// Rule: TBL-03.
@@ -162,7 +162,7 @@ impl Rows {
 pub(super) struct Table {
     options: TableOptions,
     rows: Rows,
-    /// `metadata`: a `ListMeta`.
+    /// The `ListMeta` of the Table.
     metadata: Value,
     objects: Objects,
     now: Timestamp,
@@ -336,7 +336,7 @@ pub(super) fn internal_metadata(object: &Value) -> Cow<'_, Value> {
     Cow::Owned(metadata)
 }
 
-/// The metadata of an object.
+/// The metadata of an object, which rows contain as `PartialObjectMetadata`.
 struct PartialMetadata<'a> {
     object: &'a Value,
     api_version: &'static str,

@@ -84,6 +84,8 @@ fn endpoints(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), addresses(subsets), age(object, context)]
 }
 
+/// Formats the endpoints of subsets; lists at most [`MAX_LISTED`] of them.
+///
 /// Source: `formatEndpoints`.
 fn addresses(subsets: &[Value]) -> String {
     if subsets.is_empty() {
@@ -144,6 +146,8 @@ fn ingress(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
+/// Formats the hosts of rules; `*` if the rules do not have hosts.
+///
 /// Source: `formatHosts`.
 fn hosts(rules: &[Value]) -> String {
     let (mut hosts, mut has_more) = (Vec::new(), false);

@@ -58,7 +58,7 @@ struct Summary {
     ready: usize,
     reason: String,
     restarts: Restarts,
-    /// Restarts of sidecar init containers.
+    /// The restarts of sidecar init containers.
     sidecar_restarts: Restarts,
     is_initializing: bool,
 }

@@ -22,6 +22,8 @@ pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     })
 }
 
+/// Formats access modes by their short names, such as `RWO`.
+///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetAccessModesAsString`.
 fn access_modes(modes: &[Value]) -> String {
     const NAMES: [(&str, &str); 4] = [

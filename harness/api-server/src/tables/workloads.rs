@@ -224,6 +224,8 @@ fn horizontal_pod_autoscaler(object: &Value, context: &Context<'_>) -> Vec<Value
     ]
 }
 
+/// Formats the current and target values of metrics.
+///
 /// Source: `formatHPAMetrics`.
 fn metrics(specs: &[Value], statuses: &[Value]) -> String {
     const MAX_METRICS: usize = 2;

@@ -7,6 +7,8 @@ use kubernetes_types::quoting::quote;
 use super::fields::{Errors, Path};
 use super::warnings::Warnings;
 
+/// Validates an IP address.
+///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField`, which is strict.
 pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
     match text.parse::<IpAddr>() {
@@ -24,6 +26,8 @@ pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
     }
 }
 
+/// Validates an IP address, which must be in canonical form.
+///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIP`.
 pub(super) fn canonical_ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
     let before = errors.len();
@@ -42,7 +46,7 @@ fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
 }
 
-/// Parses an IPv4 address whose numbers have leading zeros.
+/// Parses an IPv4 address and ignores leading zeros in its numbers.
 fn without_zeros(text: &str) -> Option<IpAddr> {
     let number = |part: &str| {
         let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -61,6 +65,8 @@ struct Range {
     has_zeros: bool,
 }
 
+/// Parses a CIDR, in which numbers may have leading zeros.
+///
 /// Source: k8s.io/utils/net `ParseCIDRSloppy`.
 fn parse_range(text: &str) -> Option<Range> {
     let (address, length) = text.split_once('/')?;
@@ -77,6 +83,8 @@ pub(super) fn is_range(text: &str) -> bool {
     parse_range(text).is_some()
 }
 
+/// Validates a CIDR.
+///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDRForLegacyField`, which is strict.
 pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     const INVALID: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
@@ -95,6 +103,8 @@ pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     }
 }
 
+/// Validates a CIDR, which must be in canonical form.
+///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDR`.
 pub(super) fn canonical_range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     let before = errors.len();
@@ -131,7 +141,7 @@ pub(super) fn is_range_of_version_4(text: &str) -> Option<bool> {
     parse_range(text).map(|range| range.address.to_canonical().is_ipv4())
 }
 
-/// Warns about an unusual form of an IP address.
+/// Warns about an IP address that is not standard or not canonical.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForIP`.
 pub(super) fn unusual_ip(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
@@ -148,7 +158,7 @@ pub(super) fn unusual_ip(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
     }
 }
 
-/// Warns about an unusual form of a CIDR.
+/// Warns about a CIDR that is ambiguous, not standard, or not canonical.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForCIDR`.
 pub(super) fn unusual_range(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
@@ -202,7 +212,7 @@ fn has_more_bits(address: IpAddr, bits: u32) -> bool {
     }
 }
 
-/// Validates an address that is reachable from other hosts.
+/// Validates an address that other hosts must be able to reach.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEndpointIP`.
 pub(super) fn reachable(errors: &mut Errors, path: &Path<'_>, text: &str) {

@@ -43,6 +43,8 @@ pub(super) fn attachment(errors: &mut Errors, object: &Value, change: Option<Cha
     generated_for_attacher(errors, &path.child("attacher"), attacher);
 }
 
+/// Validates the attacher like upstream's generated validation.
+///
 /// Source: api storage/v1/types.go, `Attacher`; apimachinery pkg/api/validate/content/dns.go, `IsDNS1123SubdomainCaseless`.
 fn generated_for_attacher(errors: &mut Errors, path: &Path<'_>, attacher: &str) {
     const DRIVER_NAME_MAX_LENGTH: usize = 63;
@@ -81,6 +83,8 @@ fn status(errors: &mut Errors, status: &Value) {
     }
 }
 
+/// Validates a `VolumeAttributesClass`.
+///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateVolumeAttributesClass` and
 /// `ValidateVolumeAttributesClassUpdate`.
 /// Rule: VLO-42.
@@ -105,6 +109,8 @@ pub(super) fn attributes_class(errors: &mut Errors, class: &Value, change: Optio
     }
 }
 
+/// Validates a `CSINode`.
+///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSINode` and `ValidateCSINodeUpdate`.
 /// Rule: VLO-42.
 pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {

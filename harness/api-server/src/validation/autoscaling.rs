@@ -16,6 +16,8 @@ const SOURCES: [(&str, &str); 5] = [
 ];
 const POSITIVE: &str = "must be greater than zero";
 
+/// Validates a `HorizontalPodAutoscaler`.
+///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `validateHorizontalPodAutoscalerSpec`.
 /// Rule: VLO-30.
 pub(super) fn autoscaler(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -60,6 +62,8 @@ pub(super) fn autoscaler(errors: &mut Errors, object: &Value, change: Option<Cha
     }
 }
 
+/// Validates the status of a `HorizontalPodAutoscaler`.
+///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateHorizontalPodAutoscalerStatusUpdate`.
 /// Rule: VLO-30.
 pub(super) fn status(errors: &mut Errors, object: &Value) {
@@ -75,7 +79,7 @@ pub(super) fn status(errors: &mut Errors, object: &Value) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     Any,
-    /// Any version, including versions without a group.
+    /// A version with or without a group.
     OfCore,
     OfGroup,
 }
@@ -131,6 +135,8 @@ fn metrics(errors: &mut Errors, path: &Path<'_>, spec: &Value, before: Option<&V
     }
 }
 
+/// Validates a metric specification.
+///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `validateMetricSpec`. Where it forbids several
 /// sources, their order is random.
 fn metric(errors: &mut Errors, path: &Path<'_>, metric: &Value, version: Version) {
@@ -226,6 +232,8 @@ fn source(errors: &mut Errors, path: &Path<'_>, field: &str, source: &Value, ver
     }
 }
 
+/// Validates the target of a metric.
+///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `validateMetricTarget`.
 fn target_errors(errors: &mut Errors, path: &Path<'_>, target: &Value) {
     let kind = text(target, "type");
@@ -247,6 +255,8 @@ fn target_errors(errors: &mut Errors, path: &Path<'_>, target: &Value) {
     }
 }
 
+/// Validates scaling rules.
+///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `validateScalingRules`.
 fn scaling_rules(errors: &mut Errors, path: &Path<'_>, rules: &Value) {
     const MAX_STABILIZATION_WINDOW_SECONDS: i64 = 3600;

@@ -12,6 +12,8 @@ use super::{Change, conditions, formats, signing_requests};
 
 const HIDDEN: &str = "<value omitted>";
 
+/// Validates a `ClusterTrustBundle`.
+///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidateClusterTrustBundle` and
 /// `ValidateClusterTrustBundleUpdate`.
 /// Rule: VLO-48.
@@ -29,6 +31,8 @@ pub(super) fn trust_bundle(errors: &mut Errors, object: &Value, change: Option<C
     }
 }
 
+/// Validates the certificates in a trust bundle.
+///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateTrustBundle`.
 fn anchors(errors: &mut Errors, path: &Path<'_>, bundle: &str) {
     const MAX_TRUST_BUNDLE_SIZE: usize = 1024 * 1024;
@@ -62,7 +66,7 @@ fn anchors(errors: &mut Errors, path: &Path<'_>, bundle: &str) {
     }
 }
 
-/// Returns the PEM blocks of a text and ignores the rest.
+/// Returns the PEM blocks in a string and ignores other text.
 ///
 /// Source: Go encoding/pem, `Decode`.
 fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
@@ -173,6 +177,8 @@ pub(super) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
+/// Validates the user annotations of a Pod certificate.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateUserAnnotations`; apimachinery
 /// pkg/util/validation/validation.go, `IsDomainPrefixedKey`.
 fn user_annotations(errors: &mut Errors, path: &Path<'_>, annotations: &Value) {

@@ -27,6 +27,8 @@ pub(super) fn all(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     }
 }
 
+/// Validates a condition.
+///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateCondition`.
 fn one(errors: &mut Errors, path: &Path<'_>, condition: &Value) {
     const MAX_REASON_LEN: usize = 1024;
@@ -65,6 +67,8 @@ fn one(errors: &mut Errors, path: &Path<'_>, condition: &Value) {
     }
 }
 
+/// Returns whether a condition reason is valid.
+///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `IsValidConditionReason`.
 fn is_reason(reason: &[u8]) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

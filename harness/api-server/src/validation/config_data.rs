@@ -14,6 +14,8 @@ const MAX_SECRET_SIZE: usize = 1024 * 1024;
 
 const IMMUTABLE_FIELDS: &str = "field is immutable when `immutable` is set";
 
+/// Validates a `ConfigMap`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateConfigMap` and `ValidateConfigMapUpdate`.
 /// Rule: VLO-02.
 pub(super) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value>) {
@@ -39,6 +41,8 @@ pub(super) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value
     }
 }
 
+/// Validates a Secret.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSecret` and `ValidateSecretUpdate`.
 /// Rule: VLO-03.
 pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
@@ -92,7 +96,7 @@ pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
 
 /// Returns whether a Secret's Docker config is not a JSON object.
 ///
-/// For such a Secret, kube-apiserver's response contains the message of Go's decoder.
+/// If it is not, kube-apiserver's response contains the message of Go's decoder.
 pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {
     let key = match text(object, "type") {
         "kubernetes.io/dockercfg" => ".dockercfg",
@@ -120,7 +124,7 @@ fn frozen(errors: &mut Errors, object: &Value, old: &Value, fields: &[&'static s
     }
 }
 
-/// Returns the decoded length of a base64 text in bytes.
+/// Returns the decoded length of a base64 string in bytes.
 fn decoded_length(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
     let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();

@@ -18,9 +18,9 @@ pub(super) struct Path(Vec<Vec<Node>>);
 enum Node {
     Field(String),
     Wildcard,
-    /// `..`
+    /// `..`, which selects a value and its descendants.
     Recursive,
-    /// `[START:END:STEP]`; for a single index the end is derived.
+    /// `[START:END:STEP]` or `[INDEX]`. The end of an index is the position after it.
     Slice {
         start: Option<i64>,
         end: Option<i64>,
@@ -34,14 +34,14 @@ enum Node {
         right: Vec<Self>,
     },
     Union(Vec<Vec<Self>>),
-    /// A quoted text, which yields one value regardless of the input.
+    /// A quoted string, which results in one value regardless of the input.
     Text(Value),
-    /// A boolean or a number with a fraction, which replaces each value.
+    /// A boolean or a number with a fraction, which replaces each input value.
     Literal(Value),
     Integer(i64),
-    /// The end of a range that was not started.
+    /// An `end` without a preceding `range`, at which evaluation stops.
     End,
-    /// An unknown word, which is ignored.
+    /// An unknown word, which evaluation ignores.
     Unknown,
 }
 
@@ -62,9 +62,9 @@ enum Operator {
 pub(super) enum Found<'a> {
     /// A value of the object or of the path.
     Value(&'a Value),
-    /// An integer in the path. In Go its type differs from that of integers in objects.
+    /// An integer in the path. In Go, its type differs from the type of integers in objects.
     Integer(i64),
-    /// A byte of a text.
+    /// A byte of a string.
     Byte(u8),
 }
 
@@ -140,7 +140,7 @@ fn walk<'a>(
     (values, Ok(()))
 }
 
-/// The point at which evaluation stopped at a node that does not match. An existence filter uses the values there.
+/// The values with which evaluation stopped at a node that does not match. An existence filter uses these values.
 enum PartialResult {
     /// Evaluation stopped with the input values of the node.
     WithInput,
@@ -211,7 +211,7 @@ fn step<'a>(
     Ok(())
 }
 
-/// Returns the children of a value. In Go, the children of a text are its bytes.
+/// Returns the children of a value. In Go, the children of a string are its bytes.
 fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>, PathMismatch> {
     let Some(value) = value.value() else { return Ok(Vec::new()) };
     let text = value.as_str().unwrap_or_default();
@@ -319,6 +319,8 @@ impl<'a> Comparable<'a> {
     }
 }
 
+/// Compares two values. Returns a mismatch for values of different types.
+///
 /// Source: client-go `third_party/forked/golang/template/funcs.go`: values of different types cannot be compared.
 fn compare(left: Found<'_>, operator: Operator, right: Found<'_>) -> Result<bool, PathMismatch> {
     let (left, right) = (Comparable::from_found(left)?, Comparable::from_found(right)?);
@@ -392,7 +394,7 @@ mod tests {
         assert_eq!(Path::parse("..[0:]").unwrap().first(&json!([[1]])), Some(Found::Value(&json!([1]))));
     }
 
-    /// Checks paths that client-go also rejects, except for the second path.
+    /// client-go also rejects the invalid paths, but accepts the unsupported path.
     #[test]
     fn invalid_paths_are_rejected() {
         for path in [".a[", ".a[?(@.b", ".a[x]", ".a]", ".a[?(@.b=='c)]", ".a[+1]", ".a....b"] {

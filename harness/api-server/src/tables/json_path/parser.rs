@@ -1,4 +1,4 @@
-//! A parser of `JSONPath`s that accepts and rejects the same invalid paths as client-go's.
+//! Parses `JSONPath` expressions. Accepts and rejects the same paths as client-go's parser.
 //!
 //! Source: client-go util/jsonpath/parser.go.
 
@@ -9,16 +9,16 @@ use super::{Node, Operator};
 /// The maximum nesting depth of filters and unions.
 const MAX_DEPTH: usize = 8;
 
-/// The reason why a text cannot be parsed.
+/// The reason why a path cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Unreadable {
-    /// The text is also invalid for client-go's parser.
+    /// The path is also invalid for client-go's parser.
     Invalid,
-    /// The text is valid, but admit does not support it.
+    /// The path is valid, but admit does not support it.
     Unsupported,
 }
 
-/// Returns the node lists in the braces of `{TEXT}`: the text may close the first brace and open others.
+/// Returns the nodes in each pair of braces of `{TEXT}`. The text may close the first brace and open others.
 pub(super) fn actions(text: &str) -> Result<Vec<Vec<Node>>, Unreadable> {
     parse(&format!("{{{text}}}"), MAX_DEPTH)
 }
@@ -252,7 +252,7 @@ fn slice(text: &str) -> Option<Node> {
     parts.next().is_none().then_some(Node::Slice { start, end, is_index, step })
 }
 
-/// Unquotes a text with Go's escapes.
+/// Resolves Go's escapes in a quoted string; `None` if an escape is invalid.
 ///
 /// Source: client-go util/jsonpath/parser.go, `UnquoteExtend`; Go strconv, `UnquoteChar`.
 fn unquoted(text: &str, quote: char) -> Option<String> {

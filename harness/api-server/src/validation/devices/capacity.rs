@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use super::super::fields::{Errors, NEGATIVE, Path, get, list, set};
 
+/// Validates the request policy of a device capacity.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateMultiAllocatableDeviceCapacity` and
 /// `validateSingleAllocatableDeviceCapacity`.
 /// Rule: VLO-46.
@@ -51,6 +53,8 @@ fn wrong(errors: &mut Errors, path: &Path<'_>, found: &Quantity, why: impl std::
     errors.invalid_text(path, &found.to_string(), why);
 }
 
+/// Validates `validValues` of a request policy.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRequestPolicyValidValues`.
 fn values(errors: &mut Errors, path: &Path<'_>, values: &[Quantity], usual: &Quantity, most: &Quantity) {
     const CAPACITY_REQUEST_POLICY_DISCRETE_MAX_OPTIONS: usize = 10;
@@ -85,8 +89,9 @@ fn values(errors: &mut Errors, path: &Path<'_>, values: &[Quantity], usual: &Qua
     }
 }
 
-/// Validates a range. Fractions are rounded up: the gate `DRAFractionalCapacityRange` is off while a rollback to the
-/// previous release is possible.
+/// Validates `validRange` of a request policy. Rounds fractions up.
+///
+/// The gate `DRAFractionalCapacityRange` is off while a rollback to the previous release is possible.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRequestPolicyRange`.
 fn range(errors: &mut Errors, path: &Path<'_>, range: &Value, usual: &Quantity, most: &Quantity) {

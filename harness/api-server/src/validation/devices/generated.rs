@@ -16,6 +16,8 @@ use super::super::fields::{Errors, Path, entries, list, set, text, texts};
 use super::super::formats;
 use super::{most, names};
 
+/// Validates a `DeviceClaim`.
+///
 /// Source: `Validate_DeviceClaim`.
 pub(super) fn claim(errors: &mut Errors, path: &Path<'_>, claim: &Value) {
     let of = Type::for_name("resource/v1.DeviceClaim");
@@ -48,6 +50,8 @@ pub(super) fn claim(errors: &mut Errors, path: &Path<'_>, claim: &Value) {
     }
 }
 
+/// Validates a `DeviceRequest`.
+///
 /// Source: `Validate_DeviceRequest`.
 fn request(errors: &mut Errors, path: &Path<'_>, request: &Value, of: Type) {
     if let Some(exactly) = set(request, "exactly") {
@@ -69,6 +73,8 @@ fn request(errors: &mut Errors, path: &Path<'_>, request: &Value, of: Type) {
     }
 }
 
+/// Validates an `ExactDeviceRequest` or a `DeviceSubRequest`.
+///
 /// Source: `Validate_ExactDeviceRequest` and `Validate_DeviceSubRequest`.
 fn wanted(errors: &mut Errors, path: &Path<'_>, request: &Value) {
     few(errors, &path.child("selectors"), request, "selectors", most::SELECTORS);
@@ -76,6 +82,8 @@ fn wanted(errors: &mut Errors, path: &Path<'_>, request: &Value) {
     tolerations(errors, path, request);
 }
 
+/// Validates the device tolerations of `owner`.
+///
 /// Source: `Validate_DeviceToleration`.
 pub(super) fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let path = path.child("tolerations");
@@ -90,6 +98,8 @@ pub(super) fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     }
 }
 
+/// Validates a `DeviceTaint`.
+///
 /// Source: `Validate_DeviceTaint`.
 pub(super) fn taint(errors: &mut Errors, path: &Path<'_>, taint: &Value) {
     if text(taint, "effect").is_empty() {
@@ -102,6 +112,8 @@ fn effect(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     one_of(errors, &path.child("effect"), text(owner, "effect"), &["NoExecute", "NoSchedule", "None"]);
 }
 
+/// Validates a `DeviceClassSpec`.
+///
 /// Source: `Validate_DeviceClassSpec`.
 pub(super) fn class_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     few(errors, &path.child("selectors"), spec, "selectors", most::SELECTORS);
@@ -116,6 +128,8 @@ pub(super) fn class_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates the name of an extended resource.
+///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ExtendedResourceName`.
 fn extended_resource(errors: &mut Errors, path: &Path<'_>, name: &str) {
     let shown = quote(name);
@@ -131,6 +145,8 @@ fn extended_resource(errors: &mut Errors, path: &Path<'_>, name: &str) {
     all_invalid(errors, path, name, formats_of_names::label_key(&format!("requests.{name}")));
 }
 
+/// Validates an opaque device configuration.
+///
 /// Source: `Validate_OpaqueDeviceConfiguration`.
 pub(super) fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value) {
     if let Some(opaque) = set(config, "opaque") {
@@ -138,6 +154,8 @@ pub(super) fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value
     }
 }
 
+/// Validates the name of a driver.
+///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `LongNameCaseless`, and limits.go, `MaxLength`.
 pub(super) fn driver(errors: &mut Errors, path: &Path<'_>, name: &str) {
     const DRIVER_NAME_MAX_LENGTH: usize = 63;
@@ -188,6 +206,8 @@ pub(super) fn counters(errors: &mut Errors, path: &Path<'_>, owner: &Value, name
     }
 }
 
+/// Validates a `DeviceAttribute`.
+///
 /// Source: `Validate_DeviceAttribute`; apimachinery pkg/api/validate/union.go, `Union`.
 pub(super) fn attribute(errors: &mut Errors, path: &Path<'_>, attribute: &Value) {
     const ALL: &str = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`";
@@ -203,6 +223,8 @@ pub(super) fn attribute(errors: &mut Errors, path: &Path<'_>, attribute: &Value)
     }
 }
 
+/// Validates the ID of a share, which must be a UUID.
+///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `UUID`.
 pub(super) fn share(errors: &mut Errors, path: &Path<'_>, id: &str) {
     let fits = |(index, byte): (usize, u8)| match index {
@@ -223,7 +245,7 @@ pub(super) fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &s
     count <= most
 }
 
-/// Reports items with duplicate keys; the error contains the key.
+/// Reports items with duplicate keys. The error contains the whole item.
 pub(super) fn once<'a, K: Debug + Eq + Hash>(
     errors: &mut Errors,
     path: &Path<'_>,
@@ -236,6 +258,8 @@ pub(super) fn once<'a, K: Debug + Eq + Hash>(
     duplicates(errors, path, &keys, shown);
 }
 
+/// Reports duplicate keys. `shown` formats the value at an index for the error.
+///
 /// Source: apimachinery pkg/api/validate/each.go, `ValSliceUnique`.
 pub(super) fn duplicates<K: Eq + Hash>(
     errors: &mut Errors,

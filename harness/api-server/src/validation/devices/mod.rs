@@ -107,6 +107,8 @@ pub(super) fn class(
     Ok(())
 }
 
+/// Validates a `DeviceTaintRule`.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateDeviceTaintRule` and
 /// `ValidateDeviceTaintRuleUpdate`.
 /// Rule: VLO-45.
@@ -130,6 +132,8 @@ pub(super) fn taint_rule(errors: &mut Errors, object: &Value) {
     generated::taint(errors, &path, get(spec, "taint"));
 }
 
+/// Validates the status of a `DeviceTaintRule`.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateDeviceTaintRuleStatusUpdate`.
 /// Rule: VLO-45.
 pub(super) fn taint_rule_status(errors: &mut Errors, object: &Value) {
@@ -185,6 +189,8 @@ fn few(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str, most: u
     count <= most
 }
 
+/// Validates the spec of a claim.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceClaim`.
 fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) -> Result<(), Unsupported> {
     let (path, claim) = (path.child("devices"), get(spec, "devices"));
@@ -219,6 +225,8 @@ fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) -> Result<(), 
     Ok(())
 }
 
+/// Validates a device request.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceRequest`.
 fn request(errors: &mut Errors, path: &Path<'_>, request: &Value) -> Result<(), Unsupported> {
     formats::dns_label(errors, &path.child("name"), text(request, "name"));
