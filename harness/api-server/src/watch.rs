@@ -88,12 +88,12 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
 }
 
 impl Watch {
-    /// Reduces the objects of the watch to their metadata.
+    /// Returns the watch with its objects reduced to their metadata.
     pub(super) fn of_metadata(self, options: MetadataOptions) -> Self {
         Self { representation: Representation::Metadata(options), ..self }
     }
 
-    /// Converts the objects of the watch to Tables with one row.
+    /// Returns the watch with its objects as Tables with one row.
     ///
     /// # Errors
     /// 501 for a kind without columns.
@@ -180,6 +180,8 @@ impl Watch {
         Ok(true)
     }
 
+    /// Returns a bookmark; `ends_objects` marks the end of the initial events.
+    ///
     /// Rule: KND-13.
     fn bookmark(&self, version: u64, ends_objects: bool) -> Value {
         let mut metadata = json!({"resourceVersion": version.to_string()});
@@ -303,9 +305,9 @@ impl Watcher {
         None
     }
 
-    /// Returns the error event for an object that cannot be converted, if any.
+    /// Returns the error event for an object that cannot be converted; `None` if the watch ends without an error.
     ///
-    /// kube-apiserver's cache of this version stops before that object: a new watch times out, and a running one ends.
+    /// kube-apiserver's cache of this version stops before the object: a new watch times out, and a running watch ends.
     ///
     /// Source: apiserver pkg/storage/cacher/cacher.go, `startCaching`; `watch_cache.go`, `waitUntilFreshAndBlock`.
     /// Rule: CNV-10.
@@ -432,8 +434,9 @@ impl Watcher {
         Ok(())
     }
 
-    /// Writes events for the changes after `version` until the piece is full, and returns the version that was reached.
-    /// If `upto` is set, skips objects whose key sorts after it.
+    /// Writes events for the changes after `version` until the piece is full. Returns the version that was reached.
+    ///
+    /// If `upto` is set, skips objects whose keys sort after it.
     fn write_changes(
         &self,
         mut version: u64,

@@ -4,14 +4,14 @@ use kubernetes_types::status::Status;
 
 use super::storage::HistoryExpired;
 
-/// The watch ends after the written events.
+/// The error that the watch ends after the events that have been written.
 pub(super) struct WatchEnded;
 
 /// The reason why a watch ends.
 pub(super) enum EndReason {
     /// The watch ends with an error event.
     Failed(Box<Status>),
-    /// The watcher lags too far behind, or the definition of the custom resource changed.
+    /// The watcher lags too far behind, or the definition of the custom resource has changed.
     Lags,
 }
 

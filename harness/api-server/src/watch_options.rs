@@ -1,4 +1,4 @@
-//! The options of a watch in its query.
+//! Parses the options of a watch from the query of a request.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{options, resource_versions};
 /// Source: kube-apiserver's `--min-request-timeout`, of which upstream takes once to twice as much at random.
 pub(super) const DEFAULT_LIFETIME: Duration = Duration::from_secs(30 * 60);
 
-/// The start of a watch.
+/// The events with which a watch starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     /// Starts with an event for each existing object once this `resourceVersion` is reached.
@@ -24,12 +24,12 @@ pub(super) enum Start {
     After(u64),
 }
 
-/// The options of a watch.
+/// The options of a watch request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WatchOptions {
     pub(super) start: Start,
     pub(super) bookmarks: bool,
-    /// The lifetime of the watch; `None` if the watch ends before it starts.
+    /// The lifetime of the watch; `None` if the watch ends immediately.
     pub(super) lifetime: Option<Duration>,
 }
 

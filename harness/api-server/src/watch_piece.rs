@@ -2,7 +2,7 @@
 
 use super::events::{Event, SMALL_EVENT_BYTES};
 
-/// The size in bytes at which a piece of small events is complete.
+/// The size in bytes at which a piece with small events is complete.
 const PIECE_BYTES: usize = SMALL_EVENT_BYTES;
 
 /// The next part of the response: small events, or one large event.

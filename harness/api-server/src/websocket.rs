@@ -37,10 +37,10 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum time that a client may take to read pending data after the end of the watch.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The maximum size of a frame in bytes. A longer event is split. Each frame is copied for its client.
+/// The maximum size of a frame in bytes. Longer events are split, because each frame is copied for its client.
 const MAX_FRAME_BYTES: usize = 64 << 10;
 
-/// The maximum size of a client message in bytes. Messages are ignored.
+/// The maximum size of a client message in bytes. The server ignores client messages.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
 /// Returns whether a request requests an upgrade to WebSocket.
@@ -53,7 +53,7 @@ pub(super) fn is_requested(headers: &HeaderMap) -> bool {
         && headers.get_all(CONNECTION).iter().any(upgrades)
 }
 
-/// A watch whose handshake was answered. Nothing is sent before [`Connection::start`].
+/// A watch whose handshake was answered. The server does not send events before [`Connection::start`].
 #[derive(Debug)]
 pub(super) struct Connection {
     watch: Watch,
@@ -191,7 +191,7 @@ async fn serve(watch: Watch, upgraded: Upgraded) {
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
 }
 
-/// Returns the lines of a piece, each with its newline.
+/// Returns the lines of a piece, each with its line break.
 fn events(piece: &Bytes) -> impl Iterator<Item = Bytes> + '_ {
     piece.split_inclusive(|byte| *byte == b'\n').map(|line| piece.slice_ref(line))
 }

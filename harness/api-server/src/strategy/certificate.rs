@@ -57,7 +57,7 @@ fn conditions(request: &Value) -> &[Value] {
     request.pointer("/status/conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Sets the times of conditions; unchanged conditions keep their transition times.
+/// Sets the missing times of conditions. Unchanged conditions keep their transition times.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `populateConditionTimestamps`.
 fn set_times(conditions: &mut [Value], before: &[Value]) {

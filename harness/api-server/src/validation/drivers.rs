@@ -8,10 +8,12 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts, word};
 use super::{Change, formats, selectors};
 
+/// Validates a `CSIDriver`.
+///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSIDriver` and `ValidateCSIDriverUpdate`.
 /// Rule: VLO-38.
 pub(super) fn driver(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// The minimum token lifetime: ten minutes.
+    /// The minimum token lifetime in seconds: ten minutes.
     const MIN_EXPIRATION_SECONDS: i64 = 600;
     const MAX_EXPIRATION_SECONDS: i64 = 1 << 32;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
@@ -63,6 +65,8 @@ pub(super) fn driver(errors: &mut Errors, object: &Value, change: Option<Change<
     }
 }
 
+/// Validates a `CSIStorageCapacity`.
+///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateCSIStorageCapacity` and
 /// `ValidateCSIStorageCapacityUpdate`.
 /// Rule: VLO-38.

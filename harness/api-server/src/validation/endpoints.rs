@@ -13,6 +13,8 @@ use super::{Change, addresses, formats, networking};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
+/// Validates Endpoints.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEndpoints`.
 /// Rule: VLO-31.
 pub(super) fn endpoints(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -65,6 +67,8 @@ fn port(errors: &mut Errors, path: &Path<'_>, port: &Value, needs_name: bool) {
     }
 }
 
+/// Validates an `EndpointSlice`.
+///
 /// Source: kubernetes pkg/apis/discovery/validation/validation.go, `ValidateEndpointSlice` and
 /// `ValidateEndpointSliceUpdate`; `pkg/apis/discovery/v1/zz_generated.validations.go`.
 /// Rule: VLO-31.

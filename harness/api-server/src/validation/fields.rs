@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::internal::{self, Form};
 
-/// The path of a field, such as `spec.containers[0].name`. Formatted only for errors.
+/// The path of a field, such as `spec.containers[0].name`. Paths are formatted only for errors.
 ///
 /// Source: apimachinery pkg/util/validation/field/path.go.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ impl<'a> Path<'a> {
         Self { parent: None, part: Part::Name(name) }
     }
 
-    /// Creates the path of a field below `parent`, or of a top-level field without a parent.
+    /// Creates the path of a field below `parent`, or of a top-level field if `parent` is `None`.
     pub(super) const fn below(parent: Option<&'a Path<'a>>, name: &'a str) -> Self {
         Self { parent, part: Part::Name(name) }
     }
@@ -68,13 +68,13 @@ pub(super) struct Errors {
     own: Vec<FieldError>,
     /// Errors of generated validation, which come last.
     generated: Vec<FieldError>,
-    /// The reason why the object cannot be validated; `None` if it can be.
+    /// The reason why admit cannot validate the object; `None` if admit can validate it.
     unsupported: Option<Unsupported>,
-    /// The total size in bytes of the structures in the errors.
+    /// The total size in bytes of the values of internal types in the errors.
     shown: usize,
 }
 
-/// The maximum total size in bytes of the structures in all errors.
+/// The maximum total size in bytes of the values of internal types in all errors.
 const MAX_SHOWN_BYTES: usize = 8 << 20;
 
 impl Errors {
@@ -104,7 +104,7 @@ impl Errors {
         self.generated(FieldError::required(path.to_string(), ""));
     }
 
-    /// Adds an invalid-value error of generated validation; `value` is already formatted.
+    /// Adds an invalid-value error of generated validation. `value` must already be formatted.
     pub(super) fn invalid_by_type(&mut self, path: &Path<'_>, value: &str, why: impl fmt::Display) {
         self.generated(FieldError::invalid(path.to_string(), value, why));
     }
@@ -113,7 +113,7 @@ impl Errors {
         self.generated(FieldError::forbidden(path.to_string(), ""));
     }
 
-    /// Adds an error. Errors beyond the maximum that a response can contain are dropped.
+    /// Adds an error. Drops errors beyond the maximum that a response can contain.
     pub(super) fn push(&mut self, error: FieldError) {
         if self.own.len() <= MAX_ERRORS {
             self.own.push(error);
@@ -134,7 +134,7 @@ impl Errors {
         self.push(FieldError::forbidden(path.to_string(), why));
     }
 
-    /// Adds an invalid-value error; `value` is already formatted: a number, a boolean, or JSON.
+    /// Adds an invalid-value error. `value` must be a formatted number, a formatted boolean, or JSON.
     pub(super) fn invalid(&mut self, path: &Path<'_>, value: impl fmt::Display, why: impl fmt::Display) {
         self.push(FieldError::invalid(path.to_string(), value, why));
     }
@@ -143,7 +143,7 @@ impl Errors {
         self.invalid(path, quote(text), why);
     }
 
-    /// Adds an error for each reason why a text is invalid.
+    /// Adds an error for each reason in `whys` why a string is invalid.
     pub(super) fn all_invalid(&mut self, path: &Path<'_>, text: &str, whys: Vec<String>) {
         for why in whys {
             self.invalid_text(path, text, why);
@@ -169,8 +169,9 @@ impl Errors {
         self.forbidden(path, format_args!("{why}\n{difference}"));
     }
 
-    /// Adds an invalid-value error for a value of an internal type, which is shown with all of its fields; `null` if
-    /// absent.
+    /// Adds an invalid-value error for a value of an internal type.
+    ///
+    /// The error contains all fields of the value, or `null` if the value is absent.
     pub(super) fn invalid_structure(
         &mut self,
         path: &Path<'_>,
@@ -240,6 +241,8 @@ impl Errors {
         }
     }
 
+    /// Requires a number to be non-negative if it is present.
+    ///
     /// Source: apimachinery pkg/api/validation/generic.go, `ValidateNonnegativeField`.
     pub(super) fn not_negative(&mut self, path: &Path<'_>, number: Option<i64>) {
         if let Some(number) = number.filter(|number| *number < 0) {
@@ -262,10 +265,16 @@ impl Errors {
     }
 }
 
+/// The message for a number that must not be negative.
+///
 /// Source: apimachinery pkg/api/validation/generic.go, `IsNegativeErrorMsg`.
 pub(super) const NEGATIVE: &str = "must be greater than or equal to 0";
+/// The message for a number that must be positive.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `isNotPositiveErrorMsg`.
 pub(super) const NOT_POSITIVE: &str = "must be greater than zero";
+/// The message for a change of an immutable field.
+///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `FieldImmutableErrorMsg`.
 pub(super) const IMMUTABLE: &str = "field is immutable";
 
@@ -279,12 +288,12 @@ pub(super) fn set<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
     owner.get(field).filter(|value| !value.is_null())
 }
 
-/// Returns a text field; empty if absent.
+/// Returns a string field; empty if absent.
 pub(super) fn text<'a>(owner: &'a Value, field: &str) -> &'a str {
     get(owner, field).as_str().unwrap_or_default()
 }
 
-/// Returns a text field; `None` if absent.
+/// Returns a string field; `None` if absent.
 pub(super) fn word<'a>(owner: &'a Value, field: &str) -> Option<&'a str> {
     get(owner, field).as_str()
 }

@@ -14,6 +14,8 @@ use super::internal::Form;
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
+/// Validates a `FlowSchema`.
+///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchema`.
 /// Rule: VLO-43.
 pub(super) fn schema(errors: &mut Errors, object: &Value) {
@@ -85,6 +87,8 @@ fn rules(errors: &mut Errors, path: &Path<'_>, rules: &Value) {
     }
 }
 
+/// Validates the subject of a flow schema.
+///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaSubject`.
 fn subject(errors: &mut Errors, path: &Path<'_>, subject: &Value) {
     const KINDS: [(&str, &str); 3] =
@@ -147,6 +151,8 @@ fn verbs(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
     }
 }
 
+/// Validates a resource rule of a flow schema.
+///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaResourcePolicyRule`.
 fn resource_rule(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
     verbs(errors, path, rule);
@@ -175,6 +181,8 @@ fn resource_rule(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
     }
 }
 
+/// Validates a non-resource rule of a flow schema.
+///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateFlowSchemaNonResourcePolicyRule`.
 fn other_rule(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
     verbs(errors, path, rule);
@@ -192,6 +200,8 @@ fn other_rule(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
     }
 }
 
+/// Returns the reason why a non-resource URL is invalid; `None` if it is valid.
+///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateNonResourceURLPath`.
 fn wrong_url(url: &str) -> Option<&'static str> {
     let stars = url.bytes().filter(|byte| *byte == b'*').count();
@@ -232,6 +242,8 @@ pub(super) fn conditions(errors: &mut Errors, object: &Value) {
     }
 }
 
+/// Validates a `PriorityLevelConfiguration`.
+///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidatePriorityLevelConfiguration`;
 /// `pkg/apis/flowcontrol/v1/zz_generated.validations.go`.
 /// Rule: VLO-43.
@@ -297,6 +309,8 @@ fn percentage(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     }
 }
 
+/// Validates the configuration of a limited priority level.
+///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidateLimitedPriorityLevelConfiguration`.
 fn limited(errors: &mut Errors, path: &Path<'_>, limited: &Value) {
     not_negative(errors, path, limited);
@@ -318,6 +332,8 @@ fn limited(errors: &mut Errors, path: &Path<'_>, limited: &Value) {
     }
 }
 
+/// Validates the queuing configuration of a priority level.
+///
 /// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidatePriorityLevelQueuingConfiguration`; apiserver
 /// pkg/util/shufflesharding/dealer.go, `RequiredEntropyBits`.
 fn queuing(errors: &mut Errors, path: &Path<'_>, queuing: &Value) {
@@ -351,7 +367,7 @@ fn queuing(errors: &mut Errors, path: &Path<'_>, queuing: &Value) {
     }
 }
 
-/// Applies the generated validation of a priority level.
+/// Validates a priority level like upstream's generated validation.
 fn generated_for_level(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let kind = text(spec, "type");
     if kind != "Exempt" && set(spec, "exempt").is_some() {

@@ -1,4 +1,4 @@
-//! Validation of text formats.
+//! Validation of string formats and numbers.
 
 use kubernetes_types::names;
 use serde_json::Value;
@@ -40,6 +40,8 @@ pub(super) fn config_key(key: &str) -> Vec<String> {
     wrong
 }
 
+/// Validates the name of an environment variable.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsRelaxedEnvVarName`.
 pub(super) fn environment_name(name: &str) -> Vec<String> {
     let fits = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
@@ -55,6 +57,8 @@ pub(super) fn environment_name(name: &str) -> Vec<String> {
     }
 }
 
+/// Validates the name of a port.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsValidPortName`.
 pub(super) fn port_name(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -77,6 +81,8 @@ pub(super) fn port_name(name: &str) -> Vec<String> {
     wrong
 }
 
+/// Validates the name of an HTTP header.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsHTTPHeaderName`.
 pub(super) fn header_name(name: &str) -> Vec<String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -90,12 +96,14 @@ pub(super) fn header_name(name: &str) -> Vec<String> {
     ]
 }
 
-/// Returns the digits of a percentage; `None` if the text is not a percentage.
+/// Returns the digits of a percentage; `None` if the string is not a percentage.
 pub(super) fn percentage(text: &str) -> Option<&str> {
     let number = text.strip_suffix('%')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
 }
 
+/// Validates a percentage.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsValidPercent`.
 pub(super) fn percent(text: &str) -> Vec<String> {
     if percentage(text).is_some() {
@@ -136,14 +144,14 @@ pub(super) fn dns_label(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_label(name));
 }
 
-/// Converts a message about a text that is too long to the message of generated validation, which counts bytes.
+/// Returns the message with the wording of generated validation, which counts bytes instead of characters.
 ///
 /// Source: apimachinery pkg/api/validate/content/errors.go, `MaxLenError`.
 pub(super) fn in_bytes(why: &str) -> String {
     if why.starts_with("must be no more than") { why.replace("characters", "bytes") } else { why.to_owned() }
 }
 
-/// Applies generated validation to the name of an object.
+/// Validates the name of an object like upstream's generated validation.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `LongName`.
 /// Rule: VLO-25.
@@ -162,6 +170,8 @@ pub(super) fn dns_subdomain(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_subdomain(name));
 }
 
+/// Validates a DNS-1123 subdomain, in which labels may begin with an underscore.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123SubdomainWithUnderscore`.
 pub(super) fn dns_subdomain_with_underscores(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -186,6 +196,8 @@ pub(super) fn dns_subdomain_with_underscores(name: &str) -> Vec<String> {
     wrong
 }
 
+/// Validates a DNS-1123 subdomain that begins with a wildcard.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsWildcardDNS1123Subdomain`.
 pub(super) fn wildcard(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -210,6 +222,8 @@ pub(super) fn wildcard(name: &str) -> Vec<String> {
     wrong
 }
 
+/// Validates a path that is prefixed with a domain.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDomainPrefixedPath`.
 pub(super) fn domain_prefixed_path(errors: &mut Errors, path: &Path<'_>, text: &str) {
     if text.is_empty() {
@@ -232,6 +246,8 @@ pub(super) fn domain_prefixed_path(errors: &mut Errors, path: &Path<'_>, text: &
     }
 }
 
+/// Validates a fully qualified domain name.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedDomainName`.
 pub(super) fn full_domain_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
     if name.is_empty() {
@@ -252,11 +268,13 @@ pub(super) fn full_domain_name(errors: &mut Errors, path: &Path<'_>, name: &str)
     }
 }
 
-/// Validates a required name that is a path segment of the API.
+/// Validates a name that must be a path segment of the API.
 pub(super) fn path_segment(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, super::super::object_names::path_segment_errors(name));
 }
 
+/// Validates a quantity that must not be negative.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNonnegativeQuantity`.
 pub(super) fn quantity_not_negative(errors: &mut Errors, path: &Path<'_>, value: &Value) {
     let value = kubernetes_types::quantity::from_value(value);
@@ -276,6 +294,8 @@ pub(super) fn labels(errors: &mut Errors, path: &Path<'_>, labels: &Value) {
     }
 }
 
+/// Validates annotations.
+///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateAnnotations`.
 pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, annotations: &Value) {
     const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
@@ -299,6 +319,8 @@ pub(super) fn descending_path(errors: &mut Errors, path: &Path<'_>, target: &str
     no_backsteps(errors, path, target);
 }
 
+/// Validates a path, which must not contain `..`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePathNoBacksteps`.
 pub(super) fn no_backsteps(errors: &mut Errors, path: &Path<'_>, target: &str) {
     if has_backsteps(target) {
@@ -310,6 +332,8 @@ pub(super) fn has_backsteps(target: &str) -> bool {
     target.split('/').any(|part| part == "..")
 }
 
+/// Validates a relative path that stays below its base and does not start with `..`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateLocalNonReservedPath`.
 pub(super) fn unreserved_path(errors: &mut Errors, path: &Path<'_>, target: &str) {
     descending_path(errors, path, target);
@@ -328,6 +352,8 @@ pub(super) fn number_or_percent(errors: &mut Errors, path: &Path<'_>, value: &Va
     }
 }
 
+/// Validates a percentage that must not exceed 100%.
+///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `IsNotMoreThan100Percent`.
 pub(super) fn at_most_all(errors: &mut Errors, path: &Path<'_>, value: &Value) {
     let number = value.as_str().and_then(percentage);

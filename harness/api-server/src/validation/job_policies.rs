@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use super::fields::{Errors, Path, get, int, list, set, text, word};
 use super::formats;
 
+/// Validates `managedBy` of a Job.
+///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateJobSpec`.
 /// Rule: VLO-37.
 pub(super) fn manager(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
@@ -21,6 +23,8 @@ pub(super) fn manager(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates the pod failure policy of a Job.
+///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validatePodFailurePolicy`.
 /// Rule: VLO-37.
 pub(super) fn failure(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
@@ -122,6 +126,8 @@ fn exit_codes(errors: &mut Errors, path: &Path<'_>, codes: &Value, names: &HashS
     }
 }
 
+/// Validates the success policy of a Job.
+///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateSuccessPolicy`.
 /// Rule: VLO-37.
 pub(super) fn success(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
@@ -212,7 +218,7 @@ fn disorder(previous: i64, current: i64) -> String {
     format!("non-increasing order, previous: {previous}, current: {current}")
 }
 
-/// Returns the number of indexes in a text such as `1,3-5`.
+/// Returns the number of indexes in a list of intervals such as `1,3-5`.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateIndexesFormat`.
 pub(super) fn number_of_indexes(text: &str, completions: i64) -> Result<i64, String> {

@@ -1,4 +1,4 @@
-//! Validation of the status of a Job when a client writes it.
+//! Validation of status updates of Jobs.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::Change;
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
 use super::job_policies::{intervals, number_of_indexes};
 
-/// A Job with its status.
+/// The spec and the status of a Job.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     spec: &'a Value,
@@ -43,6 +43,8 @@ impl<'a> Job<'a> {
     }
 }
 
+/// Validates an update of the status of a Job.
+///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobStatusUpdate`; pkg/registry/batch/job/strategy.go,
 /// `getStatusValidationOptions`: most rules count only where what they are about has changed.
 /// Rule: VLO-39.
@@ -187,7 +189,7 @@ fn indexes(
     }
 }
 
-/// Returns the first index that is in both sorted lists of intervals.
+/// Returns the first index that is in both lists of intervals. The lists must be sorted.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateFailedIndexesNotOverlapCompleted`.
 fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {

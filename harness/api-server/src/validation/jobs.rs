@@ -12,6 +12,8 @@ use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, wo
 use super::internal::Form;
 use super::{Change, job_policies, pod, selectors};
 
+/// Validates a Job.
+///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobCreate` and `ValidateJobUpdate`.
 /// Rule: VLO-16.
 pub(super) fn job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -79,6 +81,8 @@ fn generated_selector(errors: &mut Errors, object: &Value) {
     }
 }
 
+/// Validates the spec of a Job.
+///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateJobSpec`.
 fn job_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let fields = [
@@ -124,7 +128,7 @@ fn job_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const MAX_PARALLELISM_FOR_INDEXED_JOB: i64 = 100_000;
     const MAX_FAILED_INDEXES_FOR_INDEXED_JOB: i64 = 100_000;
-    /// The number of completions above which other limits are lower.
+    /// The number of completions above which lower limits apply.
     const COMPLETIONS_SOFT_LIMIT: i64 = 100_000;
     const LIMIT_FOR_HIGH_COMPLETIONS: i64 = 10_000;
     let of = |field: &str| int(spec, field);
@@ -183,7 +187,7 @@ fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Validates the name of an indexed Job, whose Pods' names end with their index.
+/// Validates the name of an indexed Job. The names of its Pods consist of this name and an index.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateNameAllowsCompletions`.
 fn name_allows_completions(errors: &mut Errors, object: &Value, spec: &Value) {
@@ -238,7 +242,7 @@ fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Chang
     }
 }
 
-/// Validates a change of the template: only a suspended Job without active Pods may change it.
+/// Validates a change of the pod template, which is allowed only in a suspended Job without active Pods.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validatePodTemplateUpdate`.
 fn template_update(errors: &mut Errors, path: &Path<'_>, change: Change<'_>) {
@@ -258,6 +262,8 @@ fn template_update(errors: &mut Errors, path: &Path<'_>, change: Change<'_>) {
     }
 }
 
+/// Returns whether the pod template of a Job can be changed.
+///
 /// Source: kubernetes pkg/registry/batch/job/strategy.go, `shouldAllowMutablePodTemplate`.
 fn has_mutable_template(job: &Value) -> bool {
     let status = get(job, "status");
@@ -304,6 +310,8 @@ fn with_mutable_fields(new: &Value, old: &Value) -> Value {
     expected
 }
 
+/// Validates the time zone of a `CronJob`.
+///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateTimeZone`; Go's time, `LoadLocation`.
 fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
     const MAX_PART_LENGTH: usize = 14;
@@ -338,11 +346,13 @@ fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
     errors.invalid_text(path, zone, if is_folder { "is a directory" } else { &unknown });
 }
 
+/// Validates a `CronJob`.
+///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateCronJobCreate` and `ValidateCronJobUpdate`;
 /// `pkg/apis/batch/v1/zz_generated.validations.go`.
 /// Rule: VLO-17.
 pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// The maximum length of a name. The name of a created Job has eleven more characters.
+    /// The maximum length of a name. The names of created Jobs are eleven characters longer.
     const MAX_NAME_LENGTH: usize = 52;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let schedule = text(spec, "schedule");

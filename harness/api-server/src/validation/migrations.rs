@@ -7,6 +7,8 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, get, list, text};
 use super::{Change, conditions};
 
+/// Validates a `StorageVersionMigration`.
+///
 /// Source: kubernetes pkg/apis/storagemigration/validation/validation.go, `ValidateStorageVersionMigration` and
 /// `ValidateStorageVersionMigrationUpdate`.
 /// Rule: VLO-48.
@@ -34,6 +36,8 @@ pub(super) fn migration(errors: &mut Errors, object: &Value, change: Option<Chan
     }
 }
 
+/// Validates the status of a `StorageVersionMigration`.
+///
 /// Source: kubernetes pkg/apis/storagemigration/validation/validation.go, `ValidateStorageVersionMigrationStatusUpdate`.
 /// Rule: VLO-48.
 pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
@@ -71,6 +75,8 @@ pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     }
 }
 
+/// Returns whether a string is a well-formed resource version.
+///
 /// Source: apimachinery pkg/util/resourceversion/resourceversion.go, `isWellFormed`.
 fn is_version(text: &str) -> bool {
     !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())

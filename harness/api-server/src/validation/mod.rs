@@ -69,7 +69,7 @@ impl Change<'_> {
     }
 }
 
-/// Returns one error per reason for the field that contains all versions of a definition.
+/// Returns an error for each reason why the versions of a definition are invalid.
 ///
 /// # Errors
 /// The error messages would be too large.
@@ -223,7 +223,7 @@ fn of_infrastructure(
     }
 }
 
-/// Validates kinds that administrators and operators manage.
+/// Validates kinds that cluster administrators and operators manage.
 fn of_administration(
     errors: &mut Errors,
     resource: (&str, &str),

@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts, word};
 use super::{Change, addresses, formats};
 
+/// Validates an Ingress.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIngressCreate` and `ValidateIngressUpdate`.
 /// Rule: VLO-29.
 pub(super) fn ingress(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -83,6 +85,8 @@ fn http(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
     }
 }
 
+/// Validates a path of an Ingress rule.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `validateHTTPIngressPath`.
 fn http_path(errors: &mut Errors, path: &Path<'_>, found: &Value) {
     let Some(kind) = word(found, "pathType") else {
@@ -116,6 +120,8 @@ fn http_path(errors: &mut Errors, path: &Path<'_>, found: &Value) {
     ingress_backend(errors, &path.child("backend"), get(found, "backend"));
 }
 
+/// Validates the backend of an Ingress.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `validateIngressBackend`.
 fn ingress_backend(errors: &mut Errors, path: &Path<'_>, backend: &Value) {
     match (set(backend, "resource"), set(backend, "service")) {
@@ -143,6 +149,8 @@ fn ingress_backend(errors: &mut Errors, path: &Path<'_>, backend: &Value) {
     }
 }
 
+/// Validates a reference to an object in the namespace of the Ingress.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `validateIngressTypedLocalObjectReference`.
 fn reference(errors: &mut Errors, path: &Path<'_>, reference: &Value) {
     if let Some(group) = word(reference, "apiGroup") {
@@ -177,6 +185,8 @@ fn tls(errors: &mut Errors, path: &Path<'_>, spec: &Value, before: Option<&Value
     }
 }
 
+/// Validates the status of an Ingress.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIngressLoadBalancerStatus`.
 /// Rule: VLO-29.
 pub(super) fn ingress_status(errors: &mut Errors, object: &Value, change: Change<'_>) {
@@ -201,6 +211,8 @@ pub(super) fn ingress_status(errors: &mut Errors, object: &Value, change: Change
     }
 }
 
+/// Validates an `IngressClass`.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIngressClass` and
 /// `ValidateIngressClassUpdate`.
 /// Rule: VLO-29.
@@ -243,7 +255,7 @@ pub(super) fn ingress_class(errors: &mut Errors, object: &Value, change: Option<
     }
 }
 
-/// Reports a changed immutable field as an error of generated validation without the value.
+/// Reports a changed immutable field as an error of generated validation. The error does not contain the value.
 pub(super) fn stays_by_type(errors: &mut Errors, path: &Path<'_>) {
     errors.generated(FieldError::invalid(path.to_string(), "null", IMMUTABLE));
 }

@@ -37,7 +37,7 @@ fn amounts(errors: &mut Errors, object: &Value) {
     }
 }
 
-/// Validates an update of a Node. An update of the object, not of the status, is also validated like a creation.
+/// Validates an update of a Node. An update of the object, not of the status, is also validated like a new Node.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeUpdate`; pkg/registry/core/node/strategy.go.
 /// Rule: VLO-34.
@@ -80,6 +80,8 @@ pub(super) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'
     }
 }
 
+/// Validates the declared features of a Node, which must be sorted.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateNodeDeclaredFeatures`.
 fn declared_features(errors: &mut Errors, object: &Value) {
     let status = Path::new("status");
@@ -141,6 +143,8 @@ fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates the taints of a Node.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateNodeTaints`.
 fn taints(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let mut seen = HashSet::new();
@@ -169,6 +173,8 @@ fn taints(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates a `RuntimeClass`.
+///
 /// Source: kubernetes pkg/apis/node/validation/validation.go; `pkg/apis/node/v1/zz_generated.validations.go`.
 /// Rule: VLO-34.
 pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -204,6 +210,8 @@ pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<
     }
 }
 
+/// Validates a Lease.
+///
 /// Source: kubernetes pkg/apis/coordination/validation/validation.go, `ValidateLeaseSpec`.
 /// Rule: VLO-34.
 pub(super) fn lease(errors: &mut Errors, object: &Value) {

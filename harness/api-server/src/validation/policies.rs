@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
 use super::{Change, addresses, formats, selectors};
 
+/// Validates a `PodDisruptionBudget`.
+///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetSpec`.
 /// Rule: VLO-22.
 pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
@@ -30,11 +32,13 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
     errors.one_of(&path.child("unhealthyPodEvictionPolicy"), policy, &policies);
 }
 
+/// Validates a `PriorityClass`.
+///
 /// Source: kubernetes pkg/apis/scheduling/validation/validation.go, `ValidatePriorityClass` and
 /// `ValidatePriorityClassUpdate`; pkg/apis/scheduling/v1/helpers.go, `IsKnownSystemPriorityClass`.
 /// Rule: VLO-23.
 pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// The highest priority of classes that users define.
+    /// The maximum value of a class that a user defines.
     const HIGHEST_USER_DEFINABLE_PRIORITY: i64 = 1_000_000_000;
     if let Some(change) = change {
         let value = |object| int(object, "value").unwrap_or(0);
@@ -81,6 +85,8 @@ pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option
     }
 }
 
+/// Validates a `NetworkPolicy`.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateNetworkPolicySpec`;
 /// `pkg/apis/networking/v1/zz_generated.validations.go`.
 /// Rule: VLO-24.

@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, entries, get, list, map, set, text, texts};
 use super::{Change, formats, resources};
 
+/// Validates a `LimitRange`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateLimitRange`.
 /// Rule: VLO-32.
 pub(super) fn limit_range(errors: &mut Errors, object: &Value) {
@@ -139,7 +141,7 @@ impl Amounts {
     }
 }
 
-/// Returns both quantities if the first is greater, otherwise `None`.
+/// Returns both quantities if the first is greater than the second, otherwise `None`.
 fn greater<'a>(
     one: Option<&'a Quantity>,
     other: Option<&'a Quantity>,
@@ -148,13 +150,13 @@ fn greater<'a>(
     (both.0 > both.1).then_some(both)
 }
 
-/// Returns the ratio of quantities with kube-apiserver's rounding.
+/// Returns the ratio of two quantities with kube-apiserver's rounding.
 #[expect(clippy::cast_precision_loss, reason = "kube-apiserver also loses precision")]
 fn quotient(one: i64, other: i64) -> f64 {
     one as f64 / other as f64
 }
 
-/// Formats a number like Go's `%f`.
+/// Formats a number like the verb `%f` in Go.
 fn shown(number: f64) -> String {
     if number.is_infinite() {
         if number > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() }
@@ -163,6 +165,8 @@ fn shown(number: f64) -> String {
     }
 }
 
+/// The names of the resources that a quota can limit.
+///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `standardQuotaResources`.
 const STANDARD_QUOTA_RESOURCES: [&str; 19] = [
     "cpu",
@@ -206,6 +210,8 @@ fn amounts(errors: &mut Errors, path: &Path<'_>, owner: &Value, field: &str) {
     }
 }
 
+/// Validates a `ResourceQuota`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateResourceQuota` and
 /// `ValidateResourceQuotaUpdate`.
 /// Rule: VLO-32.
@@ -234,6 +240,8 @@ pub(super) fn quota(errors: &mut Errors, object: &Value, change: Option<Change<'
     }
 }
 
+/// Validates the status of a `ResourceQuota`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateResourceQuotaStatusUpdate`.
 /// Rule: VLO-32.
 pub(super) fn quota_status(errors: &mut Errors, object: &Value) {
@@ -284,6 +292,8 @@ fn conflicts(errors: &mut Errors, path: &Path<'_>, scopes: &[&str], shown: &str)
     }
 }
 
+/// Validates the scope selector of a quota.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateScopedResourceSelectorRequirement`.
 fn scope_selector(errors: &mut Errors, path: &Path<'_>, spec: &Value, selector: &Value, shown: &str) {
     let selector_path = path.child("scopeSelector");

@@ -46,7 +46,7 @@ fn is_standard(name: &str) -> bool {
     FRACTIONAL_RESOURCES.contains(&name) || INTEGER_RESOURCES.contains(&name) || is_huge_page(name)
 }
 
-/// The owner of a resource list.
+/// The object whose resource list is validated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     Container,
@@ -57,11 +57,15 @@ pub(super) fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
+/// Returns whether a resource is native to Kubernetes.
+///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsNativeResource`.
 pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
+/// Returns whether a resource name is the name of an extended resource.
+///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsExtendedResourceName`.
 pub(super) fn is_extended(name: &str) -> bool {
     !is_native(name)
@@ -95,6 +99,8 @@ pub(super) fn container_resource_name(errors: &mut Errors, path: &Path<'_>, reso
     name_for(errors, path, resource, Owner::Container);
 }
 
+/// Validates the name of a resource of a container or a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateContainerResourceName` and
 /// `validatePodResourceName`.
 fn name_for(errors: &mut Errors, path: &Path<'_>, resource: &str, owner: Owner) {
@@ -202,6 +208,8 @@ pub(super) fn requirements(
     claim_names(errors, &path.child("claims"), list(resources, "claims"), claims);
 }
 
+/// Validates the claims in the resources of a container.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateResourceClaimNames`.
 fn claim_names(errors: &mut Errors, path: &Path<'_>, claims: &[Value], known: &BTreeSet<&str>) {
     // Detects duplicates: of a name, or of a name with a request.

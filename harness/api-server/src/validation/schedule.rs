@@ -1,6 +1,6 @@
 //! Validation of the schedule of a `CronJob`.
 
-/// The name and limits of a field in a schedule.
+/// The limits of a field in a schedule and the names of its values.
 struct Field {
     least: u32,
     most: u32,
@@ -19,7 +19,7 @@ const FIELDS: [Field; 5] = [
     Field { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
 
-/// Checks whether a schedule can be parsed.
+/// Checks that a schedule can be parsed.
 ///
 /// # Errors
 /// The message of the library that kube-apiserver uses.
@@ -58,7 +58,7 @@ fn descriptor(text: &str) -> Result<(), String> {
     Err(format!("failed to parse duration {text}: time: invalid duration {quoted}"))
 }
 
-/// Returns whether Go can parse a duration.
+/// Returns whether Go can parse a string as a duration.
 fn is_duration(text: &str) -> bool {
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {

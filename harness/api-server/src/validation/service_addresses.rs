@@ -6,6 +6,8 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, get, list, set, text, texts};
 use super::{Change, addresses, formats};
 
+/// Validates a `ServiceCIDR`.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateServiceCIDR` and `ValidateServiceCIDRUpdate`.
 /// Rule: VLO-44.
 pub(super) fn range(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -29,6 +31,8 @@ pub(super) fn range(errors: &mut Errors, object: &Value, change: Option<Change<'
     }
 }
 
+/// Validates the CIDRs of a `ServiceCIDR`.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `validateServiceCIDRSpec`.
 fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     match list(spec, "cidrs").len() {
@@ -49,6 +53,8 @@ fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates an `IPAddress`.
+///
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIPAddress` and `ValidateIPAddressUpdate`;
 /// `pkg/apis/networking/v1/zz_generated.validations.go`.
 /// Rule: VLO-44.

@@ -1,4 +1,6 @@
-//! Validation of Services, except for their addresses and IP families, which are validated during allocation.
+//! Validation of Services.
+//!
+//! Addresses and IP families are validated during allocation.
 
 use std::collections::HashSet;
 
@@ -7,6 +9,8 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, texts, word};
 use super::{Change, addresses, formats};
 
+/// Validates a Service.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateServiceCreate` and `ValidateServiceUpdate`.
 /// Rule: VLO-21.
 pub(super) fn service(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -116,6 +120,8 @@ fn external_name(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates the ports of a Service.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateServicePort`.
 fn ports(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let ports = list(spec, "ports");
@@ -173,10 +179,12 @@ fn repeated_ports(errors: &mut Errors, path: &Path<'_>, spec: &Value, kind: &str
     }
 }
 
+/// Validates the session affinity of a Service.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateClientIPAffinityConfig`.
 fn affinity(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const WHEN: &str = "when session affinity type is ClientIP";
-    /// The maximum session affinity timeout: one day.
+    /// The maximum session affinity timeout in seconds: one day.
     const MAX_CLIENT_IP_SERVICE_AFFINITY_SECONDS: i64 = 86400;
     let affinity = text(spec, "sessionAffinity");
     errors.required_one_of(&path.child("sessionAffinity"), affinity, &["ClientIP", "None"]);
@@ -215,11 +223,15 @@ fn load_balancer_class(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Returns whether a Service needs a health check node port.
+///
 /// Source: kubernetes pkg/api/service/util.go, `NeedsHealthCheck`.
 fn needs_health_check(spec: &Value) -> bool {
     text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
 }
 
+/// Validates the traffic policies and the traffic distribution of a Service.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateServiceExternalTrafficPolicy`,
 /// `validateServiceInternalTrafficFieldsValue` and `validateServiceTrafficDistribution`; pkg/api/service/util.go,
 /// `ExternallyAccessible`.

@@ -17,6 +17,8 @@ use x509_parser::prelude::FromDer as _;
 
 use super::fields::{Errors, Path, get, int, list, set, text, texts};
 
+/// The key usages.
+///
 /// Source: kubernetes pkg/apis/certificates/types.go, `KeyUsage`, in alphabetical order.
 const USAGES: [&str; 23] = [
     "any",
@@ -77,6 +79,8 @@ pub(super) fn new(errors: &mut Errors, object: &Value) {
     }
 }
 
+/// Validates the name of a signer.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSignerName`.
 pub(super) fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
     const DNS1123_SUBDOMAIN_MAX_LENGTH: usize = 253;
@@ -104,7 +108,7 @@ pub(super) fn signer_name(errors: &mut Errors, path: &Path<'_>, signer: &str) {
     }
 }
 
-/// Reports the first invalid label.
+/// Reports the first invalid label of a domain.
 fn labels(errors: &mut Errors, path: &Path<'_>, text: &str, wrong: fn(&str) -> Vec<String>) {
     let mut all = text.split('.').map(|label| (label, wrong(label)));
     if let Some((label, wrong)) = all.find(|(_, wrong)| !wrong.is_empty()) {
@@ -114,7 +118,7 @@ fn labels(errors: &mut Errors, path: &Path<'_>, text: &str, wrong: fn(&str) -> V
     }
 }
 
-/// Validates the PKCS #10 request.
+/// Validates the encoded PKCS #10 request.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateCSR`; pkg/apis/certificates/helpers.go,
 /// `ParseCSR`.
@@ -140,7 +144,7 @@ fn request_errors(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Verifies the signature of a request. Returns `None` if admit does not support its algorithm.
+/// Verifies the signature of a request. Returns `None` if admit does not support the signature algorithm.
 ///
 /// Source: Go crypto/x509, `CertificateRequest.CheckSignature`.
 fn signature_error(request: &X509CertificationRequest<'_>) -> Option<Result<(), &'static str>> {

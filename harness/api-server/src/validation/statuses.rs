@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::fields::{Errors, Path, get, int, list, set, text, word};
 use super::{Change, addresses, conditions, formats};
 
+/// Validates the status of a workload.
+///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `Validate*StatusUpdate`; pkg/apis/core/validation/validation.go,
 /// `ValidateReplicationControllerStatus`.
 /// Rule: VLO-39.
@@ -75,6 +77,8 @@ pub(super) fn workload(errors: &mut Errors, kind: &str, object: &Value, change: 
     }
 }
 
+/// Validates the status of a Service.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateLoadBalancerStatus`.
 /// Rule: VLO-39.
 pub(super) fn service(errors: &mut Errors, object: &Value, change: Change<'_>) {
@@ -111,6 +115,8 @@ pub(super) fn service(errors: &mut Errors, object: &Value, change: Change<'_>) {
     }
 }
 
+/// Validates the status of a `PodDisruptionBudget`.
+///
 /// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetStatusUpdate`.
 /// Rule: VLO-39.
 pub(super) fn budget(errors: &mut Errors, object: &Value) {

@@ -14,6 +14,8 @@ use super::{Change, formats, resources, selectors};
 pub(super) const ACCESS_MODES: [&str; 4] =
     ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
+/// Validates the name of a CSI driver.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateCSIDriverName`.
 pub(super) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
     const DRIVER_NAME_MAX_LENGTH: usize = 63;
@@ -57,6 +59,8 @@ pub(super) fn template_metadata(errors: &mut Errors, path: &Path<'_>, metadata: 
     }
 }
 
+/// Validates the spec of a claim.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaimSpec`.
 /// Rule: VLO-19.
 pub(super) fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
@@ -103,6 +107,8 @@ pub(super) fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates the data source of a claim.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateDataSource` and `validateDataSourceRef`.
 fn data_source(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     let of = |field| text(source, field);
@@ -147,7 +153,7 @@ fn unchanged(errors: &mut Errors, claim: &Value, new: &Value, old: &Value, chang
     }
 }
 
-/// The annotation that named the class of a claim before there was a field.
+/// The annotation that named the class of a claim before the field existed.
 ///
 /// Source: api core/v1/types.go, `BetaStorageClassAnnotation`.
 const BETA_STORAGE_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -156,7 +162,7 @@ fn class_annotation(claim: &Value) -> Option<&str> {
     word(get(get(claim, "metadata"), "annotations"), BETA_STORAGE_CLASS_ANNOTATION)
 }
 
-/// Returns whether an update sets the class of a claim that had no class, or had it only in an annotation.
+/// Returns whether an update sets the class of a claim that had a class only in an annotation or did not have one.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateStorageClassUpgradeFromAnnotation` and
 /// `validateStorageClassUpgradeFromNil`.
@@ -166,7 +172,7 @@ fn is_class_set_later(claim: &Value, old: &Value) -> bool {
         && class(claim).is_some_and(|class| class_annotation(old).is_none_or(|before| before == class))
 }
 
-/// Checks that an update keeps the annotation with the class, unless it moves the class to the field.
+/// Checks that an update keeps the annotation with the class, unless the update moves the class to the field.
 fn class_annotation_unchanged(errors: &mut Errors, claim: &Value, old: &Value) {
     let (now, before) = (class_annotation(claim), class_annotation(old));
     let is_moved =
@@ -179,7 +185,7 @@ fn class_annotation_unchanged(errors: &mut Errors, claim: &Value, old: &Value) {
     }
 }
 
-/// Checks that an update keeps a class of volume attributes that was applied.
+/// Checks that an update does not remove the `VolumeAttributesClass` that is applied to the volume of a claim.
 fn attributes_class_kept(errors: &mut Errors, claim: &Value, old: &Value, change: Change<'_>) {
     if change.is_same(&["spec", "volumeAttributesClassName"])
         || set(get(old, "status"), "currentVolumeAttributesClassName").is_none()
@@ -195,6 +201,8 @@ fn attributes_class_kept(errors: &mut Errors, claim: &Value, old: &Value, change
     errors.forbidden(&Path::new("spec").child("volumeAttributesClassName"), why);
 }
 
+/// Validates a `PersistentVolumeClaim`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaim` and
 /// `ValidatePersistentVolumeClaimUpdate`.
 /// Rule: VLO-19.
@@ -223,6 +231,8 @@ pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_
     attributes_class_kept(errors, claim, change.old, change);
 }
 
+/// Validates a `StorageClass`.
+///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateStorageClass` and `ValidateStorageClassUpdate`;
 /// `pkg/apis/storage/v1/zz_generated.validations.go`.
 /// Rule: VLO-20.
@@ -254,7 +264,7 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
     }
 }
 
-/// Validates the parameters of a class.
+/// Validates the parameters of a storage class.
 ///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `validateParameters`.
 pub(super) fn parameters(errors: &mut Errors, path: &Path<'_>, class: &Value) {
@@ -278,6 +288,8 @@ pub(super) fn parameters(errors: &mut Errors, path: &Path<'_>, class: &Value) {
     }
 }
 
+/// Validates the allowed topologies of a storage class.
+///
 /// Source: kubernetes pkg/apis/storage/validation/validation.go, `validateAllowedTopologies`; `pkg/apis/core/validation`,
 /// `ValidateTopologySelectorTerm`.
 /// Rule: VLO-20.
@@ -350,6 +362,8 @@ pub(super) fn claim_status(errors: &mut Errors, claim: &Value) {
     }
 }
 
+/// Validates a quantity, which must not be negative. Returns whether it is valid.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateBasicResource`.
 fn is_basic_quantity(errors: &mut Errors, path: &Path<'_>, amount: &Value) -> bool {
     let value = quantity::from_value(amount).map_or(0, |amount| amount.value());
@@ -359,6 +373,8 @@ fn is_basic_quantity(errors: &mut Errors, path: &Path<'_>, amount: &Value) -> bo
     value >= 0
 }
 
+/// Validates the name of a resource in the status of a claim. Returns whether it is valid.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePersistentVolumeClaimResourceKey`.
 fn is_claim_resource(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
     let before = errors.len();

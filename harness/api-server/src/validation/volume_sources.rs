@@ -15,12 +15,12 @@ pub(super) enum Owner<'a> {
     },
 }
 
-/// Returns the path segment of a source. Upstream spells the segment of one source differently.
+/// Returns the path segment of a volume source. Upstream uses another spelling for `gcePersistentDisk`.
 pub(super) fn member(kind: &str) -> &str {
     if kind == "gcePersistentDisk" { "persistentDisk" } else { kind }
 }
 
-/// Validates a source whose field is `kind`; ignores other kinds.
+/// Validates a volume source whose field is `kind`; ignores other kinds.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateVolumeSource` and `ValidatePersistentVolumeSpec`.
 /// Rule: VLO-49.
@@ -97,7 +97,7 @@ fn monitors(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
-/// Validates a secret reference. A reference in a Pod does not have a namespace.
+/// Validates a Secret reference. A reference in a Pod does not have a namespace.
 fn secret(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>) {
     let Some(secret) = set(source, "secretRef") else { return };
     let fields: &[&str] = match owner {
@@ -113,6 +113,8 @@ fn partition(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
+/// Validates an Azure disk.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateAzureDisk`.
 fn azure_disk(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     const MANAGED_DISK_FORM: &str =
@@ -138,6 +140,8 @@ fn azure_disk(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
+/// Validates a Fibre Channel volume.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateFCVolumeSource`.
 fn fibre_channel(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     let (targets_path, lun) = (path.child("targetWWNs"), path.child("lun"));
@@ -166,6 +170,8 @@ fn unit(errors: &mut Errors, path: &Path<'_>, number: i64) {
     }
 }
 
+/// Validates a `FlexVolume`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateFlexVolumeSource`.
 fn flex_volume(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     errors.all_required(path, source, &["driver"]);
@@ -179,6 +185,8 @@ fn flex_volume(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
+/// Validates a Flocker volume.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateFlockerVolumeSource`.
 fn flocker(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     let (name, uuid) = (text(source, "datasetName"), text(source, "datasetUUID"));
@@ -194,6 +202,8 @@ fn flocker(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
+/// Validates the namespace of the Endpoints of a `GlusterFS` volume.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateGlusterfsPersistentVolumeSource`.
 fn endpoints_namespace(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     match word(source, "endpointsNamespace") {
@@ -206,6 +216,8 @@ fn endpoints_namespace(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
+/// Validates an iSCSI volume.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateISCSIVolumeSource` and
 /// `validateISCSIPersistentVolumeSource`.
 fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>) {
@@ -240,7 +252,7 @@ fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>)
     }
 }
 
-/// Reports an initiator and a portal of the volume `name` that are too long together. The error contains `shown`.
+/// Reports an initiator and a portal whose total length exceeds the maximum. The error contains `shown`.
 pub(super) fn initiator_length(
     errors: &mut Errors,
     path: &Path<'_>,
@@ -275,7 +287,7 @@ fn iscsi_name(errors: &mut Errors, path: &Path<'_>, name: &str, wrong_kind: &str
     }
 }
 
-/// Returns whether a text is one arbitrary character followed by `count` letters and digits.
+/// Returns whether a string consists of an arbitrary character and `count` letters and digits.
 fn is_numbered(rest: &str, count: usize) -> bool {
     let mut all = rest.chars();
     all.next().is_some_and(|first| first != '\n')
@@ -283,7 +295,7 @@ fn is_numbered(rest: &str, count: usize) -> bool {
         && all.all(|one| one.is_ascii_alphanumeric())
 }
 
-/// Returns whether a text ends in `iqn.YEAR-MONTH.DOMAIN:NAME`.
+/// Returns whether a string ends in `iqn.YEAR-MONTH.DOMAIN:NAME`.
 fn is_qualified(text: &str) -> bool {
     let is_name = |byte: u8| !b",;*&$|\t\n\x0c\r ".contains(&byte);
     let is_domain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
@@ -302,6 +314,8 @@ fn is_qualified(text: &str) -> bool {
     })
 }
 
+/// Validates a Quobyte volume.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateQuobyteVolumeSource`.
 fn quobyte(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     const INVALID_REGISTRY: &str = "must be a host:port pair or multiple pairs separated by commas";
@@ -320,6 +334,8 @@ fn quobyte(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     errors.all_required(path, source, &["volume"]);
 }
 
+/// Returns whether a string is a host and a port.
+///
 /// Source: Go net/ipsock.go, `SplitHostPort`.
 fn is_host_and_port(text: &str) -> bool {
     const BRACKETS: [char; 2] = ['[', ']'];

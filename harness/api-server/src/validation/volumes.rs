@@ -95,6 +95,8 @@ fn attributes_class(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates a `PersistentVolume`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolume` and
 /// `ValidatePersistentVolumeUpdate`; `pkg/volume/validation/pv_validation.go`.
 /// Rule: VLO-33.

@@ -11,7 +11,7 @@ use super::{Change, formats, pod, selectors, storage};
 
 const SELECTOR_MISMATCH: &str = "`selector` does not match template `labels`";
 
-/// Validates that the selector matches the labels of the template.
+/// Validates that the selector of a workload matches the labels of its template.
 fn labels_match(errors: &mut Errors, path: &Path<'_>, selector: &Value, template: &Value) {
     if selectors::picks(selector, template) == Some(false) {
         let labels = get(get(template, "metadata"), "labels");
@@ -33,7 +33,7 @@ fn keeps_running(errors: &mut Errors, path: &Path<'_>, template: &Value, kind: &
     }
 }
 
-/// Validates the required selector of a workload.
+/// Validates the selector of a workload, which is required.
 fn selector(errors: &mut Errors, path: &Path<'_>, spec: &Value, kind: &str) {
     let path = path.child("selector");
     let Some(selector) = set(spec, "selector") else {
@@ -69,6 +69,8 @@ fn template_of_replica_set(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     keeps_running(errors, path, template, "ReplicaSet");
 }
 
+/// Validates a Deployment.
+///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateDeployment` and `ValidateDeploymentUpdate`.
 /// Rule: VLO-13, VLO-14, VLO-15.
 pub(super) fn deployment(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -119,7 +121,7 @@ fn deployment_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value) {
     }
 }
 
-/// Reports an unknown strategy type; the strategy is shown as its internal Go type.
+/// Reports an unknown strategy type. The error contains the strategy as a value of the internal Go type.
 fn unknown_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value, supported: &[&str]) {
     let rolling = set(strategy, "rollingUpdate");
     let member = |name: &str, field: &str| {
@@ -140,6 +142,8 @@ fn unknown_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value, supp
     ));
 }
 
+/// Validates a `ReplicaSet`.
+///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateReplicaSet` and `ValidateReplicaSetUpdate`.
 /// Rule: VLO-13, VLO-14.
 pub(super) fn replica_set(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -152,6 +156,8 @@ pub(super) fn replica_set(errors: &mut Errors, object: &Value, change: Option<Ch
     }
 }
 
+/// Validates a `ReplicationController`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateReplicationControllerSpec`;
 /// `pkg/apis/core/v1/zz_generated.validations.go`.
 /// Rule: VLO-13, VLO-14.
@@ -188,6 +194,8 @@ pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
     }
 }
 
+/// Validates a `DaemonSet`.
+///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateDaemonSet` and `ValidateDaemonSetUpdate`;
 /// pkg/registry/apps/daemonset/strategy.go, `ValidateUpdate`.
 /// Rule: VLO-13, VLO-14, VLO-15.
@@ -241,6 +249,8 @@ fn daemon_set_strategy(errors: &mut Errors, path: &Path<'_>, strategy: &Value) {
     }
 }
 
+/// Validates a `StatefulSet`.
+///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateStatefulSet` and `ValidateStatefulSetUpdate`.
 /// Rule: VLO-13, VLO-14, VLO-15.
 pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
@@ -306,6 +316,8 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
     }
 }
 
+/// Validates a `ControllerRevision`.
+///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidateControllerRevisionCreate` and
 /// `ValidateControllerRevisionUpdate`.
 /// Rule: VLO-42.

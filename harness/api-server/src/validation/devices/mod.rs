@@ -279,6 +279,8 @@ fn wanted(errors: &mut Errors, path: &Path<'_>, request: &Value) -> Result<(), U
     Ok(())
 }
 
+/// Validates device tolerations.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceToleration`.
 fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let path = path.child("tolerations");
@@ -295,6 +297,8 @@ fn tolerations(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     }
 }
 
+/// Validates a device taint.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceTaint`.
 fn taint(errors: &mut Errors, path: &Path<'_>, taint: &Value) {
     formats::qualified_name(errors, &path.child("key"), text(taint, "key"));
@@ -302,6 +306,8 @@ fn taint(errors: &mut Errors, path: &Path<'_>, taint: &Value) {
     errors.all_invalid(&path.child("value"), value, formats_of_names::label_value(value));
 }
 
+/// Validates device selectors.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateSelectorSlice`.
 fn selectors(
     errors: &mut Errors,
@@ -325,6 +331,8 @@ fn selectors(
     Ok(())
 }
 
+/// Validates an opaque device configuration.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceConfiguration`.
 fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value, is_stored: bool) {
     const OPAQUE_PARAMETERS_MAX_LENGTH: usize = 10 * 1024;
@@ -338,7 +346,7 @@ fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value, is_stored
     }
 }
 
-/// Validates opaque JSON.
+/// Validates opaque JSON, which must be an object of at most `largest` bytes.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRawExtension`.
 fn free_object(errors: &mut Errors, path: &Path<'_>, found: &Value, largest: usize) {
@@ -355,6 +363,8 @@ fn free_object(errors: &mut Errors, path: &Path<'_>, found: &Value, largest: usi
 struct RequestNames<'a>(HashMap<&'a str, HashSet<&'a str>>);
 
 impl<'a> RequestNames<'a> {
+    /// Collects the request names of a claim.
+    ///
     /// Source: kubernetes pkg/apis/resource/validation/validation.go, `gatherRequestNames`.
     fn from_claim(claim: &'a Value) -> Self {
         let alternatives = |request: &'a Value| {
@@ -373,7 +383,7 @@ impl<'a> RequestNames<'a> {
         }
     }
 
-    /// Validates the request names to which a part of the claim refers.
+    /// Validates the names of requests in `owner`, which is a part of the claim.
     fn check(&self, errors: &mut Errors, path: &Path<'_>, owner: &Value) {
         let path = path.child("requests");
         if list(owner, "requests").len() > most::REQUESTS {
@@ -384,6 +394,8 @@ impl<'a> RequestNames<'a> {
         }
     }
 
+    /// Validates a reference to a request or a subrequest.
+    ///
     /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRequestNameRef`.
     fn check_one(&self, errors: &mut Errors, path: &Path<'_>, name: &str) {
         const UNKNOWN: &str = "must be the name of a request in the claim or the name of a request and a subrequest separated \

@@ -14,6 +14,8 @@ const INVALID_C_IDENTIFIER: &str = "a valid C identifier must start with alphabe
                      characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is \
                      '[A-Za-z_][A-Za-z0-9_]*')";
 
+/// Validates the name of a pool.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validatePoolName`.
 pub(super) fn pool(errors: &mut Errors, path: &Path<'_>, name: &str) {
     if name.is_empty() {
@@ -28,7 +30,7 @@ pub(super) fn pool(errors: &mut Errors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// Applies the generated validation of a pool name.
+/// Validates the name of a pool like upstream's generated validation.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ResourcePoolName`.
 pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
@@ -76,6 +78,8 @@ pub(super) fn qualified(errors: &mut Errors, path: &Path<'_>, name: &str) {
     }
 }
 
+/// Validates a C identifier.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateCIdentifier`.
 fn identifier(errors: &mut Errors, path: &Path<'_>, id: &str) {
     if id.len() > DEVICE_MAX_ID_LENGTH {
@@ -92,7 +96,7 @@ fn is_identifier(id: &str) -> bool {
         && id.bytes().all(is_word)
 }
 
-/// Applies the generated validation of a qualified attribute name.
+/// Validates a qualified attribute name like upstream's generated validation.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ResourceFullyQualifiedName`.
 pub(super) fn full_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {

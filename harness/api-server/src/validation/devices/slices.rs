@@ -20,9 +20,11 @@ const RESOURCE_SLICE_MAX_ATTRIBUTES_AND_CAPACITIES: usize = 32;
 const RESOURCE_SLICE_MAX_ATTRIBUTE_VALUES: usize = 48;
 const DEVICE_TAINTS_MAX_LENGTH: usize = 16;
 const BINDING_CONDITIONS_MAX_SIZE: usize = 4;
-/// The length above which attribute keys are truncated in messages.
+/// The length above which messages contain truncated attribute keys.
 const MAX_SHOWN_KEY_LENGTH: usize = 63 + 1 + 32;
 
+/// Validates a `ResourceSlice`.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceSlice` and `ValidateResourceSliceUpdate`;
 /// `pkg/apis/resource/v1/zz_generated.validations.go`.
 /// Rule: VLO-46.
@@ -81,6 +83,8 @@ pub(in super::super) fn slice(errors: &mut Errors, object: &Value, change: Optio
     generated_for_slice(errors, &path, spec);
 }
 
+/// Validates the pool of a slice.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateResourcePool`.
 fn pool(errors: &mut Errors, path: &Path<'_>, pool: &Value) {
     names::pool(errors, &path.child("name"), text(pool, "name"));
@@ -136,6 +140,8 @@ fn nodes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates a device.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDevice`.
 fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, old: Option<&Value>, chooses_node: bool) {
     formats::dns_label(errors, &path.child("name"), text(device, "name"));
@@ -191,7 +197,7 @@ fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, old: Option<&Val
     binding(errors, path, device);
 }
 
-/// Truncates a key for the path of a field.
+/// Returns a key for the path of a field, truncated if it is too long.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `truncateIfTooLong`.
 fn cut(key: &str) -> String {
@@ -204,6 +210,8 @@ fn cut(key: &str) -> String {
     format!("{begin}...{end}")
 }
 
+/// Validates a device attribute.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceAttribute`.
 fn attribute(errors: &mut Errors, path: &Path<'_>, attribute: &Value) {
     const DEVICE_ATTRIBUTE_MAX_VALUE_LENGTH: usize = 64;
@@ -219,6 +227,8 @@ fn attribute(errors: &mut Errors, path: &Path<'_>, attribute: &Value) {
     }
 }
 
+/// Returns whether a string is a semantic version.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `semverRe`.
 fn is_semantic_version(text: &str) -> bool {
     let is_number = |part: &str| {
@@ -279,6 +289,8 @@ fn node_of_device(errors: &mut Errors, path: &Path<'_>, device: &Value) {
     }
 }
 
+/// Validates binding conditions and binding failure conditions.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceBindingParameters`.
 pub(super) fn binding(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     let fields = ["bindingConditions", "bindingFailureConditions"];
@@ -310,6 +322,8 @@ pub(super) fn binding(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     }
 }
 
+/// Validates the spec of a slice like upstream's generated validation.
+///
 /// Source: `Validate_ResourceSliceSpec` and `Validate_Device`.
 fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let of = Type::for_name("resource/v1.ResourceSliceSpec");
@@ -351,7 +365,7 @@ fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Applies the generated validation of binding conditions.
+/// Validates the number of binding conditions like upstream's generated validation.
 pub(super) fn few_conditions(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     for field in ["bindingConditions", "bindingFailureConditions"] {
         generated::few(errors, &path.child(field), owner, field, BINDING_CONDITIONS_MAX_SIZE);

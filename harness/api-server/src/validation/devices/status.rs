@@ -27,7 +27,7 @@ pub(super) fn results(status: &Value) -> &[Value] {
     list(get(get(status, "allocation"), "devices"), "results")
 }
 
-/// Validates the status of a claim, but not the permission to bind and report.
+/// Validates the status of a claim, except for the permission of the user to bind devices and report their status.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateResourceClaimStatusUpdate`;
 /// `pkg/apis/resource/v1/zz_generated.validations.go`.
@@ -88,6 +88,8 @@ pub(in super::super) fn claim_status(errors: &mut Errors, object: &Value, change
     }
 }
 
+/// Validates the status of a device.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateDeviceStatus`.
 fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, allocated: &HashSet<[&str; 4]>) {
     storage::driver_name(errors, &path.child("driver"), text(device, "driver"));
@@ -114,6 +116,8 @@ fn device(errors: &mut Errors, path: &Path<'_>, device: &Value, allocated: &Hash
     }
 }
 
+/// Validates the allocation of a claim.
+///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateAllocationResult`.
 fn allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value, names: &RequestNames<'_>) {
     let devices_path = path.child("devices");
@@ -141,6 +145,8 @@ fn allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value, names: &
     }
 }
 
+/// Validates the allocation of a claim like upstream's generated validation.
+///
 /// Source: `Validate_AllocationResult`.
 fn generated_for_allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value) {
     let (path, devices) = (path.child("devices"), get(allocation, "devices"));
@@ -172,6 +178,8 @@ fn generated_for_allocation(errors: &mut Errors, path: &Path<'_>, allocation: &V
     }
 }
 
+/// Validates the status of a device like upstream's generated validation.
+///
 /// Source: `Validate_AllocatedDeviceStatus`.
 fn generated_for_device(errors: &mut Errors, path: &Path<'_>, device: &Value) {
     if let Some(id) = set(device, "shareID").and_then(Value::as_str) {

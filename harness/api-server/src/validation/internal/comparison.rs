@@ -8,12 +8,12 @@ use std::ops::Range;
 
 /// The number of context lines around a difference.
 const CONTEXT_LINES: usize = 3;
-/// The number of lines at which lines that make up more than one percent of the text are ignored.
+/// The number of lines from which the diff ignores lines that make up more than one percent of the text.
 const AUTO_JUNK_MIN_LINES: usize = 200;
 /// The maximum number of pairs of equal lines to compare, which takes a few tenths of a second.
 const MAX_PAIRS: usize = 2_000_000;
 
-/// A range of old lines that is replaced by a range of new lines.
+/// A range of old lines that a range of new lines replaces.
 #[derive(Clone, Debug)]
 struct Step {
     is_equal: bool,
@@ -48,6 +48,8 @@ pub(super) fn unified(old: &str, new: &str) -> Option<String> {
     Some(text)
 }
 
+/// Formats a range of lines for the header of a hunk.
+///
 /// Source: `formatRangeUnified`.
 fn range(lines: Range<usize>) -> String {
     match lines.len() {
@@ -99,7 +101,7 @@ struct Matcher<'a> {
     pairs: usize,
 }
 
-/// A block of equal lines: its start in both texts and its length.
+/// A block of equal lines: its start in the old and the new text, and its length.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     old: usize,

@@ -23,7 +23,7 @@ static TYPES: LazyLock<HashMap<String, Vec<Field>>> =
         Err(error) => panic!("types.json: {error}"),
     });
 
-/// Name, path, form, type, and whether the field is omitted if empty.
+/// The name, path, form, and type of a field, and whether the field is omitted if empty.
 #[derive(Debug, Deserialize)]
 struct Field(String, String, Form, String, bool);
 
@@ -33,7 +33,7 @@ pub(super) enum Form {
     /// A value type: an absent value is shown as the empty value.
     #[serde(rename = "")]
     Plain,
-    /// A pointer: an absent value is shown as `null`, as in the remaining forms.
+    /// A pointer, for which an absent value is shown as `null`. This also applies to lists and maps.
     #[serde(rename = "*")]
     Pointer,
     #[serde(rename = "[]")]
@@ -50,7 +50,7 @@ struct InternalValue<'a> {
     value: &'a Value,
 }
 
-/// The maximum number of values in a shown object. Each value may take about thirty lines.
+/// The maximum number of values in a shown object. A value can take about thirty lines.
 const MAX_VALUES: usize = 5_000;
 
 /// Returns whether a value is too large to be shown.
@@ -137,6 +137,8 @@ fn object<S: Serializer>(fields: &[Field], owner: &Value, serializer: S) -> Resu
     members.end()
 }
 
+/// Returns whether Go's JSON encoder omits a value with `omitempty`.
+///
 /// Source: Go encoding/json/encode.go, `isEmptyValue`.
 fn is_empty(value: &Value) -> bool {
     match value {

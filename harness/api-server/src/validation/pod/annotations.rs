@@ -7,6 +7,8 @@ use super::super::formats;
 
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
+/// Validates the annotations for mirror Pods, the deletion cost, and profiles.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotations`; pkg/apis/core/helper/helpers.go,
 /// `GetDeletionCostFromPodAnnotations`.
 pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value, spec: &Value) {

@@ -10,15 +10,15 @@ use super::super::resources::{Owner, requirements};
 use super::volumes::{self, Volumes};
 use super::{environment, handlers, security};
 
-/// Fields of the Pod that the validation of its containers needs.
+/// The fields of the Pod that the validation of its containers needs.
 pub(super) struct SharedContext<'a> {
     pub(super) volumes: Volumes<'a>,
     /// The names in `resourceClaims`.
     pub(super) claims: BTreeSet<&'a str>,
-    /// `terminationGracePeriodSeconds`.
+    /// The `terminationGracePeriodSeconds` of the Pod.
     pub(super) grace_period: Option<i64>,
     pub(super) restart_policy: &'a str,
-    /// `hostUsers`; true by default.
+    /// The `hostUsers` of the Pod; true by default.
     pub(super) host_users: bool,
 }
 
@@ -26,6 +26,8 @@ const WITHOUT_POLICY: &str = "must specify restartPolicy when restart rules are 
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
+/// Validates the containers of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainers`.
 /// Rule: VLO-05, VLO-06.
 pub(super) fn containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, shared: &SharedContext<'_>) {
@@ -48,6 +50,8 @@ pub(super) fn containers(errors: &mut Errors, path: &Path<'_>, spec: &Value, sha
     host_ports(errors, path, containers);
 }
 
+/// Validates the init containers of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateInitContainers`.
 pub(super) fn init_containers(
     errors: &mut Errors,
@@ -91,6 +95,8 @@ pub(super) fn init_containers(
     }
 }
 
+/// Validates the ephemeral containers of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateEphemeralContainers`.
 pub(super) fn ephemeral_containers(
     errors: &mut Errors,
@@ -146,6 +152,8 @@ pub(super) fn ephemeral_containers(
     }
 }
 
+/// Validates the fields that all types of containers have.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerCommon`.
 fn common(errors: &mut Errors, path: &Path<'_>, container: &Value, shared: &SharedContext<'_>) {
     let name = text(container, "name");
@@ -182,6 +190,8 @@ pub(super) fn image(errors: &mut Errors, path: &Path<'_>, container: &Value) {
     }
 }
 
+/// Validates the ports of a container.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerPorts`.
 fn ports(errors: &mut Errors, path: &Path<'_>, container: &Value) {
     let mut names = HashSet::new();
@@ -207,6 +217,8 @@ fn ports(errors: &mut Errors, path: &Path<'_>, container: &Value) {
     }
 }
 
+/// Reports duplicate host ports.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `AccumulateUniqueHostPorts`.
 fn host_ports(errors: &mut Errors, path: &Path<'_>, containers: &[Value]) {
     let mut seen = HashSet::new();
@@ -228,6 +240,8 @@ fn host_ports(errors: &mut Errors, path: &Path<'_>, containers: &[Value]) {
     }
 }
 
+/// Checks that host ports equal container ports in a Pod that uses the network of the host.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodHostNetworkDeps`.
 pub(super) fn host_network(errors: &mut Errors, path: &Path<'_>, spec: &Value, is_pod: bool) {
     if !flag(spec, "hostNetwork") {
@@ -249,6 +263,8 @@ pub(super) fn host_network(errors: &mut Errors, path: &Path<'_>, spec: &Value, i
     }
 }
 
+/// Validates the resize policy of a container.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateResizePolicy`.
 fn resize_policy(errors: &mut Errors, path: &Path<'_>, container: &Value, pod: &str) {
     let mut seen = HashSet::new();
@@ -266,6 +282,8 @@ fn resize_policy(errors: &mut Errors, path: &Path<'_>, container: &Value, pod: &
     }
 }
 
+/// Validates the restart policy of a container and its rules.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerRestartPolicy`.
 fn restart_policy(errors: &mut Errors, path: &Path<'_>, container: &Value) {
     const MAX_RESTART_POLICY_RULES: usize = 20;

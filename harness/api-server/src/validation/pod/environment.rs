@@ -28,6 +28,8 @@ const FIELDS: [&str; 9] = [
 const FILE_FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
+/// The container resources that a variable or a file may reference.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validContainerResourceFieldPathExpressions`.
 const RESOURCES: [&str; 6] = [
     "limits.cpu",
@@ -38,13 +40,15 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 
-/// The target of a field reference.
+/// The type of target that a field reference sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldTarget {
     Variable,
     File,
 }
 
+/// Validates the environment variables of a container.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEnv`.
 /// Rule: VLO-07.
 pub(super) fn variables(errors: &mut Errors, path: &Path<'_>, container: &Value) {
@@ -225,6 +229,8 @@ pub(super) fn resource_reference(errors: &mut Errors, path: &Path<'_>, reference
     }
 }
 
+/// Validates `envFrom` of a container.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEnvFrom`.
 /// Rule: VLO-07.
 pub(super) fn sources(errors: &mut Errors, path: &Path<'_>, container: &Value) {

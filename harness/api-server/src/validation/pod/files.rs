@@ -10,6 +10,8 @@ use super::super::{certificates, formats, selectors, signing_requests};
 use super::environment::{FieldTarget, field_reference, resource_reference};
 use crate::object_names;
 
+/// The message for an invalid file mode.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `fileModeErrorMsg`.
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
@@ -28,6 +30,8 @@ pub(super) fn of_keys(errors: &mut Errors, path: &Path<'_>, source: &Value) {
     }
 }
 
+/// Validates a file from a Secret or a `ConfigMap`.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKeyToPath`.
 fn key_to_path(errors: &mut Errors, path: &Path<'_>, item: &Value) {
     errors.all_required(path, item, &["key", "path"]);
@@ -35,7 +39,9 @@ fn key_to_path(errors: &mut Errors, path: &Path<'_>, item: &Value) {
     mode(errors, &path.child("mode"), int(item, "mode"));
 }
 
-/// Validates the files with Pod fields. Like upstream, errors in a file have the path of the volume.
+/// Validates the files with Pod fields.
+///
+/// Like upstream, reports errors in a file with the path of the volume.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateDownwardAPIVolumeSource`.
 pub(super) fn of_fields(errors: &mut Errors, path: &Path<'_>, source: &Value) {
@@ -70,7 +76,7 @@ fn pod_file(errors: &mut Errors, path: &Path<'_>, item: &Value) {
     mode(errors, &path.child("mode"), int(item, "mode"));
 }
 
-/// The paths in a projected volume, which must be unique.
+/// The paths in a projected volume. Each path must be unique.
 struct Paths<'a> {
     volume: &'a Path<'a>,
     taken: HashSet<&'a str>,
@@ -85,6 +91,8 @@ impl<'a> Paths<'a> {
     }
 }
 
+/// Validates a projected volume.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateProjectionSources`.
 /// Rule: VLO-09, VLO-49.
 pub(super) fn projected(errors: &mut Errors, path: &Path<'_>, source: &Value) {
@@ -144,7 +152,7 @@ fn keys<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value, paths: &mut
     }
 }
 
-/// Validates a projected token. Like upstream, errors in the token's path have the path of the volume.
+/// Validates a projected token. Like upstream, reports errors in the token's `path` with the path of the volume.
 fn token(errors: &mut Errors, path: &Path<'_>, source: &Value, paths: &Paths<'_>) {
     let seconds = path.child("expirationSeconds");
     match int(source, "expirationSeconds") {
@@ -165,7 +173,7 @@ fn token(errors: &mut Errors, path: &Path<'_>, source: &Value, paths: &Paths<'_>
     }
 }
 
-/// Validates a certificate and its key in one or several files.
+/// Validates a projected certificate and key, which can be in one file or several files.
 fn certificate<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value, paths: &mut Paths<'a>) {
     certificates::projected(errors, path, source);
     let mut has_path = false;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::fields::{Errors, Path, get, int, list, set, text};
 use super::super::formats;
 
-/// Validates the lifecycle handlers and probes of a container that runs as long as its Pod.
+/// Validates the lifecycle handlers and probes of a container that runs for the lifetime of its Pod.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateLifecycle`, `validateLivenessProbe`,
 /// `validateReadinessProbe` and `validateStartupProbe`.
@@ -39,6 +39,8 @@ pub(super) fn of_container(
     }
 }
 
+/// Validates a probe.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateProbe`.
 fn probe(errors: &mut Errors, path: &Path<'_>, probe: &Value, grace_period: Option<i64>) {
     handler(errors, path, probe, grace_period);
@@ -51,6 +53,8 @@ fn probe(errors: &mut Errors, path: &Path<'_>, probe: &Value, grace_period: Opti
     }
 }
 
+/// Validates the action of a probe or a lifecycle handler.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateHandler`.
 fn handler(errors: &mut Errors, path: &Path<'_>, handler: &Value, grace_period: Option<i64>) {
     let mut found = false;
@@ -85,6 +89,8 @@ fn handler(errors: &mut Errors, path: &Path<'_>, handler: &Value, grace_period: 
     }
 }
 
+/// Validates an HTTP GET action.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateHTTPGetAction`.
 fn http(errors: &mut Errors, path: &Path<'_>, action: &Value) {
     if text(action, "path").is_empty() {

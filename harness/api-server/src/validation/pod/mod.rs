@@ -186,6 +186,8 @@ fn spec_errors(
     file_volumes(errors, path, spec, &all);
 }
 
+/// Validates the resource claims of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResourceClaim`.
 fn resource_claims(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let mut seen = HashSet::new();
@@ -273,6 +275,8 @@ fn own_resources(errors: &mut Errors, path: &Path<'_>, owner: &Value, shared: &S
     }
 }
 
+/// Validates the DNS configuration of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodDNSConfig`.
 fn dns(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const MAX_DNS_NAMESERVERS: usize = 3;
@@ -340,6 +344,8 @@ fn scheduling_gates(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates a Pod that runs in a separate user namespace.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateHostUsers`.
 fn host_users(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const WHY: &str = "when `hostUsers` is false";
@@ -361,6 +367,8 @@ fn host_users(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Validates `hostnameOverride` of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodHostName`.
 fn host_name(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const MAX_HOSTNAME_OVERRIDE_LENGTH: usize = 64;
@@ -377,7 +385,7 @@ fn host_name(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     formats::dns_subdomain(errors, path, name);
 }
 
-/// Validates the name fields of a spec and the deadline, in upstream's order.
+/// Validates the names in the spec and `activeDeadlineSeconds`, in upstream's order.
 fn names_of(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_host_names: bool) {
     let account = text(spec, "serviceAccountName");
     let mut optional = |field: &str, wrong: fn(&str) -> Vec<String>| {
@@ -415,6 +423,8 @@ fn names_of(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_host_names: 
     }
 }
 
+/// Validates the host aliases of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateHostAliases`.
 fn host_aliases(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     for (index, alias) in list(spec, "hostAliases").iter().enumerate() {
@@ -427,6 +437,8 @@ fn host_aliases(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
+/// Checks that variables reference files only in `emptyDir` volumes.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateFileKeyRefVolumes`.
 fn file_volumes(errors: &mut Errors, path: &Path<'_>, spec: &Value, volumes: &[&Value]) {
     for field in ["initContainers", "containers", "ephemeralContainers"] {

@@ -91,6 +91,8 @@ fn has_resources(spec: &Value) -> bool {
     ["requests", "limits"].iter().any(|field| !names(resources, field).is_empty())
 }
 
+/// Validates a change of the Pod-level resources.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodLevelResourcesResize`.
 fn of_pod_level(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value, of: Type) {
     let resources = path.child("resources");
@@ -121,7 +123,7 @@ fn of_pod_level(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value, 
     }
 }
 
-/// Checks that containers were not added, removed, renamed, or reordered.
+/// Checks that containers are not added, removed, renamed, or reordered.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResizeContainerOrdering`.
 fn is_in_order(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) -> bool {
@@ -151,7 +153,7 @@ fn is_removed(new: &Value, old: &Value, field: &str) -> bool {
     !names(new, field).is_superset(&names(old, field))
 }
 
-/// Returns the container with the old amounts of CPU and memory.
+/// Returns the container with the old quantities of CPU and memory.
 fn with_old_amounts(container: &Value, before: &Value) -> Value {
     let mut container = container.clone();
     let resources = with_old_lists(get(&container, "resources"), get(before, "resources"));
@@ -159,7 +161,7 @@ fn with_old_amounts(container: &Value, before: &Value) -> Value {
     container
 }
 
-/// Returns the resources with the old amounts of CPU and memory.
+/// Returns the resources with the old quantities of CPU and memory.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `dropCPUMemoryUpdates`.
 fn with_old_lists(resources: &Value, before: &Value) -> Value {

@@ -11,6 +11,8 @@ use super::super::selectors;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
+/// Validates tolerations.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateTolerations`.
 /// Rule: VLO-12.
 pub(in super::super) fn tolerations(errors: &mut Errors, path: &Path<'_>, tolerations: &[Value]) {
@@ -53,6 +55,8 @@ pub(in super::super) fn tolerations(errors: &mut Errors, path: &Path<'_>, tolera
     }
 }
 
+/// Validates the affinity of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateAffinity`.
 /// Rule: VLO-12.
 pub(super) fn affinity(errors: &mut Errors, path: &Path<'_>, affinity: &Value) {
@@ -100,6 +104,8 @@ enum Values {
     Any,
 }
 
+/// Validates a node selector.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeSelector`.
 pub(in super::super) fn node_selector(errors: &mut Errors, path: &Path<'_>, selector: &Value) {
     let path = path.child("nodeSelectorTerms");
@@ -112,6 +118,8 @@ pub(in super::super) fn node_selector(errors: &mut Errors, path: &Path<'_>, sele
     }
 }
 
+/// Validates a term of a node selector.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeSelectorTerm`.
 fn node_term(errors: &mut Errors, path: &Path<'_>, term: &Value, allowed: Values) {
     let expressions = path.child("matchExpressions");
@@ -163,6 +171,8 @@ fn node_term(errors: &mut Errors, path: &Path<'_>, term: &Value, allowed: Values
     }
 }
 
+/// Validates a term of a Pod affinity.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodAffinityTerm`.
 fn pod_term(errors: &mut Errors, path: &Path<'_>, term: &Value) {
     for field in ["labelSelector", "namespaceSelector"] {
@@ -179,7 +189,7 @@ fn pod_term(errors: &mut Errors, path: &Path<'_>, term: &Value) {
     formats::qualified_name(errors, &path.child("topologyKey"), key);
 }
 
-/// Validates `matchLabelKeys` and `mismatchLabelKeys` of an owner with a label selector.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys` next to a label selector.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateMatchLabelKeysAndMismatchLabelKeys`.
 fn label_keys(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
@@ -223,6 +233,8 @@ fn label_keys(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     }
 }
 
+/// Validates topology spread constraints.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateTopologySpreadConstraints`.
 /// Rule: VLO-12.
 pub(super) fn spread(errors: &mut Errors, path: &Path<'_>, spec: &Value) {

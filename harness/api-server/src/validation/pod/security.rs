@@ -17,6 +17,8 @@ fn ids(errors: &mut Errors, path: &Path<'_>, context: &Value, fields: &[&str]) {
     }
 }
 
+/// Validates a user ID or a group ID.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsValidUserID` and `IsValidGroupID`.
 pub(super) fn id_in_range(errors: &mut Errors, path: &Path<'_>, id: i64) {
     let most = i64::from(i32::MAX);
@@ -25,6 +27,8 @@ pub(super) fn id_in_range(errors: &mut Errors, path: &Path<'_>, id: i64) {
     }
 }
 
+/// Validates the security context of a container.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSecurityContext`.
 /// Rule: VLO-11.
 pub(super) fn of_container(errors: &mut Errors, path: &Path<'_>, container: &Value, host_users: bool) {
@@ -51,6 +55,8 @@ pub(super) fn of_container(errors: &mut Errors, path: &Path<'_>, container: &Val
     app_armor(errors, &path.child("appArmorProfile"), get(context, "appArmorProfile"));
 }
 
+/// Validates the security context of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodSpecSecurityContext`.
 /// Rule: VLO-11.
 pub(super) fn of_pod(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
@@ -73,6 +79,8 @@ pub(super) fn of_pod(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     errors.one_of(&path.child("seLinuxChangePolicy"), word(context, "seLinuxChangePolicy"), &policies);
 }
 
+/// Validates the sysctls of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateSysctls`; component-helpers
 /// pkg/util/sysctl/namespace.go, `GetNamespace`.
 fn sysctls(errors: &mut Errors, path: &Path<'_>, context: &Value, spec: &Value) {
@@ -103,6 +111,8 @@ fn sysctls(errors: &mut Errors, path: &Path<'_>, context: &Value, spec: &Value) 
     }
 }
 
+/// Returns whether the name of a sysctl is valid.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `IsValidSysctlName`.
 fn is_sysctl(name: &str) -> bool {
     let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -115,6 +125,8 @@ fn is_sysctl(name: &str) -> bool {
     name.len() <= 253 && name.split(['.', '/']).all(is_part)
 }
 
+/// Validates a seccomp profile.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateSeccompProfileField`.
 fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
     if profile.is_null() {
@@ -140,9 +152,11 @@ fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
     }
 }
 
+/// Validates an `AppArmor` profile.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateAppArmorProfileField`.
 fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
-    /// The maximum length of a path in bytes, without the terminating null.
+    /// The maximum length in bytes of a path, without the terminating null.
     const MAX_LOCALHOST_PROFILE_LENGTH: usize = 4095;
     if profile.is_null() {
         return;

@@ -14,13 +14,15 @@ use super::super::{Change, addresses, formats};
 use super::security::id_in_range;
 use super::update::of_annotations;
 
-/// The lists of container statuses and the lists of containers that they describe.
+/// The fields with container statuses, each with the field of the containers that they describe.
 const STATUSES: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),
     ("initContainerStatuses", "initContainers"),
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
+/// The maximum length of a message about the health of a resource.
+///
 /// Source: api core/v1/types.go, `ResourceHealthMessageMaxLength`.
 const RESOURCE_HEALTH_MESSAGE_MAX_LENGTH: usize = 1024;
 const MAX_IMAGE_REF_LEN: usize = 256;
@@ -62,6 +64,8 @@ pub(in super::super) fn of_status(errors: &mut Errors, pod: &Value, change: Chan
     }
 }
 
+/// Validates the conditions of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodConditions`.
 fn conditions(errors: &mut Errors, path: &Path<'_>, status: &Value) {
     for (index, condition) in list(status, "conditions").iter().enumerate() {
@@ -121,6 +125,8 @@ fn transitions(
     }
 }
 
+/// Returns whether a rule of a container restarts all containers.
+///
 /// Source: kubernetes pkg/api/v1/pod/util.go, `AllContainersCouldRestart`.
 fn restarts_all(spec: &Value) -> bool {
     ["initContainers", "containers"]
@@ -130,7 +136,7 @@ fn restarts_all(spec: &Value) -> bool {
         .any(|rule| text(rule, "action") == "RestartAllContainers")
 }
 
-/// Returns whether a container restarts after it exited with a code.
+/// Returns whether a container restarts after it exits with `exit_code`.
 ///
 /// Source: kubernetes pkg/api/v1/pod/util.go, `ContainerShouldRestart` and `FindMatchingContainerRestartRule`.
 fn restarts(container: &Value, spec: &Value, exit_code: i64) -> bool {
@@ -159,6 +165,8 @@ fn restarts(container: &Value, spec: &Value, exit_code: i64) -> bool {
     of_container.or_else(|| by_policy(text(spec, "restartPolicy"))).unwrap_or(true)
 }
 
+/// Validates the statuses of resource claims.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResourceClaimStatuses`.
 fn claims(errors: &mut Errors, path: &Path<'_>, status: &Value, spec: &Value) {
     let mut seen = HashSet::new();
@@ -178,6 +186,8 @@ fn claims(errors: &mut Errors, path: &Path<'_>, status: &Value, spec: &Value) {
     }
 }
 
+/// Validates the status of the claim for extended resources.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodExtendedResourceClaimStatus`.
 fn extended_claim(errors: &mut Errors, path: &Path<'_>, status: &Value, spec: &Value) {
     let of_mappings = path.child("requestMappings");
@@ -220,6 +230,8 @@ fn extended_claim(errors: &mut Errors, path: &Path<'_>, status: &Value, spec: &V
     }
 }
 
+/// Validates the addresses of a Pod.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodIPs`.
 fn pod_addresses(errors: &mut Errors, path: &Path<'_>, status: &Value, old: &Value) {
     let ips = new_addresses(errors, path, status, old, "podIPs");
@@ -234,6 +246,8 @@ fn pod_addresses(errors: &mut Errors, path: &Path<'_>, status: &Value, old: &Val
     }
 }
 
+/// Validates the addresses of the host.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateHostIPs`.
 fn host_addresses(errors: &mut Errors, path: &Path<'_>, status: &Value, old: &Value) {
     let Some(first) = list(status, "hostIPs").first().map(|address| text(address, "ip")) else { return };
@@ -244,7 +258,7 @@ fn host_addresses(errors: &mut Errors, path: &Path<'_>, status: &Value, old: &Va
     families(errors, path, &ips);
 }
 
-/// Validates the addresses that the old status does not have. Returns all addresses.
+/// Validates the addresses that the old status does not contain. Returns all addresses.
 fn new_addresses<'a>(
     errors: &mut Errors,
     path: &Path<'_>,
@@ -282,6 +296,8 @@ fn shown(ips: &[&str]) -> Value {
     if ips.is_empty() { Value::Null } else { ips.iter().map(|ip| json!({"IP": ip})).collect() }
 }
 
+/// Validates the users in container statuses.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerStatusUsers`.
 fn users(errors: &mut Errors, path: &Path<'_>, statuses: &[Value], os: &str) {
     for (index, status) in statuses.iter().enumerate() {
@@ -308,6 +324,8 @@ fn users(errors: &mut Errors, path: &Path<'_>, statuses: &[Value], os: &str) {
     }
 }
 
+/// Validates the status of the resources that are allocated to containers.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerStatusAllocatedResourcesStatus` and
 /// `validateContainerStatusNoAllocatedResourcesStatus`.
 fn allocated(
@@ -343,7 +361,7 @@ fn allocated(
     }
 }
 
-/// Returns the reason why a container does not have a resource.
+/// Returns the reason why a container does not have the resource `name`; `None` if it has the resource.
 fn mismatch(name: &str, container: &Value, pod_status: &Value) -> Option<&'static str> {
     let Some(claim) = name.strip_prefix("claim:") else {
         let mut requests = entries(get(container, "resources"), "requests");
@@ -362,6 +380,8 @@ fn mismatch(name: &str, container: &Value, pod_status: &Value) -> Option<&'stati
     )
 }
 
+/// Returns whether a claim provides an extended resource of a container.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `matchesExtendedResourceClaimStatus`.
 fn is_extended(claim: &str, container: &Value, pod_status: &Value) -> bool {
     let extended = get(pod_status, "extendedResourceClaimStatus");
@@ -397,6 +417,8 @@ fn health(errors: &mut Errors, path: &Path<'_>, resources: &[Value]) {
     }
 }
 
+/// Validates the statuses of image volumes.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateImageVolumeStatus`.
 fn image_volumes(errors: &mut Errors, path: &Path<'_>, statuses: &[Value]) {
     for (index, status) in statuses.iter().enumerate() {

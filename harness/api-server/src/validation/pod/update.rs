@@ -59,7 +59,7 @@ pub(in super::super) fn of_object(errors: &mut Errors, pod: &Value, change: Chan
     }
 }
 
-/// Validates a change of `activeDeadlineSeconds`. Returns whether validation continues.
+/// Validates a change of `activeDeadlineSeconds`. Returns false if the other fields must not be validated.
 fn deadline(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) -> bool {
     let of = |spec| int(spec, "activeDeadlineSeconds");
     let most = i64::from(i32::MAX);
@@ -80,6 +80,8 @@ fn deadline(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) -> b
     }
 }
 
+/// Checks that an update only adds tolerations, and validates the tolerations.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateOnlyAddedTolerations`.
 fn added_tolerations(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) {
     let key = |toleration: &Value| -> [String; 4] {
@@ -93,6 +95,8 @@ fn added_tolerations(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Va
     super::scheduling::tolerations(errors, path, list(new, "tolerations"));
 }
 
+/// Checks that an update only removes scheduling gates.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateOnlyDeletedSchedulingGates`.
 fn removed_gates(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) {
     let before: std::collections::HashSet<&str> =
@@ -184,7 +188,7 @@ fn affinity_update(errors: &mut Errors, new: &Value, old: &Value, of: Type) {
     }
 }
 
-/// Sets the old node affinity in the new spec of a gated Pod.
+/// Replaces the node affinity in the new spec of a gated Pod with the old node affinity.
 fn keep_node_affinity(frozen: &mut Value, new: &Value, old: &Value) {
     let others = ["podAffinity", "podAntiAffinity"];
     let before = get(old, "affinity");
@@ -203,6 +207,8 @@ fn keep_node_affinity(frozen: &mut Value, new: &Value, old: &Value) {
     }
 }
 
+/// Validates the annotations of a Pod and their changes.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotationUpdates`.
 pub(super) fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
     let path = Path::new("metadata");

@@ -177,6 +177,8 @@ fn of_type(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value) {
     }
 }
 
+/// Validates the pull policy of an image.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePullPolicy`.
 pub(super) fn pull_policy(errors: &mut Errors, path: &Path<'_>, policy: &str) {
     errors.required_one_of(path, policy, &["Always", "IfNotPresent", "Never"]);
@@ -201,6 +203,8 @@ pub(in super::super) fn host_path(errors: &mut Errors, path: &Path<'_>, source: 
     errors.one_of(&path.child("type"), word(source, "type"), &TYPES);
 }
 
+/// Validates the volume mounts of a container.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateVolumeMounts`.
 /// Rule: VLO-09.
 pub(super) fn mounts(errors: &mut Errors, path: &Path<'_>, container: &Value, volumes: &Volumes<'_>) {
@@ -265,6 +269,8 @@ fn recursive_read_only(errors: &mut Errors, path: &Path<'_>, mount: &Value) {
     errors.one_of(path, found, &["Disabled", "Enabled", "IfPossible"]);
 }
 
+/// Validates the volume devices of a container.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateVolumeDevices`.
 pub(super) fn devices(errors: &mut Errors, path: &Path<'_>, container: &Value, volumes: &Volumes<'_>) {
     let mounts = || list(container, "volumeMounts").iter();

@@ -22,7 +22,7 @@ use super::fields::{Path, get, int, list, set, text, texts};
 pub(in super::super) struct Warnings(Vec<String>);
 
 impl Warnings {
-    /// The maximum total length of warnings, which exceeds what a response can contain.
+    /// The maximum total length of warnings. It exceeds what a response can contain.
     ///
     /// Source: apiserver pkg/endpoints/filters/warning.go, `truncateAtTotalRunes`.
     const TRUNCATE_AT_TOTAL_RUNES: usize = 4096;
@@ -152,7 +152,7 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
 
 const POD_NAMES: &str = "Pod names and hostnames";
 
-/// Warns about a name that is used as a DNS label.
+/// Warns about a name that is used as a DNS label but is not a valid one.
 fn named_as_host(warnings: &mut Warnings, object: &Value, what: &str) {
     let wrong = names::dns1123_label(text(get(object, "metadata"), "name"));
     if !wrong.is_empty() {
@@ -236,6 +236,8 @@ fn job(warnings: &mut Warnings, object: &Value, old: Option<&Value>, by_schedule
     }
 }
 
+/// Warns about a Service.
+///
 /// Source: kubernetes pkg/api/service/warnings.go.
 fn service(warnings: &mut Warnings, object: &Value) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
@@ -288,6 +290,8 @@ fn service(warnings: &mut Warnings, object: &Value) {
     }
 }
 
+/// Warns about the deprecated annotation with the class of an Ingress.
+///
 /// Source: kubernetes pkg/registry/networking/ingress/strategy.go, `WarningsOnCreate`.
 /// Rule: KND-07.
 fn deprecated_class(warnings: &mut Warnings, ingress: &Value) {
@@ -319,6 +323,8 @@ fn network_policy(warnings: &mut Warnings, spec: &Value) {
     }
 }
 
+/// Warns about requests in a quota that exceed the limits.
+///
 /// Source: kubernetes pkg/registry/core/resourcequota/strategy.go, `WarningsOnCreate`.
 fn quota(warnings: &mut Warnings, hard: &Value) {
     for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
@@ -344,6 +350,8 @@ fn is_managed_by(object: &Value, label: &str, managers: &[&str]) -> bool {
     managers.contains(&text(get(get(object, "metadata"), "labels"), label))
 }
 
+/// Warns about addresses in Endpoints that are not standard or not canonical.
+///
 /// Source: kubernetes pkg/registry/core/endpoint/strategy.go, `endpointsWarnings`.
 fn endpoints(warnings: &mut Warnings, object: &Value) {
     if is_managed_by(object, "endpoints.kubernetes.io/managed-by", &["endpoint-controller"]) {
@@ -362,6 +370,8 @@ fn endpoints(warnings: &mut Warnings, object: &Value) {
     }
 }
 
+/// Warns about an `EndpointSlice`.
+///
 /// Source: kubernetes pkg/registry/discovery/endpointslice/strategy.go.
 fn endpoint_slice(warnings: &mut Warnings, slice: &Value, is_new: bool) {
     if is_new && text(slice, "addressType") == "FQDN" {
@@ -381,6 +391,8 @@ fn endpoint_slice(warnings: &mut Warnings, slice: &Value, is_new: bool) {
     }
 }
 
+/// Warns about a Node.
+///
 /// Source: kubernetes pkg/registry/core/node/strategy.go, `nodeWarnings`.
 fn node(warnings: &mut Warnings, spec: &Value) {
     if !text(spec, "externalID").is_empty() {

@@ -10,6 +10,8 @@ use super::super::addresses;
 use super::super::fields::{Path, entries, get, int, list, set, text, texts};
 use super::{Warnings, claim_spec, fractional, volumes};
 
+/// The deprecated node labels, each with a message.
+///
 /// Source: kubernetes pkg/api/node/util.go, `deprecatedNodeLabels`.
 const DEPRECATED_LABELS: [(&str, &str); 8] = [
     ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
@@ -72,7 +74,7 @@ pub(super) fn template(warnings: &mut Warnings, path: &Path<'_>, template: &Valu
     of_both(warnings, Some(path), template);
 }
 
-/// Adds the warnings that apply to both a Pod and the template at `root`.
+/// Adds the warnings that apply both to a Pod and to the pod template at `root`.
 ///
 /// Source: kubernetes pkg/api/pod/warnings.go, `warningsForPodSpecAndMeta`.
 /// Rule: VLO-26.
@@ -138,7 +140,7 @@ fn containers<'a>(path: &Path<'_>, spec: &'a Value, action: &mut dyn FnMut(&Path
     }
 }
 
-/// Warns about node labels in selectors.
+/// Warns about deprecated node labels in selectors.
 fn scheduling(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     let selector = path.child("nodeSelector");
     for (label, _) in entries(spec, "nodeSelector") {
@@ -172,7 +174,7 @@ fn scheduling(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Warns about a missing Pod selector.
+/// Warns about a term or a constraint that does not have a label selector.
 fn no_selector(warnings: &mut Warnings, path: &Path<'_>, owner: &Value) {
     if set(owner, "labelSelector").is_none() {
         let path = path.child("labelSelector");
@@ -180,6 +182,8 @@ fn no_selector(warnings: &mut Warnings, path: &Path<'_>, owner: &Value) {
     }
 }
 
+/// Warns about deprecated node labels and invalid values in a term of a node selector.
+///
 /// Source: kubernetes pkg/api/node/util.go, `GetWarningsForNodeSelectorTerm`.
 pub(super) fn node_selector_term(warnings: &mut Warnings, path: &Path<'_>, term: &Value, with_values: bool) {
     let path = path.child("matchExpressions");
@@ -247,7 +251,7 @@ fn no_seccomp(warnings: &mut Warnings, annotations: &Path<'_>, name: &str) {
     warnings.push(format!("{}: {message}", annotations.key(name)));
 }
 
-/// Warns about annotations with container profiles.
+/// Warns about annotations with seccomp or `AppArmor` profiles of a container.
 ///
 /// `template` is the Pod security context of a template; `None` for a Pod.
 fn profiles(
@@ -305,7 +309,7 @@ fn variables(warnings: &mut Warnings, path: &Path<'_>, container: &Value) {
     }
 }
 
-/// A container port.
+/// A port of a container.
 #[derive(Clone, Copy)]
 struct Port<'a> {
     name: &'a str,
@@ -338,7 +342,7 @@ impl<'a> Port<'a> {
     }
 }
 
-/// Warns about ports of several containers and about duplicate port names.
+/// Warns about conflicting ports, duplicate port names, and ports with `hostIP` but without `hostPort`.
 fn ports(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     /// The maximum number of comparisons. Objects of typical size do not reach this limit.
     const MAX_COMPARISONS: usize = 4_000_000;

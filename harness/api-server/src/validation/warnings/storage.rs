@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::super::fields::{Path, entries, get, list, map, set, text};
 use super::{Warnings, has_annotation, pod};
 
+/// Warns about a `PersistentVolume`.
+///
 /// Source: kubernetes pkg/api/persistentvolume/util.go, `GetWarningsForPersistentVolume`.
 pub(super) fn volume(warnings: &mut Warnings, object: &Value) {
     const ANNOTATIONS: [(&str, &str); 2] = [
@@ -53,6 +55,8 @@ pub(super) fn volume(warnings: &mut Warnings, object: &Value) {
     }
 }
 
+/// Warns about fractional quantities in the spec of a claim.
+///
 /// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `GetWarningsForPersistentVolumeClaimSpec`.
 pub(super) fn claim_spec(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     let resources = path.child("resources");
@@ -62,7 +66,7 @@ pub(super) fn claim_spec(warnings: &mut Warnings, path: &Path<'_>, spec: &Value)
     }
 }
 
-/// Warns about a fractional number of bytes.
+/// Warns about a quantity that is a fractional number of bytes.
 pub(super) fn fractional(warnings: &mut Warnings, path: &Path<'_>, amounts: &Value, name: &str) {
     let amount = set(amounts, name).and_then(quantity::from_value);
     if let Some(amount) = amount.filter(|amount| amount.milli_value() % 1000 != 0) {
@@ -71,6 +75,8 @@ pub(super) fn fractional(warnings: &mut Warnings, path: &Path<'_>, amounts: &Val
     }
 }
 
+/// Warns about a `CSIDriver` with token requests that does not set `serviceAccountTokenInSecrets`.
+///
 /// Source: kubernetes pkg/registry/storage/csidriver/strategy.go.
 pub(super) fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>, of: Type) {
     let requests = list(spec, "tokenRequests");
@@ -85,7 +91,7 @@ pub(super) fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>,
     }
 }
 
-/// Warns about deprecated node labels in kinds that refer to node labels.
+/// Warns about deprecated node labels in objects that refer to labels of Nodes.
 ///
 /// Source: kubernetes pkg/api/node/util.go and pkg/api/storage/util.go.
 pub(super) fn of_labels_of_nodes(warnings: &mut Warnings, object: &Value, kind: &str) {

@@ -30,6 +30,8 @@ impl Target<'_> {
     }
 }
 
+/// Warns about overlapping paths in the volumes of a Pod.
+///
 /// Source: kubernetes pkg/api/pod/warnings.go, `warningsForOverlappingVirtualPaths`.
 /// Rule: VLO-26.
 pub(super) fn overlapping(warnings: &mut Warnings, spec: &Value) {
