@@ -30,7 +30,7 @@ pub(super) struct MetadataOptions {
     pub(super) is_list: bool,
 }
 
-/// The encoding of a response.
+/// The encoding of a response, which determines its `Content-Type` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MediaType {
     Json,

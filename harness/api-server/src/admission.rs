@@ -41,7 +41,7 @@ pub(super) struct Admission {
     pub(super) metrics: Metrics,
 }
 
-/// The webhooks of all configurations.
+/// The mutating and the validating webhooks of all configurations and manifest files.
 #[derive(Debug, Default)]
 struct Webhooks {
     mutating: WebhookSources,

@@ -1,4 +1,4 @@
-//! Responses and how they are encoded.
+//! Responses of the server and their encoding.
 
 use std::sync::Arc;
 

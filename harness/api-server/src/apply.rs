@@ -27,7 +27,7 @@ pub(super) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 /// The first line of the error with which Go's strict YAML decoder reports duplicate keys.
 const STRICT_YAML_PREFIX: &str = "error converting YAML to JSON: yaml: unmarshal errors:";
 
-/// An apply patch.
+/// The decoded body of an apply request.
 #[derive(Debug)]
 pub(super) struct ApplyPatch {
     /// The applied fields, including `apiVersion` and `kind`.

@@ -21,8 +21,8 @@ use super::authentication::Identity;
 pub(crate) enum Stage {
     /// The request was received.
     RequestReceived,
-    /// The response has started. Logged for a request that failed before authentication and for a watch, which gets a
-    /// second event when it ends.
+    /// The response has started. Logged for a request that fails authentication and for a long-running request, which
+    /// gets a second event when it ends.
     ResponseStarted,
     /// The response is complete.
     ResponseComplete,
@@ -38,7 +38,7 @@ impl Stage {
     }
 }
 
-/// A request with its response.
+/// A request and its response, with the data for an audit event.
 #[derive(Clone, Debug)]
 pub(crate) struct AnsweredRequest<'a> {
     /// The audit level, which determines which of the following fields the event contains.

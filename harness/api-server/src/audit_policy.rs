@@ -75,7 +75,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// Parses a level. Returns `None` for `None` and for invalid levels.
+    /// Parses a level; returns `None` for the level `None` and for an invalid level.
     fn parse(text: &str) -> Option<Self> {
         match text {
             "Metadata" => Some(Self::Metadata),

@@ -37,7 +37,7 @@ pub(super) struct RequestAudit<'a> {
     started: Instant,
 }
 
-/// The result of a request.
+/// The result of a request, which the final audit event describes.
 pub(super) struct RequestEnd<'a> {
     pub(super) stage: Stage,
     /// The client; `None` if it could not be authenticated.

@@ -29,7 +29,7 @@ use super::strategy;
 /// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
 pub(super) const MAX_REQUEST_BODY_BYTES: usize = 3 * 1024 * 1024;
 
-/// The encoding of a body.
+/// The supported encodings of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Json,
@@ -297,7 +297,7 @@ pub(super) enum Types<'a> {
 }
 
 impl<'a> Types<'a> {
-    /// Returns the types for objects of `kind` at a resource.
+    /// Returns the source of the known fields for objects of `kind` in requests for a resource.
     pub(super) fn for_resource(resource: &'a Resource, kind: &GroupVersionKind) -> Self {
         match &resource.custom {
             None => Self::Server,

@@ -104,7 +104,7 @@ impl ClusterFixture {
         body::typed(object, kind, Types::Custom(custom))
     }
 
-    /// Begins the admission run of a new request.
+    /// Begins an admission run of `request`.
     pub fn run(&self, request: Attributes) -> AdmissionRun<'_> {
         let times = TimePrecision::for_request(&request, self.is_built_in(&request.kind));
         AdmissionRun::new(request, times, self).with_authorizer(self.authorizer())
@@ -190,8 +190,8 @@ impl ClusterFixture {
 
     /// Returns a stored object as clients read it while its finalizers delay its deletion.
     ///
-    /// The grace period, if any, has expired. Returns `None` if the kind is not served or if the object already looks
-    /// like this.
+    /// The grace period, if any, has expired. Returns `None` if the kind is not served or a deletion would not change
+    /// the object.
     pub fn marked(&self, stored: &Value) -> Option<Value> {
         let resource = self.resource_of(&GroupVersionKind::from_object(stored))?.name.group_resource();
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});

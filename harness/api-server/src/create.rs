@@ -1,4 +1,4 @@
-//! Creates objects.
+//! Handles requests that create objects.
 
 use http::StatusCode;
 use kubernetes_admission::admission_run::AdmissionRun;

@@ -46,7 +46,7 @@ fn lock(activity: &Mutex<TaskState>) -> MutexGuard<'_, TaskState> {
 
 /// Returns whether the task updates the definitions after a change, because a webhook rule matches the updates.
 ///
-/// If so, this function notifies the task of the change and starts the task if it is not running. Without a Tokio
+/// If true, this function also notifies the task of the change and starts the task if it is not running. Without a Tokio
 /// runtime, the result is always false.
 ///
 /// Rule: SCH-20.

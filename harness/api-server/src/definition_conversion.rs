@@ -1,4 +1,4 @@
-//! Validation of the conversion of custom resource definitions.
+//! Validates `spec.conversion` of custom resource definitions.
 
 use std::collections::HashSet;
 

@@ -68,9 +68,9 @@ fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
 
 /// Returns the definition for the next write of the deletion; `None` if no write is possible or required.
 ///
-/// The first write reports that the deletion of the objects is in progress. Then this function deletes the objects. The
-/// second write reports that all objects are deleted and removes the finalizer. The caller must remove a definition
-/// without finalizers.
+/// The first write reports that the deletion of the objects is in progress. The next call deletes the objects and
+/// returns the second write, which reports that all objects are deleted and removes the finalizer. The caller must
+/// remove a definition without finalizers.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`, `sync`.
 /// Rule: SCH-17.

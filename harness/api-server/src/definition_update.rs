@@ -1,4 +1,4 @@
-//! Checks of a definition outside its specification: immutable fields, stored versions, status, and warnings.
+//! Validates immutable fields and stored versions of custom resource definitions, and finds warnings.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go and
 //! pkg/registry/customresourcedefinition/strategy.go.

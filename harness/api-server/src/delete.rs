@@ -1,4 +1,4 @@
-//! Deletes objects.
+//! Handles requests that delete objects.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Marks objects as deleted and decides whether they are removed immediately.
+//! Marks objects as being deleted and decides whether they are removed immediately.
 
 use kubernetes_types::json::set;
 use serde_json::Value;
@@ -13,7 +13,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 pub(super) enum DeleteEffect {
     /// The object is already being deleted and this DELETE does not shorten its grace period: admission does not run.
     Pending,
-    /// The object is marked as deleted.
+    /// The DELETE marks the object as being deleted or removes it.
     Changed {
         object: Value,
         /// Whether the object is removed immediately, because neither finalizers nor a grace period keep it.

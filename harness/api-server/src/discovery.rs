@@ -67,7 +67,7 @@ impl Resource {
         }
     }
 
-    /// Returns whether the resource is established, so that clients can read its objects and discovery shows the verbs.
+    /// Returns whether the resource is established, so that discovery lists it and clients can read its objects.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_discovery_controller.go`, `sync`.
     /// Rule: SCH-17.
@@ -100,7 +100,7 @@ pub(super) struct Resources {
     by_path: HashMap<GroupVersionResource, Arc<Resource>>,
     /// The first resource of each kind.
     by_kind: HashMap<GroupVersionKind, Arc<Resource>>,
-    /// A cache of the results of [`Self::equivalent_resources`] for built-in resources.
+    /// A cache of the results of [`Self::equivalent_resources`] for served resources.
     equivalents: RwLock<HashMap<GroupVersionResource, Vec<Equivalents>>>,
 }
 
@@ -259,7 +259,7 @@ impl Resources {
         Some(document)
     }
 
-    /// Returns the resources that discovery shows for a group and version.
+    /// Returns the resources that discovery lists for a group and version.
     fn of_version(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Resource>> {
         self.all.iter().filter(move |resource| {
             resource.gvr.group == group && resource.gvr.version == version && resource.is_established()

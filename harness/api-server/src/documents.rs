@@ -106,7 +106,7 @@ fn is_only_read(route: &Route, resources: &Resources) -> bool {
         || matches!(route, Route::Version(group, version) if is_built_in(group, version))
 }
 
-/// Returns an OpenAPI document; builds it if it is not cached.
+/// Returns an OpenAPI document, and builds the document if it is not cached.
 async fn openapi_document(
     server: &Arc<Server>,
     path: openapi::Path,

@@ -44,7 +44,7 @@ const RECENT_EVENTS: usize = 256;
 /// The number of entries for large events at which unused entries are dropped.
 const MAX_LARGE_EVENTS: usize = 64;
 
-/// The type of an event.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum EventType {
     Added,

@@ -7,14 +7,17 @@ use kubernetes_types::quoting::quote;
 
 use super::query::Query;
 
-/// The checks of kube-apiserver 1.37.1 in its order. Some are followed by the only endpoints that have the check.
+/// The checks of kube-apiserver 1.37.1 in its order.
+///
+/// A line contains a check and the endpoints that include it. If a line contains only a check, all endpoints include
+/// it.
 ///
 /// The checks of components that admit does not have always succeed.
 ///
 /// Source: apiserver pkg/server/healthz.go; the answers of kube-apiserver 1.37.1 to `?verbose`.
 const CHECKS: &str = include_str!("health-checks.txt");
 
-/// A health endpoint.
+/// An endpoint that reports the health of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Endpoint {
     Healthz,

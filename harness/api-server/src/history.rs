@@ -1,6 +1,6 @@
 //! The latest writes, which watches read.
 //!
-//! The history is limited in bytes; upstream's watch cache is limited by the number of events.
+//! The history is limited in bytes. The watch cache of kube-apiserver is limited by the number of events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -26,7 +26,7 @@ const FIELD_MANAGER: &str = "admit";
 /// Details of a request in addition to the response.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTrace {
-    /// The admission record.
+    /// The record of the admission plugins and webhooks that the server called.
     pub record: Record,
     /// The decoded body with the defaults of its version, as admission received it.
     ///
@@ -44,7 +44,7 @@ pub enum ResourceName {
     Named(GroupVersionResource),
 }
 
-/// A served resource.
+/// A resource that the server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServedResource {
@@ -56,11 +56,11 @@ pub struct ServedResource {
     pub namespaced: bool,
     /// The supported verbs, such as `get` and `deletecollection`.
     pub verbs: Vec<String>,
-    /// The subresources of the resource.
+    /// The subresources that the server serves for the resource.
     pub subresources: Vec<ServedSubresource>,
 }
 
-/// A served subresource.
+/// A subresource that the server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServedSubresource {

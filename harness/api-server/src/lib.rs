@@ -145,7 +145,7 @@ use self::state::{Services, State};
 use self::storage::Storage;
 pub use self::strategy::forget_selector;
 
-/// The name of a service.
+/// The namespace and the name of a Service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceName {
     /// The namespace of the service.
@@ -160,7 +160,7 @@ pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
 /// Receives the Audit-ID of each request, the time when it was received, and the admission record.
 pub type RecordSink = Arc<dyn Fn(&str, Timestamp, &Record) + Send + Sync>;
 
-/// Receives each request that can change an object before its response is sent.
+/// Receives each request that can change an object. The server calls the function before it sends the response.
 ///
 /// The function may block without delaying other requests.
 pub type RequestObserver = Arc<dyn Fn(ObservedRequest) + Send + Sync>;
@@ -182,18 +182,19 @@ pub struct Options {
     pub plugin_configuration: PluginConfiguration,
     /// The host name, which distinguishes servers in metrics.
     pub hostname: String,
-    /// Receives the audit events.
+    /// Receives the audit events; `None` if the server does not log requests.
     pub audit: Option<AuditSink>,
     /// The audit policy: which requests are logged, at which stages and levels.
     ///
-    /// Without a policy, each request has one event of the level `Request` at the stage `ResponseComplete`,
-    /// `ResponseStarted` for long-running requests, or `RequestReceived` if the request is cut off before admission. If
-    /// the client disconnects during admission, the event is the same as if the client had received the response.
+    /// Without a policy, the server logs each request at the level `Request` and the stage `ResponseComplete`. A
+    /// long-running request also has an event at the stage `ResponseStarted`. A request that is cut off before
+    /// admission has only an event at the stage `RequestReceived`. If the client disconnects during admission, the
+    /// event is the same as if the client had received the response.
     pub audit_policy: Option<AuditPolicy>,
-    /// Receives the admission records before the response is sent. They contain details that the audit log does not
-    /// have, such as the reviews.
+    /// Receives the admission records before the response is sent. The records contain details that the audit log does
+    /// not have, such as the reviews.
     pub record: Option<RecordSink>,
-    /// Returns the trace of a webhook call, if the spans of `tracing` are exported.
+    /// Exports `tracing` spans and returns the trace context of each webhook call; `None` if spans are not exported.
     pub spans: Option<Arc<dyn SpanContexts>>,
     /// The users of static bearer tokens: `--token-auth-file`.
     pub tokens: Tokens,
@@ -205,9 +206,9 @@ pub struct Options {
     ///
     /// Without controllers, the server deletes the content of a deleted namespace immediately and without admission.
     pub controllers: Option<Controllers>,
-    /// The authorization mode.
+    /// The mode in which the server authorizes requests: `--authorization-mode`.
     pub authorization_mode: AuthorizationMode,
-    /// The resource limits.
+    /// The limits on requests, memory, and watches.
     pub limits: Limits,
     /// The addresses and certificates in the initial objects.
     pub advertised: Advertised,
@@ -241,7 +242,7 @@ struct Server {
     /// The `uid` of the user of loopback requests.
     loopback_uid: String,
     definition_controllers: DefinitionControllers,
-    /// Recorded requests that continue after their clients disconnect.
+    /// The tasks of recorded requests that continue after their clients disconnect.
     background_tasks: TaskTracker,
 }
 
@@ -312,7 +313,8 @@ impl ApiServer {
         Arc::clone(&self.server.state.authorizer)
     }
 
-    /// Runs the [`Options::controllers`] until [`Self::end_watches`]; returns immediately without controllers.
+    /// Runs the [`Options::controllers`] until [`Self::end_watches`] is called. Returns immediately without
+    /// controllers.
     pub fn run_controllers(&self) -> impl Future<Output = ()> + Send + 'static {
         let server = Arc::clone(&self.server);
         async move {
@@ -335,7 +337,7 @@ impl ApiServer {
 }
 
 impl Server {
-    /// Reloads the state of the server that depends on objects of a written resource.
+    /// Updates the state of the server after a write of an object of this resource.
     fn has_changed(self: &Arc<Self>, resource: &Resource) -> Result<(), Box<Status>> {
         match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
             (admission::GROUP, admission::MUTATING | admission::VALIDATING) => {
@@ -362,7 +364,7 @@ impl Server {
         }
     }
 
-    /// Removes the objects of terminating definitions, then the definitions without objects.
+    /// Deletes the objects of terminating definitions, then the definitions without objects.
     fn finish_definitions(self: &Arc<Self>) {
         if !definition_controllers::writes_asynchronously(self) {
             definition_deletion::finish(&self.state.storage);

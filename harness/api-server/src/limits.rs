@@ -20,14 +20,14 @@ pub struct Limits {
     pub requests: usize,
     /// The maximum number of mutating requests in flight over connections.
     pub mutating_requests: usize,
-    /// Memory in bytes for requests, their objects, webhook calls, and responses. The first 64 KiB of each request are
-    /// not counted.
+    /// The memory in bytes for requests, their objects, webhook calls, and responses. The first 64 KiB of each request
+    /// do not count.
     pub in_flight_bytes: usize,
-    /// Memory for stored objects, as bytes of JSON.
+    /// The memory for stored objects, in bytes of JSON.
     pub storage_bytes: usize,
-    /// Memory for replaced objects that watches may still read, as bytes of JSON.
+    /// The memory for replaced objects that watches may still read, in bytes of JSON.
     pub watch_cache_bytes: usize,
-    /// Memory for events above 8 KiB that are being sent, in bytes.
+    /// The memory in bytes for events above 8 KiB that the server is sending.
     pub event_bytes: usize,
     /// The maximum number of open watches.
     pub watches: usize,
@@ -75,7 +75,7 @@ impl InFlightRequests {
         }
     }
 
-    /// Admits a request over a connection. Returns its share of the memory budget.
+    /// Admits a request from a connection and returns its share of the memory budget.
     ///
     /// # Errors
     /// 429 if too many requests are in flight.
@@ -94,8 +94,9 @@ impl InFlightRequests {
         self.bytes.share(REQUEST_BYTES)
     }
 
-    /// Waits until no other large body is being decoded, because the memory use of an object is unknown before
-    /// decoding.
+    /// Waits until no other large body is being decoded; returns `None` immediately for a small `body`.
+    ///
+    /// Large bodies are decoded one at a time, because the memory use of an object is unknown before decoding.
     pub(super) fn turn(&self, body: usize) -> Option<MutexGuard<'_, ()>> {
         (body > LARGE_BYTES).then(|| self.decoding.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -29,7 +29,7 @@ pub(super) enum ListVersion {
     Exact(u64),
 }
 
-/// The requested page.
+/// The part of a collection that a list request selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestedPage {
     pub(super) at: ListVersion,
@@ -91,7 +91,10 @@ impl ListOptions {
         errors
     }
 
-    /// Returns the requested page of a resource; `is_single` selects a single object, regardless of the limit.
+    /// Returns the requested page of a resource.
+    ///
+    /// If `is_single` is true, the request selects a single object and its limit does not require an exact
+    /// `resourceVersion`.
     ///
     /// # Errors
     /// 400 for an invalid version or token, or if the query contains both.
@@ -205,7 +208,7 @@ impl Continue {
     }
 }
 
-/// Returns Go's description of a JSON value that is not of the Go type `kind`.
+/// Returns Go's description of a JSON value that does not have the Go type `kind`.
 fn go_kind(value: &Value, kind: &str) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -218,10 +221,10 @@ fn go_kind(value: &Value, kind: &str) -> String {
     }
 }
 
-/// Decodes base64.
+/// Decodes URL-safe base64 without padding.
 ///
 /// # Errors
-/// The position of the first invalid byte.
+/// A message with the position of the first invalid byte.
 ///
 /// Source: Go encoding/base64/base64.go, `decodeQuantum`.
 fn base64_decoded(text: &str) -> Result<Vec<u8>, String> {

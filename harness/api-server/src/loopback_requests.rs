@@ -21,7 +21,7 @@ use super::request::{self, BodyRetention};
 
 pub(super) const JSON: &str = "application/json";
 
-/// A modifying request.
+/// A loopback request that changes objects.
 #[derive(Debug)]
 pub(super) struct Change<'a> {
     pub(super) method: Method,
@@ -108,7 +108,8 @@ fn server_requester(server: &Server) -> Requester {
 
 /// The maximum nesting depth of loopback webhook calls.
 ///
-/// A webhook may be called for the request that sends its own call, and each review contains all earlier reviews.
+/// A webhook may be called for the request that performs the webhook's own call. Each review contains all earlier
+/// reviews.
 const MAX_DEPTH: usize = 8;
 
 tokio::task_local! {

@@ -1,4 +1,4 @@
-//! Updates aggregated `ClusterRoles`.
+//! Updates aggregated `ClusterRole`s.
 //!
 //! In a cluster, kube-controller-manager aggregates the rules of these roles. admit does not run that controller.
 //! Without the aggregated rules, the roles `admin`, `edit`, and `view` would not allow any request.

@@ -27,7 +27,7 @@ pub(crate) fn objects(time: &str) -> Vec<Value> {
     objects
 }
 
-/// Returns the resource of an object of the RBAC API.
+/// Returns the plural resource name of an object of the RBAC API.
 pub(crate) fn resource(object: &Value) -> &'static str {
     match object.get("kind").and_then(Value::as_str) {
         Some("ClusterRole") => "clusterroles",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{list, requirements, text};
 use crate::discovery::Resource;
 
-/// Validates a role or a binding except for its metadata. Errors of upstream's generated validation come last.
+/// Validates a role or a binding except for its metadata. Errors of generated validation come last.
 ///
 /// Source: kubernetes pkg/apis/rbac/validation/validation.go; `pkg/apis/rbac/v1/zz_generated.validations.go`.
 pub(crate) fn errors(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<FieldError> {

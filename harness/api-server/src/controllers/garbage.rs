@@ -1,4 +1,4 @@
-//! Garbage collection: objects are deleted when all of their owners are deleted.
+//! Garbage collection: deletes objects when all of their owners are deleted.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::discovery::Resource;
 use crate::in_process::key;
 use crate::metadata;
 
-/// The state of an owner.
+/// The state of an owner that an owner reference names.
 enum OwnerState {
     /// The owner exists.
     Exists,

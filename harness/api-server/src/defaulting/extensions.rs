@@ -1,4 +1,4 @@
-//! Defaults of the kinds outside the core, apps, autoscaling, and batch groups.
+//! Defaults of kinds in various API groups, such as networking, policy, and RBAC.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};

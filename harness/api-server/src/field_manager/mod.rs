@@ -103,7 +103,7 @@ pub(super) async fn apply(
     })
 }
 
-/// Repeats `compute` with more and more responses of conversion webhooks until it does not request another response.
+/// Repeats `compute` until it has received the responses of all conversion webhooks that it requires.
 ///
 /// # Errors
 /// The reason why a conversion could not be attempted.

@@ -10,7 +10,7 @@ pub(super) enum Place {
     Value,
 }
 
-/// The style of a string.
+/// The YAML style of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,

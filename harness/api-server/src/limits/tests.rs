@@ -214,7 +214,7 @@ async fn large_body_is_processed_on_another_thread() {
     }
 }
 
-/// Sends a short text that takes much memory after decoding.
+/// Sends a short body that takes much memory after decoding.
 #[tokio::test]
 async fn object_reserves_its_decoded_weight() {
     let server = server();

@@ -50,14 +50,15 @@ enum Mode {
     ArbitraryNode,
     ServiceAccount,
     UserInfo,
-    /// Impersonation with the verb `impersonate`, which applies to any request.
+    /// Impersonation with the verb `impersonate`, which applies to any requested user.
     Legacy,
 }
 
 const MODES: [Mode; 5] =
     [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
 
-/// Caches the mode that last allowed each user to impersonate; it is tried first.
+/// Resolves impersonation. For each user, caches the mode that last allowed an impersonation, and tries that mode
+/// first.
 #[derive(Debug, Default)]
 pub(crate) struct Impersonation {
     last: Mutex<HashMap<String, Mode>>,
@@ -299,7 +300,10 @@ fn service_account_groups(namespace: &str) -> Vec<String> {
     vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
 }
 
-/// Adds `system:authenticated`, or `system:unauthenticated` for the anonymous user, if it is missing.
+/// Adds `system:unauthenticated` to the groups of the anonymous user, or `system:authenticated` to those of another
+/// user.
+///
+/// Does not add a group twice, and does not add `system:authenticated` to a user in `system:unauthenticated`.
 ///
 /// Rule: RBAC-22.
 fn complete_groups(user: &mut UserInfo) {
