@@ -29,17 +29,17 @@ pub(crate) struct AdmissionControl {
 }
 
 const VERSION: &str = "apiserver.config.k8s.io/v1";
-/// The deprecated version of `AdmissionConfiguration`, with the same fields.
+/// The deprecated API version of `AdmissionConfiguration`, which has the same fields.
 const OLD_VERSION: &str = "apiserver.k8s.io/v1alpha1";
 pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
 pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
 
-/// The configuration of the plugins.
+/// The configuration of the enabled admission plugins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plugins {
     /// The credentials for calls to webhooks.
     pub(crate) credentials: WebhookCredentials,
-    /// The webhooks from manifests.
+    /// The webhooks in static manifests.
     pub(crate) manifests: Loaded,
     /// The configuration of the in-tree plugins.
     pub(crate) in_tree: PluginConfiguration,
@@ -48,7 +48,7 @@ pub(crate) struct Plugins {
 impl AdmissionControl {
     /// Reads the configuration of the enabled plugins.
     ///
-    /// The result is empty without the option, or for plugins without a configuration.
+    /// Returns the default configuration if the option is not set or no enabled plugin has an entry.
     ///
     /// # Errors
     /// Returns a usage failure that names the file and contains kube-apiserver's error, or [`Failure::unsupported`] for
@@ -78,7 +78,7 @@ impl AdmissionControl {
     }
 }
 
-/// The entry of a plugin.
+/// The entry of a plugin in an `AdmissionConfiguration`.
 #[derive(Debug, PartialEq)]
 struct PluginEntry {
     name: String,
@@ -87,6 +87,8 @@ struct PluginEntry {
     configuration: Option<Value>,
 }
 
+/// Reads the plugin entries of an `AdmissionConfiguration` file.
+///
 /// Source: apiserver pkg/admission/config.go, `ReadAdmissionConfiguration`.
 /// Rule: LOAD-02.
 fn plugins(file: &Path) -> Result<Vec<PluginEntry>, Failure> {
@@ -200,13 +202,15 @@ fn credentials(configuration: &WebhookAdmission, name: &str, file: &Path) -> Res
     Credentials::parse(&text, kubeconfig.parent().unwrap_or(Path::new("/"))).map_err(|error| what(&error))
 }
 
-/// A `WebhookAdmissionConfiguration`.
+/// The fields of a `WebhookAdmissionConfiguration`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct WebhookAdmission {
     kube_config_file: String,
     static_manifests_dir: String,
 }
 
+/// Parses a `WebhookAdmissionConfiguration`.
+///
 /// Source: apiserver pkg/admission/plugin/webhook/config/kubeconfig.go, `LoadConfig`.
 /// Rule: LOAD-02, LOAD-03, NEW-08.
 fn webhook_admission(object: &Map<String, Value>) -> Result<WebhookAdmission, String> {

@@ -4,7 +4,7 @@ use harness::server::{AdmissionPlugins, SelectionError};
 
 use crate::Failure;
 
-/// Disabled by default: without a controller that creates service accounts, this plugin rejects every pod.
+/// The plugin that is disabled by default: without a controller that creates service accounts, it rejects every pod.
 const SERVICE_ACCOUNT: &str = "ServiceAccount";
 
 /// The options, for every command that starts an API server.
@@ -21,7 +21,7 @@ pub(crate) struct PluginFlags {
 }
 
 impl PluginFlags {
-    /// Creates flags with these values.
+    /// Creates the flags from the values of `--enable-admission-plugins` and `--disable-admission-plugins`.
     pub(crate) fn new(enable: &[String], disable: &[String]) -> Self {
         Self { enable: enable.to_vec(), disable: disable.to_vec() }
     }
@@ -31,11 +31,11 @@ impl PluginFlags {
         self.enable.is_empty() && self.disable.is_empty()
     }
 
-    /// Returns the plugins of admit's API server.
+    /// Selects the plugins of admit's API server according to the flags.
     ///
     /// # Errors
-    /// A usage failure in the words of kube-apiserver; [`Failure::unsupported`] for a plugin that admit does not
-    /// support.
+    /// Returns a usage failure with kube-apiserver's message, or [`Failure::unsupported`] for a plugin that admit does
+    /// not support.
     pub(crate) fn selection(&self) -> Result<AdmissionPlugins, Failure> {
         AdmissionPlugins::select(&names(&self.enable), &names(&self.disable)).map_err(|error| match error {
             SelectionError::Unsupported(unsupported) => Failure::unsupported(format!(
@@ -46,10 +46,10 @@ impl PluginFlags {
         })
     }
 
-    /// Returns the plugins for `admit assets`, where `ServiceAccount` is enabled by default as in kube-apiserver.
+    /// Selects the plugins for `admit assets`, where `ServiceAccount` is enabled by default as in kube-apiserver.
     ///
     /// # Errors
-    /// The error of [`PluginFlags::selection`].
+    /// Returns the errors of [`PluginFlags::selection`].
     pub(crate) fn for_assets(&self) -> Result<AdmissionPlugins, Failure> {
         let mut flags = self.clone();
         if !names(&self.disable).contains(&SERVICE_ACCOUNT) && !names(&self.enable).contains(&SERVICE_ACCOUNT)
@@ -62,7 +62,7 @@ impl PluginFlags {
     /// Returns the flags for a real kube-apiserver that runs the same plugins.
     ///
     /// # Errors
-    /// A usage failure in the words of kube-apiserver.
+    /// Returns a usage failure with kube-apiserver's message for an invalid name.
     pub(crate) fn for_kube_apiserver(&self) -> Result<Vec<String>, Failure> {
         let (enable, mut disable) = (names(&self.enable), names(&self.disable));
         AdmissionPlugins::check_names(&enable, &disable).map_err(Failure::usage)?;
@@ -76,7 +76,7 @@ impl PluginFlags {
     }
 }
 
-/// Returns the names in the values of a flag; an empty value contains none.
+/// Returns the comma-separated names in the values of a flag; ignores empty values.
 fn names(values: &[String]) -> Vec<&str> {
     values.iter().filter(|value| !value.is_empty()).flat_map(|value| value.split(',')).collect()
 }

@@ -66,7 +66,7 @@ struct Service {
     namespace: Label,
 }
 
-/// The name of a Kubernetes object that is a label of a DNS name.
+/// The name of a Kubernetes object, which must be a DNS label.
 #[derive(Clone, Debug)]
 struct Label(String);
 
@@ -227,6 +227,8 @@ impl fmt::Display for Label {
     }
 }
 
+/// Parses a name and checks that it is a DNS label.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Label`.
 impl FromStr for Label {
     type Err = String;

@@ -1,4 +1,4 @@
-//! How to fix the findings of a check, and where the check is documented.
+//! Returns how to fix the findings of a check, and where the check is documented.
 
 use harness::verify::checks;
 
@@ -15,7 +15,7 @@ pub(crate) fn lint_docs(id: &str) -> String {
     format!("{DOCUMENTATION}/lint-checks.md#{}", id.to_lowercase())
 }
 
-/// Returns what to change in the configuration for an `admit lint` check.
+/// Returns advice on how to fix the findings of an `admit lint` check.
 pub(crate) fn lint_help(id: &str) -> Option<&'static str> {
     let mut all = checks::STATIC.iter().map(|(check, _)| *check);
     all.find(|check| check.id.eq_ignore_ascii_case(id)).map(|check| check.help)

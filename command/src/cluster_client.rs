@@ -1,4 +1,4 @@
-//! A Kubernetes client from a kubeconfig.
+//! Creates a Kubernetes client from a kubeconfig.
 
 use std::path::{Path, PathBuf};
 

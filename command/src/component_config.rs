@@ -21,7 +21,7 @@ pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Reads the content of a YAML or JSON file; null if it is empty.
+/// Reads the content of a YAML or JSON file; returns null for an empty file.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or is neither YAML nor JSON.
@@ -31,7 +31,7 @@ pub(crate) fn document(file: &Path) -> Result<Value, String> {
     serde_saphyr::from_str(&text).map_err(|error| error.without_snippet().to_string())
 }
 
-/// Returns the version of the object, which must be one of these; errors name the first one.
+/// Returns the API version of the object, which must be one of `versions`; errors name the first of them.
 ///
 /// # Errors
 /// Returns an error if the kind or version is different or missing.
@@ -52,7 +52,7 @@ pub(crate) fn check_kind<'a>(
     }
 }
 
-/// Returns the string in a field; empty if it is missing. `path` is Go's name of the field.
+/// Returns the string in `field`, or an empty string if the field is missing. `path` is Go's name of the field.
 ///
 /// # Errors
 /// Returns an error if the value is not a string.

@@ -10,7 +10,7 @@ use output::{OneLine, one_line};
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// The style of errors and removals.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// The style of warnings and of what was not checked.
+/// The style of warnings and of incomplete checks.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 /// The style of notes.
 pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default().bold();
@@ -21,7 +21,7 @@ const BOLD: Style = Style::new().bold();
 /// The column at which long notes are wrapped.
 const WIDTH: usize = 100;
 
-/// One finding.
+/// A finding with its location, lines, and notes.
 #[derive(Debug)]
 pub(crate) struct Diagnostic {
     severity: Severity,
@@ -34,7 +34,7 @@ pub(crate) struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Creates a finding with `message`; texts from other sources are escaped.
+    /// Creates a finding with `message`, which [`Diagnostic::write`] prints on one line.
     pub(crate) fn new(severity: Severity, message: impl Into<String>) -> Self {
         Self {
             severity,
@@ -59,7 +59,7 @@ impl Diagnostic {
         self
     }
 
-    /// Shows the line of the file.
+    /// Sets the text of the line at the location.
     pub(crate) fn source(mut self, line: Option<&str>) -> Self {
         self.source = line.map(str::to_owned);
         self
@@ -70,12 +70,12 @@ impl Diagnostic {
         self.body.push((sign, line.into()));
     }
 
-    /// Adds a note, such as `help`.
+    /// Adds a note below the finding; `label` is a word such as `help`.
     pub(crate) fn note(&mut self, label: &'static str, text: impl Into<String>) {
         self.notes.push((label, text.into()));
     }
 
-    /// Appends the text of the finding, which ends with a line end.
+    /// Appends the finding to `text`, with a trailing newline.
     pub(crate) fn write(&self, text: &mut String) {
         let style = style(self.severity);
         let code = if self.code.is_empty() { String::new() } else { format!("[{}]", self.code) };
@@ -136,7 +136,7 @@ fn style(severity: Severity) -> Style {
     }
 }
 
-/// Returns `2 errors, 1 note` for the severities of findings; nothing for none.
+/// Returns the number of findings by severity, such as `2 errors, 1 note`, or an empty string if there are none.
 pub(crate) fn counts(severities: impl IntoIterator<Item = Severity>) -> String {
     let severities: Vec<Severity> = severities.into_iter().collect();
     let all = [Severity::Error, Severity::Warning, Severity::Note];
@@ -145,12 +145,12 @@ pub(crate) fn counts(severities: impl IntoIterator<Item = Severity>) -> String {
     counts.map(|(count, severity)| several(count, word(severity))).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns `1 error`, `2 errors`.
+/// Returns a count with a singular or plural noun, such as `1 error` or `2 errors`.
 pub(crate) fn several(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Returns at most the first [`WIDTH`] characters of a line.
+/// Truncates a line after [`WIDTH`] characters and marks the cut with `...`.
 fn cut(line: &str) -> String {
     match line.char_indices().nth(WIDTH).and_then(|(end, _)| line.get(..end)) {
         Some(begin) => format!("{begin}..."),

@@ -1,4 +1,4 @@
-//! Hostile texts for tests of reports and of terminal output, and parsers that reject a broken report.
+//! Hostile strings for tests of reports and terminal output, and checks that reject an unsafe report.
 
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ const PIECES: [&str; 32] = [
     "a: b",
 ];
 
-/// Generates texts from these pieces and arbitrary characters.
+/// Generates strings that combine [`PIECES`] and arbitrary characters.
 pub(crate) fn texts() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => proptest::sample::select(&PIECES[..]).prop_map(str::to_owned),
@@ -47,7 +47,7 @@ pub(crate) fn texts() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 1..8).prop_map(|pieces| pieces.concat())
 }
 
-/// Panics unless `document` is well-formed XML and contains only characters that XML 1.0 allows.
+/// Panics unless `document` is well-formed XML that contains only characters that XML 1.0 allows.
 #[track_caller]
 pub(crate) fn is_xml(document: &str) {
     use quick_xml::events::Event;
@@ -72,7 +72,7 @@ pub(crate) fn is_xml(document: &str) {
     assert!(elements > 0, "{document}");
 }
 
-/// Panics if `text` contains terminal control sequences other than its own styles.
+/// Panics if `text` contains terminal control sequences other than styles of admit.
 #[track_caller]
 pub(crate) fn is_safe(text: &str) {
     let plain = anstream::adapter::strip_str(text).to_string();

@@ -1,4 +1,4 @@
-//! JUnit reports as XML.
+//! Formats JUnit reports as XML.
 
 use quick_junit::Report;
 

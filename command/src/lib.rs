@@ -70,7 +70,7 @@ enum Command {
     Certs(certs::Certs),
 }
 
-/// Runs the command line. If invoked as `kube-apiserver` or `etcd`, runs as that program.
+/// Runs the command line, or the program `kube-apiserver` or `etcd` if invoked by that name.
 pub fn main() -> std::process::ExitCode {
     let mut words = std::env::args_os();
     if let Some(program) = words.next().and_then(|name| assets::Program::from_name(&name)) {

@@ -1,4 +1,4 @@
-//! The progress of long commands on standard error: a bar on a terminal, otherwise a line every few seconds.
+//! Reports the progress of long commands on standard error: a bar on a terminal, otherwise a line every few seconds.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::screen;
 
-/// The interval between lines where no bar is drawn, such as in the log of a workflow.
+/// The interval between lines if no bar is drawn, such as in the log of a CI workflow.
 const PERIOD: Duration = Duration::from_secs(10);
 /// The interval between frames of the spinner.
 const TICK: Duration = Duration::from_millis(120);
@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_millis(120);
 #[derive(Debug)]
 pub(crate) struct ProgressReporter {
     form: Form,
-    /// Hidden unless it is drawn, because it also estimates the remaining time.
+    /// The bar, which also estimates the remaining time and is hidden if the reporter does not draw it.
     bar: ProgressBar,
     state: Mutex<State>,
 }
@@ -31,9 +31,9 @@ enum Form {
 
 #[derive(Debug)]
 struct State {
-    /// What the command is doing.
+    /// The activity of the command.
     activity: String,
-    /// When the next line is due.
+    /// The time at which the next line is due.
     next: Instant,
 }
 
@@ -51,7 +51,7 @@ impl ProgressReporter {
         Self { form, bar, state: Mutex::new(state) }
     }
 
-    /// Reports that `done` of `total` parts of an activity are complete; `detail` is the rest of the line.
+    /// Reports that `done` of `total` parts of `activity` are complete; `detail` is appended to the line.
     ///
     /// The remaining time is estimated for this activity alone.
     pub(crate) fn report(&self, activity: &str, done: u64, total: Option<u64>, detail: &str) {
@@ -75,7 +75,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Removes the bar.
+    /// Removes the progress bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

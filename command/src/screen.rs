@@ -1,7 +1,7 @@
-//! Standard output and standard error: everything that the command prints passes through here.
+//! Writes everything that the command prints to standard output and standard error.
 //!
-//! Standard output is either text for people, which cannot control a terminal, or a document for programs. An error on
-//! standard output fails the command, except that a reader may close the pipe early, as `head` does.
+//! Standard output is either text for people, which cannot control a terminal, or a document for programs. The command
+//! fails if it cannot write to standard output, unless the reader closed the pipe early, as `head` does.
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::LazyLock;
@@ -18,10 +18,10 @@ macro_rules! status {
 }
 pub(crate) use status;
 
-/// The progress bars on standard error. They are hidden while something else is printed.
+/// The progress bars on standard error, which are hidden while the command prints something else.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Prints text for people on standard output; line ends are part of `text`.
+/// Prints `text` on standard output for people. `text` must contain its newlines.
 ///
 /// Styles are kept if the terminal shows colors. Other escape sequences are printed as text.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write(&output::styled(text))
 }
 
-/// Prints a document for programs on standard output, as it is.
+/// Prints a document for programs on standard output without changes.
 ///
 /// # Errors
 /// Returns an error if standard output cannot be written to. A closed pipe is not an error.
@@ -49,7 +49,9 @@ fn write(text: &str) -> Result<(), Failure> {
     }))
 }
 
-/// Hides the bars while `write` runs. It locks a stream only then: the thread that draws a bar locks the bars first.
+/// Hides the progress bars while `write` runs.
+///
+/// `write` must lock a stream only after this call, because the thread that draws the bars locks the bars first.
 fn without_bars(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     BARS.suspend(write)
 }
@@ -63,7 +65,7 @@ fn outcome(written: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Prints `line` on standard error. Errors are ignored: there is no other place to report them.
+/// Prints `line` on standard error; ignores errors, because there is no other place to report them.
 pub(crate) fn print_status(line: &str) {
     prompt(&format!("{line}\n"));
 }
@@ -73,7 +75,7 @@ pub(crate) fn report(failure: &Failure) {
     print_status(&format!("error: {}", output::lines(&failure.to_string())));
 }
 
-/// Prints `text` on standard error without a line end.
+/// Prints `text` on standard error without a trailing newline.
 pub(crate) fn prompt(text: &str) {
     let text = output::styled(text);
     let _: io::Result<()> = without_bars(|| {
@@ -82,7 +84,7 @@ pub(crate) fn prompt(text: &str) {
     });
 }
 
-/// Returns the bars, to add one.
+/// Returns the progress bars, so that the caller can add a bar.
 pub(crate) fn bars() -> &'static MultiProgress {
     &BARS
 }
@@ -102,14 +104,14 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// For terminals that show colors.
+    /// The symbols for terminals that show colors.
     pub(crate) const UNICODE: Self = Self { passed: "\u{2714}", failed: "\u{2718}" };
-    /// For scenarios and steps, in files, pipes, and plain terminals.
+    /// The symbols for scenarios and steps in files, pipes, and plain terminals.
     pub(crate) const ASCII: Self = Self { passed: "ok", failed: "FAIL" };
-    /// For decisions of webhooks, in files, pipes, and plain terminals.
+    /// The symbols for decisions of webhooks in files, pipes, and plain terminals.
     pub(crate) const ASCII_DECISIONS: Self = Self { passed: "ok", failed: "x" };
 
-    /// Returns the marks for standard output: `plain` where colors are off.
+    /// Returns the marks for standard output: `plain` if colors are off, otherwise [`Self::UNICODE`].
     pub(crate) fn of_stdout(plain: Self) -> Self {
         let choice = anstream::AutoStream::choice(&io::stdout());
         if choice == anstream::ColorChoice::Never { plain } else { Self::UNICODE }

@@ -1,4 +1,4 @@
-//! Names of Services on the command line, and `--service NAMESPACE/NAME=HOST:PORT`, which maps them to addresses.
+//! Parses the names of Services and `--service NAMESPACE/NAME=HOST:PORT`, which maps Services to addresses.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use harness::server::ServiceName;
 /// The value of `--service`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceMapping {
-    /// The service in a `clientConfig`.
+    /// The Service in a `clientConfig`.
     pub(crate) service: ServiceName,
     /// A host name or an IP address, without the brackets of an IPv6 address.
     pub(crate) host: String,
-    /// The port at the host, regardless of the port in the `clientConfig`.
+    /// The port of the host, which replaces the port in the `clientConfig`.
     pub(crate) port: u16,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum InvalidService {
     Host,
 }
 
-/// Splits `NAMESPACE/NAME`, or the host name of a Service (`NAME.NAMESPACE`, optionally with `.svc`).
+/// Splits `NAMESPACE/NAME`, or a host name `NAME.NAMESPACE` with an optional `.svc` suffix, into namespace and name.
 pub(crate) fn namespace_and_name(text: &str) -> Option<(&str, &str)> {
     text.split_once('/').or_else(|| {
         let text = text.strip_suffix(".cluster.local").unwrap_or(text);
@@ -38,7 +38,7 @@ pub(crate) fn namespace_and_name(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Returns the mappings by service; if a service is mapped several times, the last one wins.
+/// Returns the mappings by Service; the last mapping of a Service takes precedence.
 pub(crate) fn by_service(mappings: Vec<ServiceMapping>) -> BTreeMap<ServiceName, (String, u16)> {
     mappings.into_iter().map(|mapping| (mapping.service, (mapping.host, mapping.port))).collect()
 }

@@ -1,4 +1,4 @@
-//! Directories with webhook configurations: `staticManifestsDir` in the configuration of the plugins.
+//! Reads directories with webhook configurations: `staticManifestsDir` in the configuration of the plugins.
 
 mod watch;
 
@@ -13,16 +13,16 @@ use harness::quoting::{quote, system_error};
 pub(crate) use self::watch::{Change, Watch};
 use crate::Failure;
 
-/// The directory of one plugin.
+/// The manifest directory of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Folder {
-    /// The plugin.
+    /// The phase of the plugin.
     phase: Phase,
-    /// The absolute path, as written in the configuration.
+    /// The absolute path, as written in the plugin's configuration.
     path: String,
 }
 
-/// The content of the plugins' directories at startup.
+/// The content of the plugins' manifest directories at startup.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loaded {
     /// The configured directories.
@@ -32,12 +32,12 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the directory of a plugin; does nothing if `path` is empty.
+    /// Loads the manifest directory of a plugin; does nothing if `path` is empty.
     ///
     /// Rule: LOAD-14.
     ///
     /// # Errors
-    /// kube-apiserver's startup error, or a feature that admit does not support.
+    /// Returns kube-apiserver's startup error, or an error for a feature that admit does not support.
     pub(crate) fn load(&mut self, phase: Phase, path: &str) -> Result<(), ManifestError> {
         if path.is_empty() {
             return Ok(());
@@ -69,7 +69,7 @@ impl Loaded {
 /// Checks that `path` can be a manifest directory.
 ///
 /// # Errors
-/// kube-apiserver's startup error.
+/// Returns kube-apiserver's startup error.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/validation.go, `ValidateStaticManifestsDir`.
 /// Rule: LOAD-10, NEW-04.
@@ -92,7 +92,7 @@ impl Folder {
     /// Loads the current content of the directory.
     ///
     /// # Errors
-    /// The error in the words of kube-apiserver.
+    /// Returns the error with kube-apiserver's message.
     fn load(&self) -> Result<Manifests, ManifestError> {
         let files = self.files().map_err(ManifestError::Invalid)?;
         manifests::load(self.phase, &files)
@@ -128,7 +128,7 @@ impl Folder {
         Ok(files)
     }
 
-    /// Returns the name of the plugin.
+    /// Returns the name of the plugin that the directory belongs to.
     fn plugin(&self) -> &'static str {
         match self.phase {
             Phase::Mutating => crate::admission_control::MUTATING,
@@ -138,7 +138,7 @@ impl Folder {
 }
 
 impl From<(String, ManifestError)> for Failure {
-    /// Creates a failure at startup from a location and an error.
+    /// Converts the location and the error of a manifest to a failure at startup.
     fn from((place, error): (String, ManifestError)) -> Self {
         let message = format!("{place}: {error}");
         match error {

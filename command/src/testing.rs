@@ -1,5 +1,6 @@
-//! Parts of the command as functions for the property tests of the package `tests`. They start no process and print
-//! nothing.
+//! Provides parts of the command as functions for the property tests of the package `tests`.
+//!
+//! The functions do not start processes and do not print anything.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -12,10 +13,10 @@ use crate::screen::Marks;
 use crate::steps::world::World;
 use crate::{Admit, Command, Failure, run};
 
-/// Created once, because each step compiles an expression.
+/// The collection of all steps, which is created once because each step compiles an expression.
 static STEPS: LazyLock<Collection<World>> = LazyLock::new(World::collection);
 
-/// Returns what `admit review` prints with these arguments.
+/// Returns the output of `admit review` with these arguments.
 ///
 /// # Errors
 /// Returns the failure that the command ends with, or a usage failure if clap rejects the arguments.
@@ -34,8 +35,7 @@ pub async fn review(arguments: &[String]) -> Result<String, Failure> {
     Ok(printed)
 }
 
-/// Returns how many scenarios of a file `admit run --tags TAGS` selects, after checking that all of their steps are
-/// defined.
+/// Returns how many scenarios of a file `admit run --tags TAGS` selects, after it checks that their steps are defined.
 ///
 /// # Errors
 /// Returns an error if the file is not a feature, a step is not defined, or the tag expression is invalid.

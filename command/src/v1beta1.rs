@@ -1,4 +1,4 @@
-//! Warnings about webhook configurations of `admissionregistration.k8s.io/v1beta1` in files.
+//! Warns about webhook configurations of `admissionregistration.k8s.io/v1beta1` in files.
 
 use std::fmt::Display;
 use std::fmt::Write as _;
@@ -8,9 +8,10 @@ use harness::json::text;
 use output::OneLine;
 use serde_json::Value;
 
-/// Returns a warning for a v1beta1 configuration at `place`.
+/// Returns a warning if `configuration` is a v1beta1 configuration; `place` is its location.
 ///
-/// It has one line, and another one for each field whose default differs in v1 and for each error of v1.
+/// The first line is about the configuration. Further lines name each field whose default differs in v1, and each error
+/// of v1 validation.
 pub(crate) fn warning(place: impl Display, configuration: &Value) -> Option<String> {
     if !config::is_v1beta1(configuration) {
         return None;
@@ -30,7 +31,7 @@ pub(crate) fn warning(place: impl Display, configuration: &Value) -> Option<Stri
     Some(warning)
 }
 
-/// Prints the [`warning`] to standard error, if there is one.
+/// Prints the [`warning`] for `configuration`, if any, to standard error.
 pub(crate) fn warn(place: impl Display, configuration: &Value) {
     if let Some(warning) = warning(place, configuration) {
         crate::screen::status!("warning: {warning}");

@@ -22,8 +22,8 @@ const POD_SECURITY_VERSIONS: [&str; 3] = [
 /// Reads the configuration of the enabled plugins.
 ///
 /// # Errors
-/// A usage failure that names the file and the error; [`Failure::unsupported`] for a configuration that admit does not
-/// support.
+/// Returns a usage failure that names the file and the error, or [`Failure::unsupported`] for a configuration that
+/// admit does not support.
 pub(super) fn read(
     plugins: &[PluginEntry],
     selection: &AdmissionPlugins,
@@ -48,6 +48,8 @@ pub(super) fn read(
     Ok(read)
 }
 
+/// Parses a `PodSecurityConfiguration`.
+///
 /// Source: pod-security-admission admission/api/load/load.go, `LoadFromData`.
 /// Rule: LOAD-16.
 fn pod_security(object: &Map<String, Value>) -> Result<PodSecurityConfiguration, String> {
@@ -96,7 +98,7 @@ fn pod_security(object: &Map<String, Value>) -> Result<PodSecurityConfiguration,
     PodSecurityConfiguration::new(&defaults, exemptions)
 }
 
-/// Reads a list of strings in the exemptions of Pod Security.
+/// Reads a list of strings from `exemptions` of a `PodSecurityConfiguration`.
 fn texts(object: &Map<String, Value>, field: &str) -> Result<Vec<String>, String> {
     let path = format!("PodSecurityExemptions.exemptions.{field}");
     let values = match object.get(field) {

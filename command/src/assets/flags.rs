@@ -10,13 +10,13 @@ use kubernetes_cel::value::parse_duration;
 pub(super) enum Effect {
     /// The flag is supported.
     Supported,
-    /// The flag is ignored, which is logged.
+    /// admit ignores the flag and logs a message.
     Ignored,
-    /// The command does not start, because clients would notice the difference.
+    /// The program rejects the flag, because clients would notice that it has no effect.
     Unsupported,
 }
 
-/// A flag of the program.
+/// A flag of a Kubernetes program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flag {
     /// The name, without dashes.
@@ -68,6 +68,8 @@ fn quoted(text: &str) -> String {
     harness::quoting::quote(text)
 }
 
+/// Parses a boolean as Go does; returns `None` for other strings.
+///
 /// Source: Go's strconv, `ParseBool`.
 pub(super) fn boolean(text: &str) -> Option<bool> {
     match text {
@@ -86,7 +88,7 @@ pub(super) enum Syntax {
     Go,
 }
 
-/// The flags of a program.
+/// The flags of a program and their syntax.
 #[derive(Debug)]
 pub(super) struct Table {
     syntax: Syntax,
@@ -96,9 +98,9 @@ pub(super) struct Table {
 /// The result of parsing a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
-    /// The flags are to be listed.
+    /// List the flags.
     Help,
-    /// The program is to run with these values.
+    /// Run the program with these values.
     Run(Values),
 }
 
@@ -168,7 +170,7 @@ impl Table {
     /// Parses a command line.
     ///
     /// # Errors
-    /// The error of the program.
+    /// Returns the error message that the program prints for invalid arguments.
     ///
     /// Source: pflag flag.go, `parseArgs`; Go's flag package, `parseOne`.
     pub(super) fn parse(&self, arguments: impl IntoIterator<Item = String>) -> Result<Parsed, String> {

@@ -32,7 +32,7 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// Returns the program with this name, which is the first word of a command line.
+    /// Returns the program for `name`, the first word of a command line, or `None` for other names.
     pub(crate) fn from_name(name: &OsStr) -> Option<Self> {
         match Path::new(name).file_name()?.to_str()? {
             "kube-apiserver" => Some(Self::KubeApiserver),
@@ -41,7 +41,7 @@ impl Program {
         }
     }
 
-    /// Runs the program with the rest of the command line.
+    /// Runs the program with the remaining arguments of the command line.
     pub(crate) fn run(self, arguments: impl Iterator<Item = String>) -> std::process::ExitCode {
         match self {
             Self::KubeApiserver => kube_apiserver::main(arguments),
@@ -65,6 +65,8 @@ impl Assets {
     }
 }
 
+/// Returns the default directory for the links, in the user's cache directory.
+///
 /// Source: the XDG Base Directory Specification.
 fn default_folder() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| {
@@ -81,7 +83,7 @@ fn printed(text: &str) -> std::process::ExitCode {
     finish(screen::print(text).map(|()| ExitCode::Ok))
 }
 
-/// Returns the exit status of a program that has served.
+/// Returns the exit status of a program after it served, and reports a failure.
 ///
 /// The status is 1 for every error, as in the upstream programs, except 5 for unsupported features.
 fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
@@ -98,7 +100,7 @@ fn create_folder(folder: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)
 }
 
-/// Creates the directory and its links, and returns its absolute path. Correct links are kept.
+/// Creates the directory and its links, and returns the absolute path of the directory. Correct links are kept.
 fn fill(folder: &Path, program: &Path, kubectl: Option<&Path>) -> Result<PathBuf, Failure> {
     let failure = |why: &dyn std::fmt::Display| {
         Failure::environment(format!("cannot create the directory {}: {why}", folder.display()))
@@ -135,7 +137,7 @@ fn link(target: &Path, path: &Path) -> std::io::Result<()> {
     })
 }
 
-/// Finds an executable program on PATH.
+/// Finds a program in `path` that succeeds with the arguments `version --client`.
 fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(
         |file| {

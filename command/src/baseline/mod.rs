@@ -43,15 +43,15 @@ pub(crate) struct Subcommand {
     pub(crate) noun: &'static str,
     /// Returns the canonical id of a check, if it exists.
     pub(crate) find: fn(&str) -> Option<&'static Check>,
-    /// Returns whether a finding can refer to a webhook of this name.
+    /// Returns whether a finding can refer to a webhook of a given name.
     pub(crate) is_webhook: fn(&str) -> bool,
-    /// The expected format of such a name.
+    /// The expected format of a webhook name, for error messages.
     pub(crate) webhook: &'static str,
 }
 
-/// The findings of a run, for a baseline.
+/// Gives a baseline access to the findings of a run.
 pub(crate) trait Findings {
-    /// Returns for each finding the keys that must be accepted, and the field for the reason.
+    /// Returns, for each finding, the keys that the baseline must contain and the field for the reason.
     fn findings(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)>;
 
     /// Returns whether this run would have reported the finding: its check ran for the webhook.
@@ -61,7 +61,7 @@ pub(crate) trait Findings {
     fn report_stale(&mut self, stale: Vec<StaleEntry>);
 }
 
-/// Identifies findings: those of one check and kind for one webhook.
+/// Identifies the findings of one check and kind for one webhook.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Known {
     /// The id of the check.
@@ -70,14 +70,14 @@ pub(crate) struct Known {
     pub(crate) kind: String,
     /// The subject, usually `CONFIGURATION/WEBHOOK`.
     pub(crate) webhook: String,
-    /// The field, for findings to whose identity it belongs; empty for others.
+    /// The field, if it is part of the finding's identity; otherwise empty.
     pub(crate) field: String,
 }
 
 /// How a run treats known findings.
 #[derive(Debug)]
 pub(crate) enum Accepting {
-    /// There is no baseline.
+    /// Accept no findings, because no baseline is given.
     Nothing,
     /// Accept the findings in this baseline.
     These(Baseline),
@@ -92,7 +92,7 @@ pub(crate) enum Accepting {
     },
 }
 
-/// The accepted findings.
+/// A baseline: the accepted findings and their reasons.
 #[derive(Debug)]
 pub(crate) struct Baseline {
     subcommand: &'static Subcommand,
@@ -106,12 +106,12 @@ struct Accepted {
     place: Location,
 }
 
-/// Whether every entry must have a reason.
+/// Whether every entry of a baseline must have a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reasons {
-    /// Yes, because the baseline is used to accept findings.
+    /// Every entry must have a reason, because the command uses the baseline to accept findings.
     Required,
-    /// No, because the file is rewritten.
+    /// An entry may lack a reason, because the command rewrites the file.
     Optional,
 }
 
@@ -132,14 +132,14 @@ struct WrittenEntry {
     reason: Spanned<String>,
 }
 
-/// The accepted findings, as written to a file.
+/// A baseline in the format of its file.
 #[derive(Debug, Serialize)]
 struct Written<'a> {
     version: u32,
     findings: Vec<Entry<'a>>,
 }
 
-/// An entry, as written to a file.
+/// An entry of a baseline in the format of the file.
 #[derive(Debug, Serialize)]
 struct Entry<'a> {
     check: &'a str,
@@ -215,7 +215,7 @@ impl Baseline {
         Self { subcommand, entries: BTreeMap::new() }
     }
 
-    /// Reads the file.
+    /// Reads the baseline at `path`.
     ///
     /// # Errors
     /// Returns a usage failure with the file, line, and field of the first error.
@@ -257,7 +257,7 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// Adds an entry of `file`.
+    /// Adds an entry that was read from `file`.
     ///
     /// # Errors
     /// Returns the invalid field and what is wrong with it.
@@ -383,7 +383,7 @@ impl Baseline {
     }
 }
 
-/// The comment at the beginning of the file.
+/// Returns the comment at the beginning of a baseline.
 fn head(name: &str) -> String {
     format!(
         "# Findings of admit {name} that are accepted, each for a reason: `admit {name} --baseline FILE` fails only for others.\n\

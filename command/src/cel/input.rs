@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 use crate::Failure;
 use crate::documents::Document;
 
-/// The command-line options other than those of the request.
+/// The objects that the command line provides.
 pub(super) struct Given {
     pub(super) object: Option<Document>,
     pub(super) old_object: Option<Document>,
@@ -25,19 +25,19 @@ pub(super) struct Given {
     pub(super) existing: Vec<Json>,
 }
 
-/// The input of an evaluation.
+/// The input for evaluating an expression.
 pub(super) struct Input {
     attributes: Attributes,
-    /// The version of the objects.
+    /// The group, version, and kind of the object.
     kind: GroupVersionKind,
     built_in: bool,
     namespace_object: Option<Json>,
     authorizer: Arc<dyn Authorizer>,
-    /// Warnings about unknown values, for the user.
+    /// Warnings to the user about values that are unknown.
     pub(super) notes: Vec<String>,
 }
 
-/// `request` of an `AdmissionReview`.
+/// The `request` field of an `AdmissionReview`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request {
@@ -66,7 +66,7 @@ struct Request {
 }
 
 impl Input {
-    /// Builds the request that creates, updates, or deletes the object.
+    /// Builds the input for a request that creates, updates, or deletes the object.
     pub(super) fn of_objects(given: Given, user: UserInfo, namespace: &str) -> Result<Self, Failure> {
         let (operation, options) = match (&given.object, &given.old_object) {
             (Some(_), Some(_)) => (Operation::Update, "UpdateOptions"),
@@ -117,7 +117,7 @@ impl Input {
         Ok(Self::new(attributes, kind, given.namespace_object, &cluster_fixture, notes))
     }
 
-    /// Builds the request of an `AdmissionReview`.
+    /// Builds the input from the request in an `AdmissionReview`.
     pub(super) fn of_review(review: Document, given: Given) -> Result<Self, Failure> {
         let Document { place, object: mut review } = review;
         let request = review.get_mut("request").map(Json::take).ok_or_else(|| {
@@ -176,7 +176,7 @@ impl Input {
     }
 }
 
-/// The values of the variables.
+/// The values of the CEL variables of an [`Input`].
 pub(super) struct InputVariables<'a> {
     bindings: Bindings<'a>,
     namespace_object: Option<&'a Json>,

@@ -92,7 +92,7 @@ enum Output {
 
 /// An expression and its origin.
 struct Expression {
-    /// The webhook and the condition; `None` for an expression on the command line.
+    /// The names of the webhook and of its match condition; `None` for an expression on the command line.
     condition: Option<(String, String)>,
     text: String,
 }
@@ -129,7 +129,7 @@ impl Cel {
         Ok(code)
     }
 
-    /// Returns the expressions on the command line, or the expressions in the configurations, in order.
+    /// Returns the expressions on the command line, or else the match conditions in the configurations, in order.
     fn all_expressions(&self) -> Result<Vec<Expression>, Failure> {
         if self.configurations.is_empty() {
             let own = self.expressions.iter().map(|text| Expression { condition: None, text: text.clone() });
@@ -172,7 +172,7 @@ impl Cel {
     }
 }
 
-/// Reads the only object in a file.
+/// Reads a file that must contain exactly one object.
 fn one(path: &PathBuf) -> Result<Document, Failure> {
     let mut documents = documents::read(std::slice::from_ref(path))?.into_iter();
     match (documents.next(), documents.next()) {

@@ -1,4 +1,4 @@
-//! The report about one expression.
+//! Reports the result of an expression as text, JSON, or YAML.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub(super) struct Report<'a> {
     /// The name of the condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<&'a str>,
-    /// The expression.
+    /// The source text of the expression.
     expr: &'a str,
     /// The static type of the expression.
     #[serde(skip_serializing_if = "Option::is_none", rename = "type")]
@@ -31,16 +31,16 @@ pub(super) struct Report<'a> {
     /// The value of the expression: as JSON if it can be represented, otherwise as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
-    /// The cost of the evaluation.
+    /// The CEL cost of the evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<u64>,
     /// The reason why kube-apiserver rejects the expression as a match condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     compile_error: Option<String>,
-    /// The evaluation error.
+    /// The error of the evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_error: Option<String>,
-    /// The start of the part that failed, as a byte offset.
+    /// The byte offset at which the part that failed starts.
     #[serde(skip)]
     failed_at: Option<usize>,
     /// The values of the expression's parts, in the order of their evaluation.

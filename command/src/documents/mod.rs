@@ -20,7 +20,7 @@ use crate::{Failure, screen};
 /// An object and its location.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Document {
-    /// The location.
+    /// The location of the object.
     pub(crate) place: Place,
     /// The object: a JSON object with `apiVersion` and `kind`.
     pub(crate) object: Value,
@@ -75,7 +75,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     Ok(documents)
 }
 
-/// A completely read file.
+/// A file with its text and its objects.
 #[derive(Debug)]
 pub(crate) struct TextFile {
     /// The text of the file.
@@ -103,7 +103,7 @@ pub(crate) fn read_texts(paths: &[PathBuf]) -> Result<Vec<TextFile>, Failure> {
     Ok(files)
 }
 
-/// Reads the objects in `text`, whose file name in messages is `file`.
+/// Parses the objects in `text`; messages refer to the text as `file`.
 ///
 /// # Errors
 /// The errors of [`read`].
@@ -200,7 +200,7 @@ pub(crate) fn text(bytes: Vec<u8>, shown: impl fmt::Display) -> Result<String, F
     })
 }
 
-/// Returns the name of a file in messages; `STDIN` for standard input, as in kubectl.
+/// Returns the name of a file for messages; `STDIN` for standard input, as in kubectl.
 pub(crate) fn name(path: &Path) -> String {
     if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() }
 }
@@ -208,11 +208,11 @@ pub(crate) fn name(path: &Path) -> String {
 /// A file to read.
 struct Input {
     path: PathBuf,
-    /// Whether the user gave a directory that contains the file, which may also contain other documents.
+    /// Whether the file was found in a directory, where documents that are not Kubernetes objects are skipped.
     is_in_folder: bool,
 }
 
-/// Returns the files in `paths`, including `-`.
+/// Returns the files to read for `paths`, with an entry for `-`.
 fn all_files(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     let mut all = Vec::new();
     for path in paths {
@@ -266,12 +266,12 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the objects of one file.
+/// Iterates over the objects of one file.
 struct Documents {
     file: String,
     /// The unread part of the file; `None` at the end of the file, and after an error.
     source: Option<Source>,
-    /// The remaining documents that have been read.
+    /// The objects that have been read but not yet returned.
     rest: vec::IntoIter<Document>,
     failure: Option<Failure>,
     /// Receives the documents that are not Kubernetes objects; if `None`, they are errors.
@@ -368,7 +368,7 @@ fn collect(document: Document, documents: &mut Vec<Document>) -> Result<(), Fail
 ///
 /// `kubectl get -o yaml` writes a List.
 ///
-/// The items of a `PodList` do not contain their `kind`, which is added.
+/// The items of a typed list such as `PodList` lack a `kind`; this function adds it.
 pub(crate) fn take_items(list: &mut Value) -> Option<Vec<Value>> {
     let text = |field: &str| list.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion").to_owned(), text("kind").strip_suffix("List")?.to_owned());

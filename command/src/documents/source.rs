@@ -43,7 +43,7 @@ pub(super) struct Unreadable {
 const MAX_DOCUMENT: u64 = 256 << 20;
 const TOO_LONG: &str = "this document has more than 256 MiB: split it";
 
-/// Formats the text after the file name: `:12:3: invalid YAML: …`.
+/// Formats the error as it follows a file name: `:12:3: invalid YAML: …`.
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
@@ -59,7 +59,7 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// Returns whether a file may be JSON. A YAML file may also start with a brace.
+/// Returns whether a file may be JSON. A `*.yaml` or `*.yml` file is YAML even if it starts with a brace.
 fn may_be_json(path: &Path) -> bool {
     !path.extension().is_some_and(|end| end == "yaml" || end == "yml")
 }
@@ -73,7 +73,7 @@ impl Source {
         Self::new(BufReader::new(File::open(path)?), may_be_json(path))
     }
 
-    /// Reads the text of the file at `path`.
+    /// Creates a source for `text`, the content of the file at `path`.
     pub(super) fn of_text(text: String, path: &Path) -> io::Result<Self> {
         Self::new(Cursor::new(text), may_be_json(path))
     }
@@ -200,7 +200,7 @@ impl<R: Read> Read for Lines<R> {
 
 /// Returns whether a JSON object follows rather than YAML in braces: its first name is quoted.
 ///
-/// The consumed bytes are in `head`.
+/// Appends the consumed bytes to `head`.
 fn begins_as_json(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<bool> {
     let mut expected = b"{\"".iter();
     for byte in reader.bytes() {
@@ -232,7 +232,9 @@ fn json(text: &str, first: u64) -> Option<Vec<Located>> {
     Some(documents)
 }
 
-/// The error for the limits of the YAML parser, which protect against small files that expand in memory.
+/// The error for a document that exceeds a limit of the YAML parser.
+///
+/// The limits protect against small files that expand in memory.
 const TOO_LARGE: &str = "this YAML document is too large: it may have 250,000 values, 64 MiB of text, 64 levels, and few \
                          aliases for each anchor; larger objects can be given as JSON";
 
@@ -276,12 +278,12 @@ fn is_too_large(error: &serde_saphyr::Error) -> bool {
     matches!(error.without_snippet(), serde_saphyr::Error::Budget { .. })
 }
 
-/// Returns the message of a YAML error, in which a limit of the parser is explained.
+/// Returns the message of a YAML error, or an explanation if the document exceeds a limit of the parser.
 pub(crate) fn yaml_message(error: &serde_saphyr::Error) -> String {
     if is_too_large(error) { TOO_LARGE.to_owned() } else { error.to_string() }
 }
 
-/// Removes the position from a library's message, because it is relative to the start of the document.
+/// Returns a library's message without its position, which is relative to the start of the document.
 fn without_place(message: &str) -> &str {
     message.split(" at line ").next().unwrap_or_default()
 }
@@ -290,7 +292,7 @@ fn without_place(message: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// Returns the first lines of the documents and their kinds, followed by the error.
+    /// Returns the first line and the kind of each document, followed by the error, if any.
     fn found(text: &str, may_be_json: bool) -> Vec<(u64, String)> {
         let mut source = Source::new(Cursor::new(text.to_owned()), may_be_json).unwrap();
         let mut found = Vec::new();

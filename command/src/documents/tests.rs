@@ -1,4 +1,4 @@
-//! Files, directories, and documents.
+//! Tests reading files, directories, and documents.
 
 use super::*;
 

@@ -6,7 +6,7 @@ use fake_webhooks::{Class, Fault};
 use regex::Regex;
 use serde::{Deserialize, Deserializer, de};
 
-/// A cause of an error.
+/// A cause of an error, with its explanation and advice.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cause {

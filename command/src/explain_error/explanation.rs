@@ -11,7 +11,7 @@ use url::Url;
 
 use super::causes::{CAUSES, Cause};
 
-/// The message of a failed call: `failed calling webhook "NAME": `, or that of a conversion webhook.
+/// Matches `failed calling webhook "NAME": `, or the message of a failed call of a conversion webhook.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"(?x)
@@ -42,7 +42,7 @@ pub(super) struct Explanation {
     /// The name of the webhook in its configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) webhook: Option<String>,
-    /// The kind of object to convert.
+    /// The kind of the objects that the conversion webhook converts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) converts: Option<String>,
     /// The URL of the call.
@@ -76,7 +76,7 @@ pub(super) struct Service {
     pub(super) port: u16,
 }
 
-/// A fault of the catalog.
+/// A fault of the catalog that reproduces an error.
 #[derive(Debug, Serialize)]
 pub(super) struct KnownFault {
     pub(super) id: &'static str,
@@ -109,7 +109,7 @@ pub(super) fn explain(text: &str) -> Vec<Explanation> {
     all
 }
 
-/// Splits a log into messages: lines, each with the lines that continue it, or the strings of a line that is JSON.
+/// Splits a log into messages: lines with their continuation lines, and the strings in lines that are JSON.
 fn messages(text: &str) -> Vec<String> {
     let mut messages: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -131,7 +131,7 @@ fn messages(text: &str) -> Vec<String> {
     messages
 }
 
-/// Removes the backslashes of a message that a log quotes.
+/// Returns the message without the backslashes with which a log escapes quotation marks.
 fn unquoted(text: &str) -> String {
     text.replace("\\\"", "\"")
 }
@@ -151,7 +151,7 @@ fn collect_strings(value: &Value, strings: &mut Vec<String>) {
     }
 }
 
-/// Returns whether the next line may continue a message: it is about a webhook.
+/// Returns whether `message` is about a webhook, so that the next line may continue it.
 fn is_incomplete(message: &str) -> bool {
     ["failed calling webhook", "conversion webhook for", "admission webhook \""]
         .iter()
@@ -212,7 +212,7 @@ fn service(url: &Url) -> Option<Service> {
     Some(Service { namespace: namespace.to_owned(), name: name.to_owned(), port })
 }
 
-/// Returns the names that braces may contain, with their values if known.
+/// Returns the names that braces in an explanation may contain, with their values if known.
 fn names(
     cause: &Cause,
     captures: &Captures<'_>,

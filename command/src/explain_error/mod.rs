@@ -45,7 +45,7 @@ Examples:
 Exit status: 0 if a message is recognized, 1 otherwise.";
 
 impl ExplainError {
-    /// Explains the messages in the files or on the command line.
+    /// Explains the messages on the command line and in the files.
     ///
     /// # Errors
     /// A file cannot be read.

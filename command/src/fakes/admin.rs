@@ -1,4 +1,4 @@
-//! The admin endpoint of deployed fakes, through the API server's proxy to their Service.
+//! Calls the admin endpoint of deployed fakes through the API server's proxy to their Service.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::manifests::TOKEN;
 use super::names::{FakesNamespace, NAME};
 use crate::Failure;
 
-/// The admin endpoint of deployed fakes.
+/// A client for the admin endpoint of deployed fakes.
 #[derive(Clone)]
 pub(crate) struct Admin {
     api: Api,
@@ -28,7 +28,7 @@ impl Admin {
         Self { api: api.clone(), proxy: format!("{service}/proxy"), token: token.to_owned() }
     }
 
-    /// Finds the endpoint of the fakes that are deployed in `namespace`.
+    /// Creates a client for the fakes that are deployed in `namespace`.
     ///
     /// # Errors
     /// No fakes are deployed there, or their Secret cannot be read.
@@ -59,7 +59,7 @@ impl Admin {
 
     /// Returns the `caBundle` of each fake by name.
     ///
-    /// Some certificates have their own authority, which is created again on each start.
+    /// Some certificates have a separate CA, which the fakes generate at each start.
     ///
     /// # Errors
     /// The API server or the fakes do not respond.
@@ -124,7 +124,7 @@ impl Admin {
     }
 }
 
-/// Returns a value of a Secret as text.
+/// Returns a value of a Secret as a string, or `None` if it is missing, empty, or not UTF-8.
 pub(crate) fn secret_text(secret: &Value, key: &str) -> Option<String> {
     let bytes = STANDARD.decode(at(secret, &["data", key]).as_str()?).ok()?;
     String::from_utf8(bytes).ok().filter(|text| !text.is_empty())

@@ -10,7 +10,7 @@ use super::names::NAME;
 use crate::Failure;
 use crate::cluster_client::with_causes;
 
-/// The API of a cluster.
+/// A client for the API of a cluster.
 #[derive(Clone)]
 pub(crate) struct Api {
     client: kube::Client,
@@ -21,7 +21,7 @@ pub(crate) struct Api {
 pub(crate) struct Answer {
     /// The HTTP status.
     pub(crate) code: StatusCode,
-    /// The object, the Status, or other text.
+    /// The object or `Status`; a string if the response is not JSON.
     pub(crate) body: Value,
 }
 
@@ -75,7 +75,7 @@ impl Kind {
     /// Returns the kind of an object in a manifest.
     ///
     /// # Panics
-    /// No manifest contains this kind.
+    /// Panics if no manifest contains the kind of `object`.
     fn for_object(object: &Value) -> Self {
         [
             Self::NAMESPACE,
@@ -98,7 +98,7 @@ impl Kind {
         format!("/{prefix}/{}/{namespace}{}", self.group_version, self.plural)
     }
 
-    /// Returns the path of an object in a manifest.
+    /// Returns the API path of an object in a manifest.
     pub(crate) fn path_of(object: &Value) -> String {
         let text = |field: &str| json::text(object, &["metadata", field]);
         Self::for_object(object).path(text("namespace"), text("name"))

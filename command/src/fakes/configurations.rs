@@ -14,9 +14,9 @@ use super::safety::Allowances;
 
 /// The label of every Namespace with its name. Source: KEP-2161.
 pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
-/// The timeout for a probe of a webhook.
+/// The maximum timeout of a probe, in seconds.
 const PROBE_TIMEOUT_SECONDS: u8 = 2;
-/// The webhook of the marker configuration.
+/// The name of the webhook in a marker configuration.
 const MARKER: &str = "marker.fakes.local";
 
 /// The input for webhook configurations.
@@ -28,13 +28,13 @@ pub(crate) struct Configurations<'a> {
     pub(crate) ca_certificate: &'a str,
     /// The base64-encoded `caBundle` of each running fake by name; if `None`, the CA certificate is used.
     pub(crate) ca_bundles: Option<&'a BTreeMap<String, String>>,
-    /// The webhooks.
+    /// The fakes whose webhooks are configured.
     pub(crate) plan: &'a Plan,
     /// The namespaces and resources that webhooks may match.
     pub(crate) allowances: Allowances,
 }
 
-/// Returns the kind of a configuration with this type of webhooks.
+/// Returns the kind of the configurations that contain mutating or validating webhooks.
 pub(crate) fn api_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Mutating => "MutatingWebhookConfiguration",
@@ -43,7 +43,7 @@ pub(crate) fn api_kind(kind: Kind) -> &'static str {
 }
 
 impl Configurations<'_> {
-    /// Returns the configurations of the files: one per file for mutating and one for validating webhooks.
+    /// Returns the configurations for each file: one for its mutating and one for its validating webhooks.
     pub(crate) fn for_files(&self) -> Vec<Value> {
         let mut configurations = self.plan.configurations(|fake| self.client_config(fake));
         for configuration in &mut configurations {
@@ -54,10 +54,10 @@ impl Configurations<'_> {
         configurations
     }
 
-    /// Returns the configurations for the probes of a `run`.
+    /// Returns the configurations for the probes of `run`.
     ///
-    /// Each webhook is called for the creation of a ConfigMap with the label [`probe_label`] in the fakes' namespace and for
-    /// nothing else.
+    /// kube-apiserver calls each webhook only for the creation of a ConfigMap with the label [`probe_label`] in the
+    /// fakes' namespace.
     pub(crate) fn for_probes(&self, run: &str) -> Vec<Value> {
         let probe = |(index, fake): (usize, &PlannedFake)| {
             let webhook = fake.configured(&self.client_config(fake));
@@ -79,10 +79,9 @@ impl Configurations<'_> {
             .collect()
     }
 
-    /// Returns the marker configurations, one of each kind, which replace the probe configurations.
+    /// Returns a mutating and a validating marker configuration, which replace the probe configurations.
     ///
-    /// Their Service does not exist, so the creation of a ConfigMap with the label [`probe_label`] of `run` and the kind
-    /// fails immediately.
+    /// Their Service does not exist, so the creation of a ConfigMap with the label [`probe_label`] fails immediately.
     pub(crate) fn for_markers(&self, run: &str) -> [Value; 2] {
         [Kind::Mutating, Kind::Validating].map(|kind| {
             let mut entry = self.probe(&probe_label(run, api_kind(kind)), MARKER);
@@ -150,7 +149,7 @@ impl Configurations<'_> {
     }
 }
 
-/// Returns the label and name of the probe for a webhook or marker in a run.
+/// Returns the label of a probe, which is also its name; `what` is the index of a webhook or the kind of a marker.
 pub(crate) fn probe_label(run: &str, what: impl Display) -> String {
     format!("probe-{run}-{what}").to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! `admit fakes delete`.
+//! `admit fakes delete`: deletes deployed fakes from a cluster.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) struct Delete {
     timeout: u64,
 }
 
-/// The deployed objects, then the objects that controllers create for them.
+/// The kinds of the deployed objects in the namespace.
 const WORKLOAD: [Kind; 4] = [Kind::DEPLOYMENT, Kind::SERVICE, Kind::CONFIG_MAP, Kind::SECRET];
 const CREATED_BY_CONTROLLERS: [Kind; 3] = [Kind::REPLICA_SET, Kind::POD, Kind::ENDPOINT_SLICE];
 

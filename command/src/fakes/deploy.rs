@@ -1,4 +1,4 @@
-//! `admit fakes deploy`.
+//! `admit fakes deploy`: deploys fakes to a cluster and configures their webhooks.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -171,7 +171,7 @@ impl Deploy {
         (manifests, configurations)
     }
 
-    /// Removes configurations of an earlier deployment that are no longer in a file.
+    /// Deletes configurations of an earlier deployment that are not in `wanted`.
     async fn remove_other_configurations(
         &self,
         api: &Api,

@@ -1,4 +1,4 @@
-//! Fakes in a cluster that are added and removed by the scenarios of a run.
+//! Deploys fakes to a cluster for scenarios, which add and remove them during a run.
 //!
 //! The port of a fake depends on its transport, and the Service must list all ports in advance. Therefore every transport of
 //! the catalog is served from the start, and spare ports are reserved for others.
@@ -24,22 +24,22 @@ use crate::Failure;
 
 /// The number of spare ports for transports that are not in the catalog or cannot be shared.
 const SPARE_PORTS: u16 = 16;
-/// The name of the fakes file, which no file of `admit fakes deploy` has.
+/// The name of the generated fakes file, which differs from the names of all files of `admit fakes deploy`.
 const FILE: &str = "admit run";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The deployment and removal of a fleet.
+/// Deploys and removes a fleet.
 pub(crate) struct FleetDeployment {
     api: Api,
     namespace: FakesNamespace,
     image: String,
     source: Source,
     progress: Progress,
-    /// Whether there may be objects to remove.
+    /// Whether the cluster may contain objects to remove.
     is_ours: AtomicBool,
 }
 
-/// A fleet in a cluster.
+/// A set of fakes that is deployed to a cluster.
 #[derive(Clone)]
 pub(crate) struct Fleet {
     namespace: FakesNamespace,
@@ -90,7 +90,7 @@ impl FleetDeployment {
         Ok(Fleet { namespace: self.namespace.clone(), admin, ports: manifests.webhook_ports().collect() })
     }
 
-    /// Returns whether a fleet of an earlier run exists.
+    /// Returns whether the cluster already contains a fleet of an earlier run.
     async fn exists(&self, workload: &[Value]) -> Result<bool, Failure> {
         let namespace = self.namespace.as_str();
         let Some(found) = self.api.get(&Kind::CONFIG_MAP.path(namespace, NAME)).await? else {

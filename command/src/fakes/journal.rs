@@ -1,4 +1,4 @@
-//! `admit fakes journal`.
+//! `admit fakes journal`: prints the calls that deployed fakes received.
 
 use harness::json::at;
 use harness::secrets::Masker;
@@ -47,7 +47,7 @@ enum Output {
     Json,
 }
 
-/// The number of seconds that one request of --follow waits for a call.
+/// The number of seconds that each request of `--follow` waits for a new call.
 const FOLLOW_WAIT_SECONDS: u64 = 20;
 
 impl Journal {

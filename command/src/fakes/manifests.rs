@@ -15,7 +15,7 @@ pub(crate) const FIRST_PORT: u16 = 8443;
 /// The port of the admin endpoint in the pod and the Service.
 pub(crate) const ADMIN_PORT: u16 = 9443;
 
-/// The keys in the Secret, which are also the file names in the pod.
+/// The key of the CA certificate in the Secret, which is also its file name in the pod.
 pub(crate) const CA_CERTIFICATE: &str = "ca.crt";
 pub(crate) const CA_KEY: &str = "ca.key";
 pub(crate) const TOKEN: &str = "token";
@@ -28,33 +28,33 @@ const USER: u32 = 65532;
 const FILES_DIRECTORY: &str = "/etc/admit-fakes/files";
 const AUTHORITY_DIRECTORY: &str = "/etc/admit-fakes/authority";
 
-/// The input for the manifests.
+/// The input from which the manifests are created.
 #[derive(Debug)]
 pub(crate) struct Manifests<'a> {
     /// The namespace to deploy to.
     pub(crate) namespace: &'a FakesNamespace,
     /// The image of `fake-webhooks`.
     pub(crate) image: &'a str,
-    /// The fakes files.
+    /// The fakes files and the ports of their webhooks.
     pub(crate) source: &'a Source,
     /// The number of spare ports for fakes that are added later.
     pub(crate) spare_ports: u16,
-    /// The secrets.
+    /// The CA and the token for the Secret.
     pub(crate) secrets: &'a Secrets,
 }
 
-/// The contents of the Secret.
+/// The values in the Secret of deployed fakes.
 #[derive(Clone)]
 pub(crate) struct Secrets {
-    /// The CA certificate of the fakes as PEM, which is the `caBundle`.
+    /// The CA certificate of the fakes as PEM, which becomes the `caBundle` of the webhooks.
     pub(crate) ca_certificate: String,
-    /// The CA key as PEM.
+    /// The private key of the CA as PEM.
     pub(crate) ca_key: String,
-    /// The token of the admin endpoint.
+    /// The token that the admin endpoint requires.
     pub(crate) token: String,
 }
 
-/// Formats the secrets without the key and the token.
+/// Formats the secrets for debugging, without the key and the token.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Secrets").field("ca_certificate", &self.ca_certificate).finish_non_exhaustive()
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Manifests<'_> {
-    /// Returns the Namespace, which is created only if it does not exist.
+    /// Returns the manifest of the Namespace, which `admit` applies only if the Namespace does not exist.
     pub(crate) fn namespace(&self) -> Value {
         let mut labels = self.namespace.labels();
         // The pod satisfies this level, and the namespace contains nothing else.
@@ -74,7 +74,7 @@ impl Manifests<'_> {
         })
     }
 
-    /// Returns the namespaced objects in dependency order.
+    /// Returns the manifests of the namespaced objects in the order in which they are applied.
     pub(crate) fn workload(&self) -> [Value; 4] {
         [self.secret(), self.config_map(), self.deployment(), self.service()]
     }
@@ -190,7 +190,7 @@ impl Manifests<'_> {
         arguments
     }
 
-    /// Hashes the files that the process reads only at startup, so that a change restarts the pod.
+    /// Returns a hash of the files that the process reads only at startup, so that a change restarts the pod.
     fn content(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.source.files.iter().for_each(|file| file.text.hash(&mut hasher));
@@ -205,7 +205,7 @@ impl Manifests<'_> {
             .chain([("admin".to_owned(), ADMIN_PORT)])
     }
 
-    /// Returns the ports of webhooks: the ports of the files, followed by the spare ports.
+    /// Returns the ports of the webhooks: the ports in the files, followed by the spare ports.
     pub(crate) fn webhook_ports(&self) -> impl Iterator<Item = u16> {
         let planned = self.source.plan.listeners().iter().map(|listener| listener.listen.port());
         let first_spare = planned.clone().max().map_or(FIRST_PORT, |last| last + 1);

@@ -14,7 +14,7 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const INSTANCE: &str = "app.kubernetes.io/instance";
 const MANAGER: &str = "admit";
 
-/// The namespace of deployed fakes; each namespace has at most one deployment.
+/// The namespace of deployed fakes, which contains at most one deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FakesNamespace(String);
 
@@ -24,7 +24,7 @@ impl FakesNamespace {
         &self.0
     }
 
-    /// Returns the host name of the Service in certificates.
+    /// Returns the host name of the Service, which the certificates contain.
     pub(crate) fn host(&self) -> String {
         format!("{NAME}.{}.svc", self.0)
     }
@@ -45,7 +45,7 @@ impl FakesNamespace {
         labels[MANAGED_BY] == MANAGER && labels[INSTANCE] == self.0.as_str()
     }
 
-    /// Returns the namespace for the fakes of a run of scenarios.
+    /// Returns the namespace for the fakes of the run with the ID `run`.
     pub(crate) fn for_run(run: &str) -> Self {
         Self(format!("admit-run-{run}"))
     }
@@ -56,6 +56,8 @@ impl FakesNamespace {
     }
 }
 
+/// Parses the name of a namespace and checks that it is a DNS label.
+///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Label`.
 impl FromStr for FakesNamespace {
     type Err = String;

@@ -1,10 +1,11 @@
 //! Checks that every webhook responds through the API server.
 //!
-//! Probe configurations have the same `clientConfig`s as the webhooks, and each matches a single ConfigMap that is created
-//! in a dry run in the fakes' namespace. The API server resolves the Service, connects, and calls as it will for the webhook.
+//! Probe configurations have the same `clientConfig`s as the webhooks. Each matches a single ConfigMap, which is
+//! created in a dry run in the fakes' namespace. The API server resolves the Service, connects, and calls the fake as
+//! it will for the webhook.
 //!
-//! An API server loads configurations in the order in which they were stored. Once it uses a marker configuration, whose
-//! failure is visible, it uses all configurations that were applied before.
+//! An API server loads configurations in the order in which they were stored. Once it uses a marker configuration,
+//! whose failure is visible, it uses all configurations that were applied before.
 
 use std::collections::BTreeSet;
 
@@ -34,13 +35,13 @@ const NOT_REACHED: [&str; 6] = [
 /// The error message for a port without a listener.
 const REFUSED: &str = "connect: connection refused";
 
-/// The probes of one deployment.
+/// The probes of one deployment, which check its webhooks and configurations.
 pub(crate) struct Probes<'a> {
     api: &'a Api,
     admin: &'a Admin,
     configurations: Configurations<'a>,
     namespace: &'a FakesNamespace,
-    /// The unique ID of the probes in this run.
+    /// The unique ID of this run, which the names of its probes contain.
     run: String,
 }
 
@@ -50,7 +51,7 @@ impl<'a> Probes<'a> {
         Self { api, admin, configurations, namespace: configurations.namespace, run }
     }
 
-    /// Waits until every webhook was called, or failed as expected.
+    /// Waits until every webhook was called or failed as expected.
     ///
     /// # Errors
     /// A webhook was not reached before the timeout; the error includes the message of the API server.
@@ -84,10 +85,10 @@ impl<'a> Probes<'a> {
         waited.await
     }
 
-    /// Waits until the API server uses the configurations that were applied before.
+    /// Waits until the API server uses all configurations that were applied before this call.
     ///
     /// # Errors
-    /// The API server does not use them before the timeout.
+    /// The API server does not use the configurations before the timeout.
     pub(crate) async fn wait_for_configurations(&self, progress: &Progress) -> Result<(), Failure> {
         for configuration in self.configurations.for_markers(&self.run) {
             self.api.apply(&configuration).await?;
@@ -105,7 +106,7 @@ impl<'a> Probes<'a> {
         Ok(())
     }
 
-    /// Removes the probe configurations.
+    /// Deletes the probe configurations.
     ///
     /// # Errors
     /// The API server does not respond or rejects the request.
@@ -128,7 +129,7 @@ impl<'a> Probes<'a> {
         self.api.send(Method::POST, &path, &content_type, probe.to_string().into_bytes()).await
     }
 
-    /// Returns the names of the probes that fakes received.
+    /// Returns the names of the probes that the fakes received.
     async fn received_probes(&self) -> Result<BTreeSet<String>, Failure> {
         let journal = self.admin.journal(&format!("namespace={}", self.namespace.as_str())).await?;
         let entries = at(&journal, &["entries"]).as_array().map_or(&[][..], Vec::as_slice);
@@ -137,7 +138,7 @@ impl<'a> Probes<'a> {
     }
 }
 
-/// Returns whether a call failed in the way that is expected of a fake that cannot receive requests.
+/// Returns whether a call failed in the way that is expected for a fake that cannot receive requests.
 fn fails_as_expected(fake: &PlannedFake, answer: &Answer) -> bool {
     let PlannedFake { entry, .. } = fake;
     let message = answer.message();
@@ -164,6 +165,8 @@ fn cannot_be_called(transport: Transport) -> bool {
     !is_spoken || is_refused(transport.certificate) || transport.rotate.is_some_and(is_refused)
 }
 
+/// Returns the start of kube-apiserver's message about a failed call of `webhook`.
+///
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go and `webhook.ErrCallingWebhook`.
 fn calling(webhook: &str) -> String {
     format!("failed calling webhook {webhook:?}")
@@ -179,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks whether an error message is the expected failure of a webhook with these fields.
+    /// Checks whether `said` is an expected failure of a webhook with the given fields.
     #[track_caller]
     fn check(fields: &str, said: &str, expected: bool) {
         let text = format!("version: 1\nwebhooks:\n- {{name: a, type: mutating, behavior: allow{fields}}}\n");

@@ -1,4 +1,4 @@
-//! Waits for a cluster and reports what the command is waiting for.
+//! Waits for a cluster and reports which state the command is waiting for.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::progress::ProgressReporter;
 /// The interval between two checks of the cluster.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Reports the progress of a command that waits, and limits the wait.
+/// Reports the progress of a command that waits for a cluster, and limits the waiting time.
 pub(crate) struct Progress {
     started: Instant,
     timeout: Duration,
@@ -27,7 +27,7 @@ pub(crate) enum Look<T> {
 
 /// The reason why waiting ended before the desired state was reached.
 pub(crate) enum Waited {
-    /// The timeout expired, or the state cannot be reached; contains a description of what was missing.
+    /// The timeout expired or the state cannot be reached; contains a description of what was missing.
     InVain(String),
     /// A check of the cluster failed.
     Failed(Failure),
@@ -64,7 +64,7 @@ impl Progress {
         })
     }
 
-    /// Repeats a check as [`Self::until`] does, but returns the reason for the failure to the caller.
+    /// Repeats a check like [`Self::until`], but returns the reason why the check failed to the caller.
     ///
     /// # Errors
     /// The timeout expired, or a check reports that the state cannot be reached.

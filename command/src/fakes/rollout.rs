@@ -10,7 +10,7 @@ use super::names::{FakesNamespace, NAME};
 use super::progress::{Look, Progress, Waited};
 use crate::Failure;
 
-/// The waiting reasons of containers that do not recover.
+/// The waiting reasons of containers that do not start without a change by the user.
 const FATAL_REASONS: [&str; 8] = [
     "CrashLoopBackOff",
     "CreateContainerConfigError",
@@ -25,7 +25,7 @@ const FATAL_REASONS: [&str; 8] = [
 /// The maximum number of events and log lines to show.
 const MAX_LINES: usize = 10;
 
-/// The rollout of an applied Deployment.
+/// Waits for the pod of an applied Deployment.
 pub(crate) struct Rollout<'a> {
     api: &'a Api,
     namespace: &'a FakesNamespace,
@@ -61,7 +61,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// Deletes failed pods, because a new pod starts without the increasing back-off.
+    /// Deletes pods that cannot recover, because a replacement starts without a back-off.
     async fn restart_failed_pods(&self) -> Result<(), Failure> {
         for pod in self.pods().await?.iter().filter(|pod| fatal_reason(pod).is_some()) {
             self.api.delete(&Kind::POD.path(self.namespace.as_str(), name(pod))).await?;
@@ -69,7 +69,7 @@ impl<'a> Rollout<'a> {
         Ok(())
     }
 
-    /// Returns the pods of the applied Deployment that are not being deleted.
+    /// Returns the pods of the applied Deployment, except pods that are being deleted.
     async fn pods(&self) -> Result<Vec<Value>, Failure> {
         let wanted = |template: &Value| {
             (
@@ -84,7 +84,7 @@ impl<'a> Rollout<'a> {
         Ok(pods)
     }
 
-    /// Returns the state of the cluster as lines below an error.
+    /// Returns a description of the state of the cluster, as lines to append to an error message.
     async fn diagnosis(&self) -> Result<String, Failure> {
         let mut lines = vec![String::new()];
         let deployment = self.api.get(&Kind::DEPLOYMENT.path(self.namespace.as_str(), NAME)).await?;
@@ -164,7 +164,7 @@ fn fatal_reason(pod: &Value) -> Option<String> {
     Some(format!("the pod does not start: {reason}"))
 }
 
-/// Describes the state of a pod.
+/// Returns a description of the pod's state.
 fn state(pod: &Value) -> String {
     let phase = match text(pod, &["status", "phase"]) {
         "" => "new",

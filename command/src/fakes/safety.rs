@@ -23,10 +23,10 @@ use fake_webhooks::{FakeEntry, Plan};
 
 /// The namespace of system components.
 const KUBE_SYSTEM: &str = "kube-system";
-/// A namespace without labels.
+/// An example of a namespace without labels.
 const ANY_NAMESPACE: &str = "a-namespace-without-labels";
 
-/// Cluster-scoped resources that every cluster needs, to which a `namespaceSelector` does not apply.
+/// Cluster-scoped resources that every cluster needs and to which a `namespaceSelector` does not apply.
 const CLUSTER_SCOPED: [(&str, &str); 9] = [
     ("", "nodes"),
     ("", "persistentvolumes"),
@@ -54,7 +54,7 @@ pub(crate) struct Allowances {
 }
 
 impl Allowances {
-    /// Returns the namespaces that webhooks must not match.
+    /// Returns the namespaces that the webhooks must not match.
     pub(crate) fn hidden(self, own: &FakesNamespace) -> Vec<&str> {
         [(own.as_str(), self.allow_own_namespace), (KUBE_SYSTEM, self.allow_kube_system)]
             .into_iter()
@@ -63,7 +63,7 @@ impl Allowances {
     }
 }
 
-/// A reason not to deploy.
+/// A reason to reject a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     webhook: String,
@@ -105,7 +105,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Returns all reasons not to deploy the webhooks of `plan` to the namespace `own`.
+/// Returns all reasons to reject the deployment of the webhooks in `plan` to the namespace `own`.
 pub(crate) fn refusals(plan: &Plan, own: &FakesNamespace, allowances: Allowances) -> Vec<Refusal> {
     plan.fakes()
         .flat_map(|fake| {
@@ -116,7 +116,7 @@ pub(crate) fn refusals(plan: &Plan, own: &FakesNamespace, allowances: Allowances
         .collect()
 }
 
-/// Returns whether the webhook matches a request in this namespace.
+/// Parses the entry as a webhook without match conditions; returns `None` if the webhook is invalid.
 fn parse_webhook(entry: &FakeEntry) -> Option<Webhook> {
     let mut webhook = json!(entry.fields);
     set(&mut webhook, &["name"], &*entry.name);
@@ -163,7 +163,7 @@ fn dangers(webhook: &Webhook, own: &FakesNamespace, allowances: Allowances) -> V
     dangers
 }
 
-/// Reports whether the webhook matches a request in this namespace.
+/// Returns whether the webhook matches a request in `namespace`.
 fn matches_in(webhook: &Webhook, namespace: &str, namespaces: &Namespaces) -> bool {
     webhook.rules.iter().any(|rule| {
         rule.api_groups.iter().any(|group| {
@@ -182,7 +182,7 @@ fn matches_in(webhook: &Webhook, namespace: &str, namespaces: &Namespaces) -> bo
     })
 }
 
-/// Replaces a wildcard in a rule with an example.
+/// Returns an entry of a rule, or the example `any` if the entry is a wildcard.
 fn concrete<'a>(entry: &'a str, any: &'a str) -> &'a str {
     if entry == "*" { any } else { entry }
 }
@@ -247,7 +247,7 @@ impl ClusterState for Namespaces {
         self.0.get(name).cloned()
     }
 
-    /// Returns no resources, because requests use the versions in the rules.
+    /// Returns no resources, because the tested requests use the versions in the rules.
     fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Arc<[EquivalentResource]> {
         Arc::default()
     }
@@ -270,7 +270,7 @@ mod tests {
     const NONE: Allowances =
         Allowances { allow_own_namespace: false, allow_kube_system: false, allow_everything: false };
 
-    /// Checks the reasons not to deploy a validating webhook with these fields.
+    /// Asserts the reasons to reject the deployment of a validating webhook with the given fields.
     #[track_caller]
     fn check_with(allowances: Allowances, fields: &str, expected: &[&str]) {
         let text =

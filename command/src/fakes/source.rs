@@ -1,4 +1,4 @@
-//! Reads fakes files, and keeps their text for the cluster.
+//! Reads fakes files, and keeps their text so that it can be deployed to a cluster.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,21 +18,21 @@ pub(crate) struct FileArguments {
     files: Vec<PathBuf>,
 }
 
-/// A fakes file, or one that is generated from a manifest, with its parsed contents.
+/// A fakes file, or a file that is generated from a manifest, with its parsed contents.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFile {
-    /// The text.
+    /// The text of the file.
     pub(crate) text: String,
-    /// The parsed contents.
+    /// The parsed contents of the text.
     parsed: FakesFile,
 }
 
 /// Fakes files and the ports of their webhooks in a pod.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// The files.
+    /// The fakes files.
     pub(crate) files: Vec<SourceFile>,
-    /// The assignment of webhooks to ports.
+    /// The webhooks of the files and their ports.
     pub(crate) plan: Plan,
 }
 

@@ -1,6 +1,6 @@
-//! Generates fakes that replace the webhooks of a manifest.
+//! Generates fakes that replace the webhooks in a manifest.
 //!
-//! They have the fields of the webhooks in its configurations except `clientConfig`, and the behavior `allow`.
+//! Each fake has the fields of its webhook except `clientConfig`, and the behavior `allow`.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +85,7 @@ fn name_of(place: &Place, object: &Value) -> Result<String, Failure> {
     if name.is_empty() { Err(place.failure("metadata.name: Required value")) } else { Ok(name.to_owned()) }
 }
 
-/// Creates an entry with a unique name, because the webhooks of a manifest can have equal names.
+/// Creates a fakes file entry with a unique name, because webhooks in a manifest may have equal names.
 ///
 /// A duplicate gets its `type` as a prefix and, if necessary, a number.
 fn entry(kind: &str, webhook: &Value, names: &mut BTreeSet<String>) -> Value {

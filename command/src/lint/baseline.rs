@@ -1,4 +1,4 @@
-//! The findings that `--baseline` of `admit lint` accepts.
+//! The findings that the baseline of `admit lint` accepts.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use harness::verify::report::StaleEntry;
 use super::output::{NotChecked, Report};
 use crate::baseline::{Findings, Known, Subcommand};
 
-/// Names the findings of `admit lint` in a baseline.
+/// Describes `admit lint` to the baseline.
 pub(super) const LINT: Subcommand = Subcommand {
     name: "lint",
     noun: "lint check",
@@ -31,7 +31,7 @@ impl Findings for Report {
         findings.collect()
     }
 
-    /// Checks that were not run, and webhooks that cannot be read, do not affect the entries of a baseline.
+    /// Returns `false` if the check did not run or could not read the webhook, so that the entry is kept.
     fn would_find(&self, known: &Known) -> bool {
         let configuration = known.webhook.split('/').next().unwrap_or_default();
         let concerns = |unchecked: &NotChecked| {

@@ -13,13 +13,13 @@ pub(super) struct Outline(Spanned<Node>);
 /// A value with the lines of its children.
 #[derive(Debug)]
 enum Node {
-    /// The string, or `None` if the value is not a string.
+    /// A scalar: its string, or `None` if it is not a string.
     Leaf(Option<String>),
     List(Vec<Spanned<Node>>),
     Map(Vec<(Spanned<String>, Spanned<Node>)>),
 }
 
-/// Returns the outlines of the `count` objects in a file, with list items as separate objects.
+/// Returns the outlines of the `count` objects in a file, in which list items are separate objects.
 ///
 /// Returns `None` if the file is not valid YAML, such as a sequence of JSON documents.
 pub(super) fn outlines(text: &str, count: usize) -> Vec<Outline> {
@@ -51,8 +51,9 @@ impl Node {
     }
 }
 
-/// Collects the objects of a document, as the reader of documents does: each item of a list is an object, and nodes
-/// that are not maps are skipped.
+/// Collects the objects of a document as `documents` reads them.
+///
+/// Each item of a list is an object. Nodes that are not maps are skipped.
 fn collect(node: Spanned<Node>, outlines: &mut Vec<Outline>) {
     match node.value {
         Node::Leaf(_) | Node::List(_) => {}
@@ -79,8 +80,9 @@ fn collect(node: Spanned<Node>, outlines: &mut Vec<Outline>) {
 }
 
 impl Outline {
-    /// Returns the line of a field such as `webhooks[0].rules[1].scope`; for a missing field, the line of its nearest
-    /// existing parent.
+    /// Returns the line of a field such as `webhooks[0].rules[1].scope`.
+    ///
+    /// For a missing field, returns the line of the nearest parent that exists.
     pub(super) fn line_of(&self, field: &str) -> Option<u64> {
         let mut line = self.0.referenced.line();
         let mut node = &self.0.value;

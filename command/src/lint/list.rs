@@ -1,4 +1,4 @@
-//! `admit lint --list`: the static checks for people, programs, and the documentation.
+//! `admit lint --list`: lists the static checks as text, JSON, or Markdown.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::page;
 use crate::Failure;
 use crate::verify::output::{audience as webhooks, word};
 
-/// The output of `-o json`.
+/// The document that `-o json` prints.
 #[derive(Debug, Serialize)]
 struct List {
     version: u32,
@@ -28,7 +28,7 @@ struct Listed {
     page: &'static str,
 }
 
-/// Returns the checks in this format.
+/// Formats the checks as text, JSON, or Markdown.
 pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
     match format {
         Format::Text => Ok(text(checks)),
@@ -59,7 +59,7 @@ fn text(checks: &[&'static Check]) -> String {
     text
 }
 
-/// Returns the page `docs/reference/lint-checks.md`.
+/// Returns the content of the page `docs/reference/lint-checks.md`.
 fn markdown(checks: &[&'static Check]) -> String {
     let mut page = "\
 # Checks of admit lint

@@ -151,7 +151,7 @@ impl Lint {
         Ok(if fails { ExitCode::Failed } else { ExitCode::Ok })
     }
 
-    /// Returns the checks of `--check`, or all of them.
+    /// Returns the checks that `--check` selects, or all checks without the option.
     fn chosen(&self) -> Vec<&'static Check> {
         let all = checks::STATIC.iter().map(|(check, _)| *check);
         let is_chosen = |check: &&Check| self.check.iter().any(|chosen| chosen.id == check.id);
@@ -232,7 +232,7 @@ fn reject_templates(located: &[Located]) -> Result<(), Failure> {
     })
 }
 
-/// Returns the documentation page of a check.
+/// Returns the page of the Kubernetes documentation for a check.
 fn page(check: &Check) -> &'static str {
     checks::STATIC.iter().find(|(it, _)| it.id == check.id).map_or("", |(_, page)| page)
 }

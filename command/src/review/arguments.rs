@@ -144,7 +144,7 @@ pub(crate) enum Output {
 }
 
 impl Review {
-    /// Who asks.
+    /// Returns the user of the request: the user of `--as`, or an administrator by default.
     pub(super) fn user(&self) -> UserInfo {
         match &self.user {
             Some(name) => impersonated_user(name, self.groups.clone()),

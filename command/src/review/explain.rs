@@ -1,4 +1,4 @@
-//! The values that failed tests compared: the state of the request at each event of its record.
+//! Describes the values that failed tests compared, from the state of the request at each event of its record.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::report::{patched, shown};
 
-/// The request as the tests saw it.
+/// The attributes of a request that the tests of webhooks compare.
 #[derive(Debug)]
 pub(super) struct Facts {
     attributes: Attributes,
@@ -55,7 +55,7 @@ impl Facts {
         }
     }
 
-    /// Describes what `webhook` was compared with at the event at `index`.
+    /// Describes the values that were compared for `webhook` at the event with the number `index`.
     pub(super) fn compared(&self, index: usize, mismatch: &Mismatch, webhook: &Webhook) -> Vec<String> {
         let object = self.objects.get(index).cloned().flatten();
         let attributes =

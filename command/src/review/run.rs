@@ -28,7 +28,7 @@ impl Review {
         self.run_printing(Marks::of_stdout(Marks::ASCII_DECISIONS), print).await
     }
 
-    /// Runs the command and passes each report to `print` as soon as it is available.
+    /// Runs the command and passes the text of each report to `print` as soon as it is available.
     pub(crate) async fn run_printing(
         mut self,
         marks: Marks,
@@ -98,7 +98,7 @@ impl Review {
         Ok(exit_code(&reports))
     }
 
-    /// Sends a request and reports what happened to it.
+    /// Sends a request and returns a report about it.
     async fn review(&self, chain: &Chain, planned: Planned, webhooks: &Webhooks) -> Result<Report, Failure> {
         let Planned { place, mut request, before, before_place } = planned;
         let mut notes = Vec::new();
@@ -154,7 +154,7 @@ impl Review {
         Ok(Report::new(circumstances, &sent, chain.server()))
     }
 
-    /// Standard input can be read only once.
+    /// Rejects options that read standard input more than once.
     fn check_standard_input(&self) -> Result<(), Failure> {
         let all = [&self.files, &self.configurations, &self.existing, &self.old];
         let count = all.into_iter().flatten().filter(|path| path.as_os_str() == "-").count();
@@ -185,7 +185,7 @@ fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
     Ok(found)
 }
 
-/// Stores a configuration. Those of v1beta1 are stored as in an API server that was upgraded.
+/// Stores a configuration. A v1beta1 configuration is stored as in an API server that was upgraded.
 fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Result<Arc<Value>, Failure> {
     v1beta1::warn(&place, &object);
     let stored = match config::upgraded(&object) {
@@ -195,7 +195,7 @@ fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Res
     stored.map_err(|status| refused(&place, &status))
 }
 
-/// Sorts objects that others depend on first: definitions, then namespaces.
+/// Stores the existing objects: definitions, then namespaces, then all others, which may depend on them.
 fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failure> {
     existing.sort_by_key(|document| match document.object.get("kind").and_then(Value::as_str) {
         Some("CustomResourceDefinition") => 0,
@@ -211,7 +211,7 @@ fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failur
     Ok(())
 }
 
-/// Labels a namespace so that fakes receive its requests.
+/// Adds a label to a namespace, so that fakes receive its requests.
 fn opt_in(chain: &Chain, namespace: &str) -> Result<(), Failure> {
     let namespaces = harness::attributes::GroupVersionResource::new("", "v1", "namespaces");
     let Some(stored) = chain.server().stored(&namespaces, "", namespace) else { return Ok(()) };
@@ -229,7 +229,7 @@ async fn start(file: &Path) -> Result<Fleet, Failure> {
     Fleet::start(&files, &quiet).await.map_err(Failure::environment)
 }
 
-/// Returns a failure with the server's error for an object that the server rejects.
+/// Returns a failure with the server's error for an object that the server rejected.
 fn refused(place: &documents::Place, status: &harness::status::Status) -> Failure {
     let failure = place.failure(&status.message);
     if status.code == 501 { Failure::unsupported(failure) } else { failure }

@@ -25,6 +25,8 @@ enum Format {
 }
 
 impl Steps {
+    /// Prints every step in the selected format.
+    ///
     /// # Errors
     /// Returns an error if standard output cannot be written to.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {

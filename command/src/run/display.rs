@@ -1,4 +1,4 @@
-//! The terminal output while scenarios run: each scenario with its steps, and the progress.
+//! Prints scenarios and their steps on the terminal while they run, and the progress.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::Failure;
 use crate::progress::ProgressReporter;
 use crate::screen::{self, Marks};
 
-/// How much output is shown.
+/// The scenarios that the display shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Every scenario with its steps and their notes.
@@ -27,35 +27,35 @@ pub(crate) struct Display {
     marks: Marks,
     reporter: ProgressReporter,
     heading: Option<(String, Option<usize>)>,
-    /// The first error on standard output.
+    /// The first error while writing to standard output.
     error: Option<Failure>,
 }
 
-/// Green: passed.
+/// The style of passed scenarios and steps.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// Red: failed.
+/// The style of failed scenarios and steps.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Yellow: not checked.
+/// The style of scenarios and steps that were not checked.
 pub(crate) const NOT_DONE: Style = AnsiColor::Yellow.on_default();
-/// Dimmed: secondary details.
+/// The style of secondary details.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 const STRONG: Style = Style::new().bold();
 const TOLD: Style = AnsiColor::Cyan.on_default();
 
 impl Display {
-    /// Creates a display that has not shown anything yet.
+    /// Creates a display with the given detail.
     pub(crate) fn new(detail: Detail) -> Self {
         let reporter = ProgressReporter::new(detail == Detail::Failures);
         Self { detail, marks: Marks::of_stdout(Marks::ASCII), reporter, heading: None, error: None }
     }
 
-    /// Creates a display without progress.
+    /// Creates a display that shows only failed scenarios and no progress.
     #[cfg(test)]
     pub(super) fn quiet() -> Self {
         Self::new(Detail::Failures)
     }
 
-    /// Shows the scenario at `position`.
+    /// Shows the scenario at `position` in the record, unless it is hidden by the detail.
     pub(crate) fn scenario(&mut self, record: &Record, position: usize) {
         let Some(scenario) = record.scenarios().get(position) else { return };
         if self.detail == Detail::Failures && scenario.outcome != Outcome::Failed {
@@ -66,14 +66,14 @@ impl Display {
         self.print(&text);
     }
 
-    /// Prints `text`, which ends with a line end; [`Self::outcome`] returns the error, if any.
+    /// Prints `text`, which must end with a newline; [`Self::outcome`] returns the error, if any.
     pub(crate) fn print(&mut self, text: &str) {
         if self.error.is_none() {
             self.error = screen::print(text).err();
         }
     }
 
-    /// Returns the first error on standard output.
+    /// Returns the first error while writing to standard output, if any.
     pub(crate) fn outcome(&mut self) -> Result<(), Failure> {
         self.error.take().map_or(Ok(()), Err)
     }
@@ -91,7 +91,7 @@ impl Display {
         self.reporter.report("running scenarios", done, Some(all as u64), &detail);
     }
 
-    /// Reports what the run waits for before the first scenario starts.
+    /// Reports a condition that the run waits for before the first scenario starts.
     pub(crate) fn wait(&self, what: &str) {
         self.reporter.report(what, 0, None, "");
     }
@@ -101,7 +101,7 @@ impl Display {
         self.reporter.finish();
     }
 
-    /// Prints the heading lines above the first scenario of a feature or rule.
+    /// Returns the heading lines above the first scenario of a feature or rule.
     pub(super) fn heading(&mut self, scenario: &ScenarioRecord) -> String {
         let planned = &scenario.planned;
         let rule = planned.rule.as_ref();

@@ -11,7 +11,7 @@ use gherkin::{EnvError, Feature, GherkinEnv, ParseFileError};
 use super::{pieces, shipped};
 use crate::{Failure, documents};
 
-/// Reads the features at `paths`, which are files or folders (read recursively); without paths, the built-in features.
+/// Reads the feature files at `paths` and in the folders among them; without paths, returns the built-in features.
 ///
 /// # Errors
 /// Returns one failure that names every file that cannot be read or parsed.
@@ -32,7 +32,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Feature>, Failure> {
     if problems.is_empty() { Ok(read) } else { Err(Failure::usage(problems.join("\n"))) }
 }
 
-/// Returns the feature files at `paths`: each file once, the files of a folder sorted by name.
+/// Returns the feature files at `paths` without duplicates; the files of a folder are sorted by name.
 fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -99,7 +99,7 @@ fn parse_file(path: &Path) -> Result<Feature, String> {
     }
 }
 
-/// Formats an error that the parser explains, but locates on the line after it.
+/// Formats a parser error with the line that caused it, because the parser reports the line after it.
 fn environment_error(path: &Path, text: &str, error: &EnvError, parse_error: &str) -> String {
     let (position, _) = split_parse_error(parse_error);
     let shown = path.display();
@@ -132,7 +132,7 @@ fn expanded(path: &str, feature: Feature) -> Result<Feature, String> {
     })
 }
 
-/// Returns what the parser expects instead of `line`.
+/// Returns a description of what the parser expects instead of `line`.
 fn expected_instead_of(line: &str) -> String {
     if line.starts_with("\"\"\"") || line.starts_with("```") {
         "the doc string that begins here to end".to_owned()
@@ -143,7 +143,7 @@ fn expected_instead_of(line: &str) -> String {
     }
 }
 
-/// Formats an error for which the parser only returns a position.
+/// Formats an error for which the parser returns only a position and the expected tokens.
 fn not_gherkin(path: &str, parse_error: &str) -> String {
     let (position, expected) = split_parse_error(parse_error);
     if expected.is_empty() {

@@ -7,7 +7,7 @@ use output::OneLine;
 use super::display::{FAINT, NOT_DONE};
 use super::plan::{PlannedRule, PlannedScenario};
 
-/// Lists each scenario with its location and tags, grouped by feature and rule.
+/// Formats each scenario with its location and tags, grouped by feature and rule.
 pub(crate) fn text(scenarios: &[(PlannedScenario, Option<String>)]) -> String {
     let mut text = String::new();
     let mut heading: Option<(&str, Option<&PlannedRule>)> = None;

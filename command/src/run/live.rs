@@ -1,4 +1,4 @@
-//! The record of a run in progress, and its display.
+//! Keeps the record of a run in progress and updates its display.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use super::display::Display;
 use super::order::Order;
 use super::record::{Outcome, Record, ScenarioKey, StepOutcome};
 
-/// The record of a run in progress. Clones share it.
+/// The record of a run in progress, which all clones share.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     state: Arc<Mutex<State>>,
@@ -46,7 +46,7 @@ impl Live {
         });
     }
 
-    /// Removes the attempt that has just begun, because the run was stopped.
+    /// Removes the attempt that just began, because the run was stopped before its first step.
     pub(crate) fn withdraw(&self, key: &ScenarioKey) {
         self.with(key, |state, position| {
             if let Some(scenario) = state.record.scenario_mut(position) {
@@ -55,7 +55,7 @@ impl Live {
         });
     }
 
-    /// Records an error outside of the steps.
+    /// Records an error that occurred outside of the steps.
     pub(crate) fn trouble(&self, key: &ScenarioKey, message: String) {
         self.with(key, |state, position| {
             if let Some(attempt) =
@@ -88,7 +88,7 @@ impl Live {
         });
     }
 
-    /// Records that the attempt has ended; if it failed, `left` more attempts follow.
+    /// Records that the attempt has ended. If the attempt failed, `left` more attempts follow.
     pub(crate) fn end(&self, key: &ScenarioKey, left: usize) {
         self.with(key, |state, position| {
             state.running.retain(|running| *running != position);
@@ -111,14 +111,14 @@ impl Live {
         self.lock().running.len()
     }
 
-    /// Reports the progress.
+    /// Displays the current progress.
     pub(crate) fn tick(&self) {
         let mut state = self.lock();
         let State { record, display, running, .. } = &mut *state;
         display.progress(record, running);
     }
 
-    /// Shows the remaining scenarios after the run has ended, and passes the record and the display to `finish`.
+    /// Displays the remaining scenarios after the run has ended, and passes the record and the display to `finish`.
     pub(crate) fn finish<T>(&self, finish: impl FnOnce(&Record, &mut Display) -> T) -> T {
         let mut state = self.lock();
         let rest = state.order.rest();

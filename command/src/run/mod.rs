@@ -1,4 +1,4 @@
-//! `admit run` and `admit steps`: run feature files against a target, and list the steps.
+//! `admit run` and `admit steps`: runs feature files against a target, and lists the steps.
 
 mod catalog;
 pub(crate) mod display;
@@ -209,7 +209,7 @@ impl Run {
     }
 }
 
-/// The inputs of a run apart from its target.
+/// The inputs of a run except its target.
 struct Ready {
     plan: Plan,
     steps: Collection<World>,
@@ -254,10 +254,10 @@ fn tag_expression(text: &str) -> Result<TagOperation, String> {
     text.parse().map_err(|error| format!("a tag expression is like `@a and not (@b or @c)`: {error}"))
 }
 
-/// Returns how many scenarios of a file run in process with these `--tags`.
+/// Returns how many scenarios of a file `admit run` would run in process with the tag expression `tags`.
 ///
 /// # Errors
-/// Returns the errors of a run before its first scenario starts.
+/// Returns the errors that prevent a run from starting its first scenario.
 pub(crate) fn selected(file: &Path, tags: Option<&str>, steps: &Collection<World>) -> Result<usize, Failure> {
     let tags = tags.map(tag_expression).transpose().map_err(Failure::usage)?;
     let target = TargetKind::InProcess;
@@ -267,7 +267,7 @@ pub(crate) fn selected(file: &Path, tags: Option<&str>, steps: &Collection<World
     Ok(plan.scenarios.len())
 }
 
-/// Reports the progress until the task is aborted.
+/// Displays the progress periodically until the task is aborted.
 async fn tick(live: Live) {
     let mut interval = tokio::time::interval(Duration::from_millis(100));
     loop {

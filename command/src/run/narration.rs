@@ -1,4 +1,4 @@
-//! Notes about calls and decisions, which are shown under the step that made them.
+//! Collects notes about calls and decisions, which are shown below the step that caused them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,21 +24,21 @@ impl Narrator {
     }
 }
 
-/// Holds the narrators of all scenarios, one for each attempt.
+/// The narrators of all scenarios, one for each attempt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Narrators {
     attempts: Arc<Mutex<HashMap<ScenarioKey, Vec<Narrator>>>>,
 }
 
 impl Narrators {
-    /// Creates the narrator of a new attempt at the scenario.
+    /// Creates the narrator of a new attempt at the scenario `key`.
     pub(crate) fn begin(&self, key: ScenarioKey) -> Narrator {
         let narrator = Narrator::default();
         lock(&self.attempts).entry(key).or_default().push(narrator.clone());
         narrator
     }
 
-    /// Returns the narrator of the attempt with this number, counted from 0.
+    /// Returns the narrator of an attempt; `attempt` is counted from 0.
     pub(crate) fn find(&self, key: &ScenarioKey, attempt: usize) -> Option<Narrator> {
         lock(&self.attempts).get(key)?.get(attempt).cloned()
     }

@@ -1,4 +1,4 @@
-//! The order in which finished scenarios are shown.
+//! Decides in which order finished scenarios are shown.
 //!
 //! Scenarios run in parallel and finish in any order. The first finished scenario is shown first, but all scenarios of
 //! its rule, and then of its feature, are shown before any other. A slow feature therefore does not delay the others,
@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// Tracks which scenarios were shown, and which one may be shown next.
+/// Tracks which scenarios were shown and which scenario may be shown next.
 #[derive(Debug)]
 pub(crate) struct Order {
     states: Vec<State>,
@@ -14,14 +14,14 @@ pub(crate) struct Order {
     open: Option<Open>,
 }
 
-/// The scenarios of each rule.
+/// The ranges of the scenarios in each rule of a feature.
 type Feature = Vec<Range<usize>>;
 
-/// The feature and rule that are being shown.
+/// The feature and rule whose scenarios are being shown.
 #[derive(Debug)]
 struct Open {
     feature: Feature,
-    /// A rule of the feature.
+    /// The scenarios of the rule.
     rule: Range<usize>,
 }
 
@@ -33,8 +33,9 @@ enum State {
 }
 
 impl Order {
-    /// Creates an order from the feature and rule of each scenario; scenarios of the same feature and rule are
-    /// adjacent.
+    /// Creates an order from the feature and rule of each scenario.
+    ///
+    /// Scenarios of the same feature and rule must be adjacent.
     pub(crate) fn new<F: PartialEq, R: PartialEq>(places: impl IntoIterator<Item = (F, R)>) -> Self {
         let mut features: Vec<Feature> = Vec::new();
         let mut last = None;
@@ -59,12 +60,12 @@ impl Order {
         Self { states: vec![State::Awaited; count], features, open: None }
     }
 
-    /// Excludes a scenario, which is then never shown.
+    /// Excludes a scenario, which is never shown.
     pub(crate) fn leave_out(&mut self, position: usize) {
         self.set(position, State::Shown);
     }
 
-    /// Marks a scenario as done, and returns the scenarios to show now.
+    /// Marks a scenario as finished, and returns the scenarios to show now.
     pub(crate) fn done(&mut self, position: usize) -> Vec<usize> {
         self.set(position, State::Done);
         let mut shown = Vec::new();
@@ -75,7 +76,7 @@ impl Order {
         shown
     }
 
-    /// Returns the finished scenarios that are not shown yet, after all scenarios have ended.
+    /// Returns the finished scenarios that are not shown yet. Called after all scenarios have ended.
     pub(crate) fn rest(&mut self) -> Vec<usize> {
         let mut rest = Vec::new();
         for (position, state) in self.states.iter_mut().enumerate() {
@@ -106,14 +107,14 @@ impl Order {
         Some(next)
     }
 
-    /// Returns the first rule of the feature that has a finished scenario, and that scenario.
+    /// Returns the first rule of the feature with a finished scenario, and the first finished scenario in the rule.
     fn begin(&self, feature: &Feature) -> Option<(Open, usize)> {
         let begun = |rule: &Range<usize>| Some((rule.clone(), self.first(rule, State::Done)?));
         let (rule, next) = feature.iter().find_map(begun)?;
         Some((Open { feature: feature.clone(), rule }, next))
     }
 
-    /// Returns the first scenario of the range in this state.
+    /// Returns the first scenario in `range` that has the given state.
     fn first(&self, range: &Range<usize>, state: State) -> Option<usize> {
         let mut states = self.states.iter().enumerate().take(range.end).skip(range.start);
         states.find(|(_, found)| **found == state).map(|(position, _)| position)

@@ -1,4 +1,4 @@
-//! Reads long feature files piece by piece.
+//! Parses long feature files in pieces.
 //!
 //! For each line, the parser scans all lines that it has read before, so parsing takes time quadratic in the number of
 //! lines.
@@ -12,7 +12,7 @@ const LONG: usize = 2_000;
 /// The minimum number of lines in a piece.
 const PIECE: usize = 500;
 
-/// The keywords that begin a scenario, in English.
+/// The English keywords that begin a scenario.
 const SCENARIO: [&str; 4] = ["Scenario:", "Scenario Outline:", "Scenario Template:", "Example:"];
 
 /// Parses a long file into a feature.
@@ -60,7 +60,9 @@ struct Piece {
     lines: Range<usize>,
 }
 
-/// Returns the number of lines of the feature's head, and the pieces: all but the last have at least `least` lines.
+/// Returns the number of lines of the feature's head, and the pieces after the head.
+///
+/// All pieces but the last have at least `least` lines.
 fn pieces(lines: &[&str], least: usize) -> Option<(usize, Vec<Piece>)> {
     let starts = starts(lines)?;
     let head = starts.first()?.line;
@@ -120,7 +122,7 @@ fn starts(lines: &[&str]) -> Option<Vec<Start>> {
     Some(starts)
 }
 
-/// Moves a rule down by `lines` lines, as [`further_down`] does.
+/// Returns the rule with its position moved down by `lines` lines, as [`further_down`] does for a scenario.
 fn rule_further_down(mut rule: Rule, lines: usize) -> Rule {
     place(&mut rule.position, &mut rule.span, lines);
     if let Some(background) = &mut rule.background {
@@ -131,7 +133,9 @@ fn rule_further_down(mut rule: Rule, lines: usize) -> Rule {
     rule
 }
 
-/// Moves a scenario down by `lines` lines. Byte spans become empty, because they are not used.
+/// Returns the scenario with its position moved down by `lines` lines.
+///
+/// Byte spans become empty, because they are not used.
 fn further_down(mut scenario: Scenario, lines: usize) -> Scenario {
     place(&mut scenario.position, &mut scenario.span, lines);
     scenario.steps.iter_mut().for_each(|step| step_further_down(step, lines));

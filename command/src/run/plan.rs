@@ -8,7 +8,7 @@ use regex::Regex;
 use super::record::ScenarioKey;
 use crate::target::TargetKind;
 
-/// The tag of scenarios that need an API server started with a file for this option.
+/// The tag of scenarios that require an API server with `--admission-control-config-file`.
 const NEEDS_FILE: &str = "admission-control-config-file";
 
 /// The criteria that select scenarios.
@@ -29,24 +29,24 @@ pub(crate) struct Selection {
 pub(crate) struct Plan {
     /// The features, reduced to the scenarios that run.
     pub(crate) features: Vec<Feature>,
-    /// All selected scenarios in the order of the files, each with a reason if it does not run.
+    /// All selected scenarios in the order of the files, each with the reason if it does not run.
     pub(crate) scenarios: Vec<(PlannedScenario, Option<String>)>,
 }
 
-/// A scenario as written in the file.
+/// A scenario and its steps, as written in the feature file.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedScenario {
-    /// The file and line of the scenario.
+    /// The path of the file and the line of the scenario.
     pub(crate) key: ScenarioKey,
     /// The name of the feature.
     pub(crate) feature: String,
-    /// The rule that contains the scenario.
+    /// The rule that contains the scenario, if any.
     pub(crate) rule: Option<PlannedRule>,
-    /// The name of the scenario, with the values of its row.
+    /// The name of the scenario, in which placeholders are replaced with the values of its row.
     pub(crate) name: String,
-    /// The tags of feature, rule and scenario, without `@`.
+    /// The tags of the feature, the rule, and the scenario, without `@`.
     pub(crate) tags: Vec<String>,
-    /// The steps of the backgrounds, followed by those of the scenario.
+    /// The steps of the backgrounds, followed by the steps of the scenario.
     pub(crate) steps: Vec<PlannedStep>,
 }
 
@@ -55,25 +55,25 @@ pub(crate) struct PlannedScenario {
 pub(crate) struct PlannedRule {
     /// The name of the rule.
     pub(crate) name: String,
-    /// The line, counted from 1.
+    /// The line of the rule, counted from 1.
     pub(crate) line: usize,
 }
 
-/// A step as written in the file.
+/// A step as written in the feature file.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedStep {
-    /// `Given`, `When`, `Then`, `And`, ...
+    /// The keyword, such as `Given`, `When`, `Then`, or `And`.
     pub(crate) keyword: String,
     /// The text after the keyword.
     pub(crate) text: String,
-    /// The line, counted from 1.
+    /// The line of the step, counted from 1.
     pub(crate) line: usize,
     /// The lines of the step's doc string or table.
     pub(crate) argument: Vec<String>,
 }
 
 impl Plan {
-    /// Removes scenarios from `features` that `selection` does not match or that do not apply to the target.
+    /// Creates a plan without the scenarios that `selection` excludes or that do not apply to the target.
     pub(crate) fn new(features: Vec<Feature>, selection: &Selection) -> Self {
         let mut scenarios = Vec::new();
         let mut kept = Vec::new();
@@ -123,7 +123,7 @@ impl Selection {
             && self.name.as_ref().is_none_or(|name| name.is_match(&scenario.name))
     }
 
-    /// Returns why a scenario does not run: its target tags exclude this target, or it needs a configuration file.
+    /// Returns the reason to skip a scenario: its tags exclude the target, or it requires a configuration file.
     fn reason_to_skip(&self, scenario: &PlannedScenario) -> Option<String> {
         let allowed: Vec<_> = TargetKind::ALL
             .into_iter()
@@ -174,8 +174,9 @@ impl PlannedStep {
     }
 }
 
-/// Returns the lines of a doc string. The parser leaves the media type, if any, before the first line end, and keeps
-/// the indentation of the file.
+/// Returns the lines of a doc string without their common indentation.
+///
+/// The parser keeps the indentation of the file and puts the media type, if any, on the first line.
 fn dedented(text: &str) -> Vec<String> {
     let text = text.split_once('\n').map_or(text, |(_, lines)| lines).trim_end();
     let indentation = |line: &str| line.len() - line.trim_start().len();
@@ -185,7 +186,7 @@ fn dedented(text: &str) -> Vec<String> {
 }
 
 impl ScenarioKey {
-    /// Creates the key of a scenario of a feature.
+    /// Creates the key that identifies `scenario` of `feature`.
     pub(crate) fn new(feature: &Feature, scenario: &Scenario) -> Self {
         let path = feature.path.as_ref().map_or_else(String::new, |path| path.display().to_string());
         Self { path, line: scenario.position.line }

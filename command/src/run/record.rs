@@ -1,4 +1,4 @@
-//! The outcome of each scenario: the record that the display and the reports are built from.
+//! Records the outcome of each scenario, from which the display and the reports are built.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::plan::PlannedScenario;
 
-/// All selected scenarios, in the order of the files.
+/// The record of all selected scenarios, in the order of the files.
 #[derive(Debug)]
 pub(crate) struct Record {
     scenarios: Vec<ScenarioRecord>,
@@ -21,14 +21,14 @@ pub(crate) struct Record {
 pub(crate) struct ScenarioKey {
     /// The path as the user gave it.
     pub(crate) path: String,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub(crate) line: usize,
 }
 
-/// A scenario and its outcome.
+/// A scenario, its attempts, and its outcome.
 #[derive(Debug)]
 pub(crate) struct ScenarioRecord {
-    /// The scenario's text in the file.
+    /// The scenario as written in its file.
     pub(crate) planned: PlannedScenario,
     /// All attempts, oldest first.
     pub(crate) attempts: Vec<Attempt>,
@@ -36,7 +36,7 @@ pub(crate) struct ScenarioRecord {
     pub(crate) outcome: Outcome,
 }
 
-/// The outcome of a scenario.
+/// The outcome of a scenario after its last attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The run stopped before the scenario started.
@@ -55,13 +55,13 @@ pub(crate) struct Attempt {
     started: Instant,
     /// The duration of the attempt.
     pub(crate) duration: Duration,
-    /// One for each planned step, in the same order.
+    /// The records of the planned steps, in the same order.
     pub(crate) steps: Vec<StepRecord>,
-    /// An error outside of the steps: before the first or after the last.
+    /// An error that occurred before the first step or after the last step.
     pub(crate) trouble: Option<String>,
 }
 
-/// A step of an attempt.
+/// The outcome of a step in an attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct StepRecord {
     started: Option<Instant>,
@@ -69,14 +69,14 @@ pub(crate) struct StepRecord {
     pub(crate) duration: Duration,
     /// The outcome of the step.
     pub(crate) outcome: StepOutcome,
-    /// The step's notes: calls and decisions.
+    /// The notes of the step: its calls and decisions.
     pub(crate) told: Vec<String>,
 }
 
-/// The outcome of a step.
+/// The outcome of a step and, if it failed, the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StepOutcome {
-    /// An earlier step failed.
+    /// The step did not run because an earlier step failed.
     NotReached,
     /// The step passed.
     Passed,
@@ -87,22 +87,22 @@ pub(crate) enum StepOutcome {
 /// The number of scenarios with each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Passed in the last attempt.
+    /// The number of scenarios whose last attempt passed.
     pub(crate) passed: usize,
-    /// Passed, but not in the first attempt (included in `passed`).
+    /// The number of scenarios that passed, but not in the first attempt (included in `passed`).
     pub(crate) flaky: usize,
-    /// Failed in every attempt.
+    /// The number of scenarios that failed in every attempt.
     pub(crate) failed: usize,
-    /// Failed because admit does not support what they need (included in `failed`).
+    /// The number of scenarios that failed because admit does not support a feature (included in `failed`).
     pub(crate) unsupported: usize,
-    /// Not applicable to the target.
+    /// The number of scenarios that do not apply to the target.
     pub(crate) skipped: usize,
-    /// Not started before the run stopped.
+    /// The number of scenarios that did not start before the run stopped.
     pub(crate) not_run: usize,
 }
 
 impl Record {
-    /// Creates a record in which no scenario has run yet.
+    /// Creates a record of a run that started at `started`, in which no scenario has run yet.
     pub(crate) fn new(planned: Vec<(PlannedScenario, Option<String>)>, started: Instant) -> Self {
         let scenarios: Vec<_> = planned
             .into_iter()
@@ -127,7 +127,7 @@ impl Record {
         self.started.elapsed()
     }
 
-    /// Returns the index of a scenario in [`Self::scenarios`].
+    /// Returns the index of the scenario `key` in [`Self::scenarios`].
     pub(crate) fn position(&self, key: &ScenarioKey) -> Option<usize> {
         self.index.get(key).copied()
     }
@@ -164,7 +164,7 @@ impl ScenarioRecord {
         self.outcome == Outcome::Passed && self.attempts.len() > 1
     }
 
-    /// Returns whether the scenario failed, and the last attempt failed because admit does not support what it needs.
+    /// Returns whether the last attempt failed because admit does not support a feature that the scenario requires.
     pub(crate) fn is_unsupported(&self) -> bool {
         let last = self.attempts.last().and_then(Attempt::failed_step);
         self.outcome == Outcome::Failed
@@ -176,7 +176,7 @@ impl ScenarioRecord {
         self.attempts.iter().map(|attempt| attempt.duration).sum()
     }
 
-    /// Returns the position of the step at `line` of the file.
+    /// Returns the index of the step at `line` of the file.
     pub(crate) fn step_position(&self, line: usize) -> Option<usize> {
         self.planned.steps.iter().position(|step| step.line == line)
     }
@@ -202,7 +202,9 @@ impl ScenarioRecord {
         self.attempts.last_mut()
     }
 
-    /// Records that the current attempt has ended. Its outcome is the scenario's, unless another attempt follows.
+    /// Records that the current attempt has ended.
+    ///
+    /// The outcome of the attempt becomes the outcome of the scenario, unless another attempt follows.
     pub(crate) fn end(&mut self) {
         if let Some(attempt) = self.attempts.last_mut() {
             attempt.duration = attempt.started.elapsed();
@@ -217,7 +219,7 @@ impl Attempt {
         self.trouble.is_some() || self.failed_step().is_some()
     }
 
-    /// Returns the position of the failed step, and its message.
+    /// Returns the index and the message of the failed step.
     pub(crate) fn failed_step(&self) -> Option<(usize, &str)> {
         self.steps.iter().enumerate().find_map(|(position, step)| match &step.outcome {
             StepOutcome::Failed(message) => Some((position, message.as_str())),

@@ -1,4 +1,4 @@
-//! Tests that the outputs of `admit run` stay intact for hostile texts.
+//! Tests that hostile strings do not break the outputs of `admit run`.
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ use crate::hostile;
 use crate::screen::Marks;
 use crate::target::TargetKind;
 
-/// Returns a scenario in which every text ends with `text`.
+/// Returns a scenario in which every string ends with `text`.
 fn planned(text: &str) -> PlannedScenario {
     let step = PlannedStep {
         keyword: "Then".to_owned(),

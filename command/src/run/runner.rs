@@ -15,14 +15,14 @@ use super::writer::Writer;
 use crate::steps::world::World;
 use crate::target::Target;
 
-/// The options of the runner.
+/// How many scenarios run in parallel, how often they are retried, and when the run stops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     /// The maximum number of scenarios to run in parallel.
     pub(crate) concurrency: usize,
     /// Whether scenarios still start after one failed.
     pub(crate) after_failure: AfterFailure,
-    /// How many times a failed scenario is retried.
+    /// The maximum number of retries of a failed scenario.
     pub(crate) retries: usize,
 }
 
@@ -31,14 +31,14 @@ pub(crate) struct Pace {
 pub(crate) enum AfterFailure {
     /// Start the remaining scenarios.
     GoOn,
-    /// Start no further scenario.
+    /// Do not start further scenarios.
     Stop,
 }
 
-/// The panic payload that ends a scenario which starts after the run was stopped.
+/// The panic payload that ends a scenario if it starts after the run was stopped.
 pub(crate) struct Stopped;
 
-/// Runs all `features`. Once `stop` is canceled, no further scenario starts.
+/// Runs all `features`. After `stop` is canceled, no further scenario starts.
 pub(crate) async fn run(
     features: Vec<Feature>,
     steps: Collection<World>,
@@ -94,7 +94,7 @@ pub(crate) async fn run(
     .await;
 }
 
-/// A parser that returns features parsed earlier, so that nothing runs if a file is invalid.
+/// A cucumber parser that returns features that were parsed earlier, so that an invalid file prevents the run.
 struct Parsed;
 
 impl cucumber::Parser<Vec<Feature>> for Parsed {

@@ -9,11 +9,11 @@ use crate::Failure;
 use crate::steps::world::World;
 use crate::steps::{STEPS, StepHelp};
 
-/// Looks up every step of `features` before any scenario runs.
+/// Checks that every step of `features` has exactly one definition, before any scenario runs.
 ///
 /// # Errors
-/// Returns one failure that names each scenario without steps, which therefore proves nothing; each step without a
-/// definition, with the most similar one; and each step with several definitions.
+/// Returns one failure that names each scenario without steps, each step without a definition, with the most similar
+/// step, and each step with several definitions.
 pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for feature in features {
@@ -80,7 +80,7 @@ fn undefined(step: &Step, known: &[StepHelp]) -> String {
     )
 }
 
-/// Returns the step that is most similar to `sentence`; if several are, prefers the one with the same keyword.
+/// Returns the step that is most similar to `sentence`; among equally similar steps, prefers the same keyword.
 fn nearest<'a>(keyword: &str, sentence: &str, known: &'a [StepHelp]) -> Option<&'a StepHelp> {
     let sentence = shape(sentence);
     known
@@ -100,7 +100,7 @@ fn likeness(a: &str, b: &str) -> f64 {
     strsim::normalized_damerau_levenshtein(a, b)
 }
 
-/// Replaces every value in the sentence with a placeholder: quoted texts, numbers, and parameters of an expression.
+/// Returns the sentence with a placeholder for every quoted string, number, and expression parameter.
 fn shape(sentence: &str) -> String {
     let mut shape = String::new();
     let mut closing = None;
@@ -121,7 +121,7 @@ fn shape(sentence: &str) -> String {
     shape
 }
 
-/// Returns the sentence of an example, which may include its keyword.
+/// Returns the sentence of an example without its keyword, if it has one.
 fn without_keyword(example: &str) -> &str {
     let example = example.trim();
     ["Given ", "When ", "Then ", "And "]

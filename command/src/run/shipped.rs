@@ -1,4 +1,4 @@
-//! The feature files that are built into the binary.
+//! Contains the feature files that are built into the binary.
 
 /// The path and text of every file in `features/`.
 pub(crate) const FEATURES: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! Stops a run when its scenarios have ended or a signal arrives.
+//! Runs scenarios until all of them have ended or a signal arrives.
 
 use std::future::Future;
 use std::time::Duration;
@@ -20,8 +20,9 @@ pub(crate) enum End {
     Stopped(StopSignal),
 }
 
-/// Returns how many signals a run handles; a further signal ends the process immediately. On a cluster, the second
-/// signal abandons the scenarios, and the third abandons the cleanup.
+/// Returns how many signals a run handles; a further signal ends the process immediately.
+///
+/// On a cluster, the second signal abandons the scenarios, and the third signal abandons the cleanup.
 pub(crate) fn heeded(target: TargetKind) -> usize {
     match target {
         TargetKind::InProcess | TargetKind::Envtest => 1,
@@ -29,7 +30,7 @@ pub(crate) fn heeded(target: TargetKind) -> usize {
     }
 }
 
-/// Runs `run` to its end.
+/// Runs `run` until it ends or is abandoned.
 ///
 /// After a signal, no scenario starts, and running scenarios continue so that they can clean up. A second signal that
 /// the run handles, or [`GRACE`], abandons them.
@@ -57,5 +58,5 @@ pub(crate) async fn until_done(
     End::Stopped(signal)
 }
 
-/// The longest timeout that a webhook configuration can set, since a webhook may hang for that long.
+/// How long running scenarios may continue: the maximum timeout of a webhook, because a webhook may hang for that long.
 const GRACE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! The summary at the end of a run.
+//! Formats the summary at the end of a run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::display::{BAD, GOOD, NOT_DONE, brief};
 use super::record::{Attempt, Outcome, Record};
 use crate::diagnostic::Diagnostic;
 
-/// Returns the failed scenarios, the skipped ones with the reasons, and the number of scenarios with each outcome.
+/// Returns the failed scenarios, the skipped scenarios with reasons, and the number of scenarios with each outcome.
 ///
 /// Programs can parse the last line: `N passed, N failed`, with `, N skipped` if scenarios do not apply to the target
 /// or did not run.
@@ -44,7 +44,7 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
     text
 }
 
-/// Lists the failed scenarios, each with its failed step and the beginning of the message.
+/// Appends the failed scenarios, each with its failed step and the beginning of the message.
 fn failures(text: &mut String, record: &Record) {
     for scenario in record.scenarios().iter().filter(|scenario| scenario.outcome == Outcome::Failed) {
         let planned = &scenario.planned;
@@ -67,7 +67,7 @@ fn failures(text: &mut String, record: &Record) {
     }
 }
 
-/// Returns the first line of a message; with the second one if the first only announces it.
+/// Returns the first line of a message, and the second line if the first ends with a colon.
 fn first_sentence(message: &str) -> String {
     let mut lines = message.lines();
     let first = lines.next().unwrap_or_default();

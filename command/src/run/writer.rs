@@ -1,4 +1,4 @@
-//! Records cucumber's events, and shows finished scenarios in order.
+//! Records cucumber's events and shows finished scenarios in order.
 
 use std::any::Any;
 use std::panic;
@@ -13,7 +13,7 @@ use super::record::{ScenarioKey, StepOutcome};
 use super::runner::Stopped;
 use crate::steps::world::World;
 
-/// Records cucumber's events.
+/// A cucumber writer that records events in a [`Live`] record.
 #[derive(Debug)]
 pub(crate) struct Writer {
     live: Live,
@@ -64,7 +64,7 @@ impl Writer {
     }
 }
 
-/// Events of different scenarios are interleaved; [`Live`] puts them into a readable order.
+/// Marks the writer as normalized, because [`Live`] shows the interleaved events of scenarios in a readable order.
 impl writer::Normalized for Writer {}
 
 impl cucumber::Writer<World> for Writer {
@@ -89,10 +89,10 @@ impl cucumber::Writer<World> for Writer {
     }
 }
 
-/// Shows panics that are not the failure of a step.
+/// Sets a panic hook that shows panics other than failed steps.
 ///
 /// cucumber hides every panic while it runs, because a step fails by a panic. Steps run on the thread that runs
-/// cucumber; a panic on any other thread is a defect of admit and must be visible.
+/// cucumber. A panic on any other thread is a defect of admit and must be visible.
 fn show_panics_of_other_threads() {
     let steps = std::thread::current().id();
     panic::set_hook(Box::new(move |panic| {

@@ -1,4 +1,4 @@
-//! Selects the events for the file of `--audit-log`, and writes them.
+//! Selects audit events and writes them to the file of `--audit-log`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct AuditFlags {
 }
 
 impl AuditFlags {
-    /// Reads the policy, if one is specified.
+    /// Reads the audit policy, if `--audit-policy-file` is set.
     ///
     /// # Errors
     /// The file cannot be read or is not a policy.
@@ -42,7 +42,7 @@ impl AuditFlags {
         self.policy.as_deref().map(policy).transpose()
     }
 
-    /// Opens the file, if one is specified.
+    /// Opens the audit log, if `--audit-log` is set.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -66,11 +66,11 @@ pub(crate) fn policy(path: &Path) -> Result<AuditPolicy, Failure> {
     AuditPolicy::parse(&document).map_err(|why| wrong(&why))
 }
 
-/// A file for events, readable only by its owner, because requests may contain secrets.
+/// A file for audit events, which only its owner can read because requests may contain secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditFile {
     lines: LineFile,
-    /// The maximum size of an event, in bytes.
+    /// The maximum size of an event, in bytes, if large events are truncated.
     max_event_size: Option<usize>,
     /// The log for errors about lost events.
     log: Log,
@@ -82,7 +82,7 @@ impl AuditFile {
         Ok(Self { lines: LineFile::open("audit log", path, log)?, max_event_size, log })
     }
 
-    /// Returns a sink that writes each event immediately, so that lines are always complete and no queue is needed.
+    /// Returns a sink that writes each event immediately, so that lines are complete and no queue is needed.
     pub(crate) fn sink(&self) -> AuditSink {
         let Self { lines, max_event_size, log } = self.clone();
         Arc::new(move |event: &Value| {
@@ -109,7 +109,7 @@ impl AuditFile {
     }
 }
 
-/// Returns the line of an event without its objects; `None` if the line is still too large.
+/// Returns the line of an event without its objects, or `None` if the line is still too large.
 ///
 /// Source: apiserver plugin/pkg/audit/truncate/truncate.go.
 fn truncated(event: &Value, max_event_size: usize) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The flags of `admit serve` for authentication and for the serving certificate.
+//! Parses the flags of `admit serve` for authentication and for the serving certificate.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -34,22 +34,22 @@ pub(super) struct CredentialFlags {
     tls_private_key_file: Option<PathBuf>,
 }
 
-/// The users who can make requests.
+/// The users who can make requests, and how the server authenticates them.
 pub(super) struct Users {
     pub(super) authentication: Authentication,
     pub(super) tokens: Tokens,
     pub(super) clients: Option<ClientAuthorities>,
 }
 
-/// The serving certificate.
+/// The serving certificate and the CA certificates that verify it.
 pub(super) struct Serving {
     pub(super) config: rustls::ServerConfig,
-    /// The certificates that clients have to trust, in PEM.
+    /// The CA certificates that clients must trust, in PEM.
     pub(super) certificate_authority: String,
 }
 
 impl CredentialFlags {
-    /// Returns the users; the bearer of `token` is the administrator.
+    /// Returns the users who can make requests; the bearer of `token` is the administrator.
     ///
     /// # Errors
     /// A file cannot be read or is invalid.
@@ -68,7 +68,7 @@ impl CredentialFlags {
     /// Returns the serving certificate for `address`.
     ///
     /// # Errors
-    /// The errors of [`CredentialFlags::users`]; or the certificate cannot be created.
+    /// The errors of [`CredentialFlags::users`], or the certificate cannot be created.
     pub(super) fn serving(
         &self,
         address: SocketAddr,
@@ -92,7 +92,7 @@ impl CredentialFlags {
     }
 }
 
-/// Reads the certificate authorities of `--client-ca-file`.
+/// Reads the CA certificates of `--client-ca-file`.
 ///
 /// # Errors
 /// The file cannot be read or does not contain a CA certificate.

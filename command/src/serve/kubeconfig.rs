@@ -1,4 +1,4 @@
-//! The kubeconfig for clients of the server, with its URL and token.
+//! Writes the kubeconfig for clients of the server, with the server's URL and token.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -21,11 +21,11 @@ pub(crate) struct Kubeconfig {
     pub(crate) token: String,
 }
 
-/// The first line, which marks files that may be overwritten.
+/// The first line of a kubeconfig, which marks files that admit may overwrite.
 const MARK: &str = "# Written by admit serve. The server and its token exist only until the command ends.";
 
 impl Kubeconfig {
-    /// Writes the file atomically, readable only by its owner.
+    /// Writes the kubeconfig to `path` atomically; only its owner can read it.
     ///
     /// A kubeconfig that admit did not write is never overwritten.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
@@ -66,14 +66,14 @@ current-context: admit
     }
 }
 
-/// Returns whether a file is empty or starts with the mark of an earlier server.
+/// Returns whether a file is empty or starts with [`MARK`].
 fn is_replaceable(path: &Path) -> io::Result<bool> {
     let mut head = Vec::with_capacity(MARK.len());
     File::open(path)?.take(MARK.len() as u64).read_to_end(&mut head)?;
     Ok(head.is_empty() || head == MARK.as_bytes())
 }
 
-/// Returns the URL by which a client on this host reaches a server that listens on `address`.
+/// Returns the URL at which a client on this host reaches a server that listens on `address`.
 pub(crate) fn client_url(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -1,4 +1,4 @@
-//! The flags of `admit serve` that limit its use of resources.
+//! Parses the flags of `admit serve` that limit its use of resources.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,7 +48,7 @@ impl From<LimitFlags> for Limits {
     }
 }
 
-/// Parses a number of requests or watches.
+/// Parses a maximum number of requests or watches, which must be positive.
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".to_owned()),
@@ -57,16 +57,16 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The minimum value of a limit: the size of the largest object in a request.
+/// The minimum value of a limit, which is the size of the largest object in a request.
 const MIN_LIMIT: usize = 16 << 20;
 
-/// A number of bytes, optionally with the suffix `Ki`, `Mi`, or `Gi`.
+/// A number of bytes, which the command line accepts with the suffix `Ki`, `Mi`, or `Gi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bytes(usize);
 
 const UNITS: [(&str, usize); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
 
-/// Formats the number in the largest unit of which it is a multiple.
+/// Formats the number with the largest unit that divides it.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, size) =

@@ -1,4 +1,4 @@
-//! Files that are written line by line.
+//! Writes files line by line.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::log::Log;
 use crate::Failure;
 
-/// A file of lines, readable only by its owner.
+/// A file of lines, which only its owner can read.
 #[derive(Clone, Debug)]
 pub(crate) struct LineFile {
-    /// A name for the file in messages, such as `audit log`.
+    /// The name of the file in messages, such as `audit log`.
     what: &'static str,
     path: PathBuf,
     state: Arc<Mutex<State>>,
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl State {
-    /// Writes a complete line or nothing. After a failed write, the incomplete line is removed first.
+    /// Writes a complete line or nothing. After a failed write, first removes the incomplete line.
     fn write(&mut self, path: &Path, line: &str) -> std::io::Result<()> {
         if self.is_failing {
             output::truncate_to_last_line(&self.file, path)?;
@@ -41,9 +41,9 @@ impl State {
 }
 
 impl LineFile {
-    /// Opens the file for appending, and creates it if necessary.
+    /// Opens the file for appending, and creates it if it does not exist.
     ///
-    /// An incomplete last line, which a killed server may have left, is removed so that it does not corrupt the next line.
+    /// Removes an incomplete last line, which a killed server may have left, so that it does not corrupt the next line.
     pub(crate) fn open(what: &'static str, path: &Path, log: Log) -> Result<Self, Failure> {
         let failure = |error: std::io::Error| {
             Failure::environment(format!("cannot write the {what} {}: {error}", path.display()))
@@ -57,9 +57,9 @@ impl LineFile {
         Ok(Self { what, path: path.to_owned(), state: Arc::new(Mutex::new(state)), log })
     }
 
-    /// Writes a line, including its line break, immediately: there is no queue.
+    /// Writes a line, which must end with a newline, immediately and without a queue.
     ///
-    /// A line that cannot be written is counted as lost; the next call tries again.
+    /// A line that cannot be written is counted as lost. The next call tries to write again.
     pub(crate) fn write(&self, line: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (what, path) = (self.what, self.path.display());
@@ -83,7 +83,7 @@ impl LineFile {
         }
     }
 
-    /// Checks that every line was written; `what` names the content of the lines, such as `events`.
+    /// Checks that every line was written; `what` names the content of the lines in the error, such as `events`.
     ///
     /// # Errors
     /// A line could not be written.

@@ -1,4 +1,4 @@
-//! `admit serve`: a stand-alone API server.
+//! `admit serve`: runs an API server without a cluster.
 
 pub(crate) mod audit_file;
 pub(crate) mod credential_flags;
@@ -187,7 +187,7 @@ impl Serve {
     }
 }
 
-/// Returns the user of the kubeconfigs of kubeadm and kind, with the relevant groups.
+/// Returns the user of the kubeconfigs that kubeadm and kind create, with its relevant groups.
 pub(crate) fn administrator() -> UserInfo {
     UserInfo {
         username: "admin".to_owned(),
@@ -196,7 +196,7 @@ pub(crate) fn administrator() -> UserInfo {
     }
 }
 
-/// Quotes `text` so that a shell reads it as one word.
+/// Quotes `text` so that a shell parses it as one word.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {

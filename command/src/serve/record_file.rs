@@ -1,4 +1,4 @@
-//! The directory of `--record`: one file per server, with one line for each request that could change something.
+//! Writes the record of `--record`: one file per server, with a line for each request that could change something.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -24,7 +24,7 @@ pub(crate) struct RecordFlags {
     show_secrets: bool,
 }
 
-/// The name of an environment variable that corresponds to a flag, for the kube-apiserver of `admit assets`.
+/// The environment variable that corresponds to `--record`, for the kube-apiserver of `admit assets`.
 const DIR: &str = "ADMIT_RECORD";
 const SHOW_SECRETS: &str = "ADMIT_RECORD_SHOW_SECRETS";
 
@@ -39,7 +39,7 @@ impl RecordFlags {
         Ok(Self { record, show_secrets })
     }
 
-    /// Opens the file, if recording is enabled.
+    /// Opens the record file, if recording is enabled.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -48,7 +48,7 @@ impl RecordFlags {
     }
 }
 
-/// Returns whether an environment variable is `true` or `1`; an unset or empty variable, `false`, and `0` are not.
+/// Returns whether an environment variable is `true` or `1`, rather than unset, empty, `false`, or `0`.
 ///
 /// # Errors
 /// The variable has another value.
@@ -61,7 +61,7 @@ pub(crate) fn is_on(variable: &str) -> Result<bool, Failure> {
     }
 }
 
-/// The record of one server.
+/// The record of a server, to which it writes each request.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordFile {
     lines: LineFile,
@@ -69,7 +69,7 @@ pub(crate) struct RecordFile {
 }
 
 impl RecordFile {
-    /// Creates a file whose name contains the time and the process ID, and its directory if necessary.
+    /// Creates the record file, whose name contains the time and the process ID, and its directory if necessary.
     fn open(folder: &Path, shows_secrets: bool, log: Log) -> Result<Self, Failure> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
             Failure::environment(format!(

@@ -1,4 +1,4 @@
-//! Runs an API server on a socket until a signal.
+//! Runs an API server on a socket until the process receives a signal.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Running {
     pub(crate) authentication: Authentication,
     pub(crate) clients: Option<ClientAuthorities>,
     pub(crate) options: Options,
-    /// The directories with webhook configurations.
+    /// The watched directories with webhook configurations.
     pub(crate) folders: Vec<Folder>,
     pub(crate) audit: Option<AuditFile>,
     pub(crate) traces: Traces,
@@ -29,7 +29,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Serves until a signal; calls `announce` once requests are answered.
+    /// Serves requests until a signal arrives; calls `announce` when the server is ready to answer.
     ///
     /// # Errors
     /// The socket cannot be used, or the audit log is incomplete.

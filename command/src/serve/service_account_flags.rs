@@ -1,4 +1,4 @@
-//! The flags of kube-apiserver for issuing and verifying service account tokens.
+//! Parses the flags of kube-apiserver for issuing and verifying service account tokens.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -41,19 +41,19 @@ pub(crate) struct ServiceAccountFlags {
     pub(crate) service_account_extend_token_expiration: bool,
 }
 
-/// Parses a duration in Go's syntax into whole seconds; a fraction counts as one second.
+/// Parses a duration in Go's syntax into seconds, rounded up.
 ///
 /// Source: Go's time, `ParseDuration`.
 ///
 /// # Errors
-/// The text is not a duration.
+/// `text` is not a duration.
 pub(crate) fn seconds(text: &str) -> Result<i64, String> {
     let nanoseconds = parse_duration(text);
     let nanoseconds = nanoseconds.ok_or_else(|| format!("time: invalid duration {}", quote(text)))?;
     Ok(nanoseconds.div_euclid(1_000_000_000) + i64::from(nanoseconds.rem_euclid(1_000_000_000) > 0))
 }
 
-/// Returns kube-apiserver's errors for the issuers.
+/// Returns kube-apiserver's errors for invalid issuers.
 ///
 /// # Errors
 /// admit cannot determine how kube-apiserver would parse an issuer.
@@ -82,7 +82,7 @@ pub(crate) fn issuer_errors(issuers: &[String]) -> Result<Vec<String>, Failure> 
     Ok(errors)
 }
 
-/// Returns a failure with kube-apiserver's list of errors, if there are any errors.
+/// Checks that `errors` is empty; otherwise, returns a failure that lists the errors as kube-apiserver does.
 pub(crate) fn refuse(errors: &[String]) -> Result<(), Failure> {
     match errors {
         [] => Ok(()),
@@ -93,14 +93,14 @@ pub(crate) fn refuse(errors: &[String]) -> Result<(), Failure> {
 
 /// The allowed range of `--service-account-max-token-expiration`, in seconds.
 const MAX_EXPIRATION: std::ops::RangeInclusive<i64> = 3600..=1 << 32;
-/// The requested lifetime that is extended, and the extended lifetime, in seconds.
+/// The requested lifetime that is extended and the lifetime that replaces it, in seconds.
 const EXTENSION: [i64; 2] = [3607, 365 * 24 * 60 * 60];
 
 impl ServiceAccountFlags {
-    /// Returns how a server at `url` issues and verifies tokens.
+    /// Returns how a server at `url` issues and verifies service account tokens.
     ///
     /// # Errors
-    /// kube-apiserver's error; or admit does not support a key or an issuer.
+    /// Returns kube-apiserver's error, or a failure if admit does not support a key or an issuer.
     ///
     /// Source: kubernetes pkg/controlplane/apiserver/options/options.go, `completeServiceAccountOptions`;
     /// pkg/kubeapiserver/options/authentication.go.
@@ -160,6 +160,8 @@ impl ServiceAccountFlags {
     }
 }
 
+/// Reads the private key that signs tokens.
+///
 /// Source: client-go util/keyutil/key.go, `PrivateKeyFromFile`.
 fn signing_key(path: &Path) -> Result<SigningKey, Failure> {
     let wrong =
@@ -171,6 +173,8 @@ fn signing_key(path: &Path) -> Result<SigningKey, Failure> {
     })
 }
 
+/// Reads the public keys that verify tokens.
+///
 /// Source: client-go util/keyutil/key.go, `PublicKeysFromFile`.
 fn verifying_keys(path: &Path) -> Result<Vec<VerifyingKey>, Failure> {
     let pem = output::read(path).map_err(|error| Failure::usage(cannot_open(path, &error)))?;

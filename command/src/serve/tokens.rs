@@ -1,4 +1,4 @@
-//! `--token-auth-file`: users by bearer token.
+//! Reads `--token-auth-file`, which maps bearer tokens to users.
 
 use std::path::Path;
 
@@ -8,7 +8,9 @@ use harness::server::Tokens;
 use super::Log;
 use crate::{Failure, documents};
 
-/// Adds the users in a CSV file: token, name, UID and, in quotes, the comma-separated groups.
+/// Adds the users in a CSV file to `tokens`.
+///
+/// Each record contains a token, a user name, a UID and, in quotes, the comma-separated groups.
 ///
 /// # Errors
 /// The file cannot be read, is not valid CSV, or has fewer than three columns.
@@ -48,10 +50,10 @@ pub(crate) fn read(path: &Path, tokens: &mut Tokens, log: Log) -> Result<(), Fai
     Ok(())
 }
 
-/// Parses the records of a CSV text.
+/// Parses the records in CSV text.
 ///
 /// # Errors
-/// The line with an invalid quote.
+/// Returns an error that names the line with an invalid quote.
 ///
 /// Source: Go's encoding/csv, `readRecord`.
 fn records(text: &str) -> Result<Vec<Vec<String>>, String> {

@@ -12,12 +12,12 @@ use tokio::task::AbortHandle;
 
 use super::Folder;
 
-/// How often a directory is reloaded even if no change was reported.
+/// How often a directory is reloaded even if the system does not report a change.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `defaultReloadInterval`.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The result of a change.
+/// The result of a change in a manifest directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     /// The server uses the new content.
@@ -26,10 +26,10 @@ pub(crate) enum Change {
     Failed,
 }
 
-/// A callback for the result of a change, with a line about it.
+/// A callback that receives the result of a change and a message about it.
 pub(crate) type OnChange = Arc<dyn Fn(Change, &str) + Send + Sync>;
 
-/// Watches directories until it is dropped.
+/// Watches manifest directories until it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     tasks: Vec<AbortHandle>,
@@ -42,7 +42,7 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    /// Watches `folders` and reloads them into `server` when they change; `log` receives the results.
+    /// Watches `folders` and reloads them into `server` when they change; calls `log` with each result.
     pub(crate) fn start(folders: Vec<Folder>, server: &ApiServer, log: OnChange) -> Self {
         let tasks = folders.into_iter().map(move |folder| {
             let reloader = Reloader { folder, server: server.clone(), log: Arc::clone(&log), failure: None };
@@ -56,7 +56,7 @@ struct Reloader {
     folder: Folder,
     server: ApiServer,
     log: OnChange,
-    /// The last error, so that it is reported only once.
+    /// The last error, which is kept so that each error is reported only once.
     failure: Option<ManifestError>,
 }
 
@@ -69,7 +69,7 @@ enum WatchEvent {
 }
 
 impl Reloader {
-    /// Reloads the directories when the system reports a change, or within a minute if it does not report changes.
+    /// Reloads the directory when the system reports a change, or at least once a minute.
     ///
     /// Source: apiserver pkg/util/filesystem/watchuntil.go, `WatchUntil`.
     /// Rule: LOAD-14.

@@ -1,4 +1,4 @@
-//! Steps that grant permissions to users.
+//! Defines steps that grant permissions to users.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::resource::{self, Resource, Scope};
 use super::world::World;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-/// How long to wait until the authorizer uses a new role.
+/// The maximum time to wait until the authorizer uses a new role.
 const ROLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Creates a Role and its binding, or a `ClusterRole` and its binding for a cluster-scoped resource.
+/// Creates a Role and a `RoleBinding`, or their cluster-scoped counterparts for a cluster-scoped resource.
 #[given(expr = "the user {string} can {verbs} {word}")]
 async fn can(world: &mut World, user: String, verbs: Verbs, resource: String) -> Outcome {
     let Verbs(verbs) = verbs;
@@ -46,7 +46,7 @@ async fn can(world: &mut World, user: String, verbs: Verbs, resource: String) ->
     wait(world, &user, verbs.first().map_or("", String::as_str), group, &resource).await
 }
 
-/// Waits until the authorizer uses the role, which is shortly after the role was stored.
+/// Waits until the authorizer uses the role, which happens shortly after the role is stored.
 async fn wait(world: &mut World, user: &str, verb: &str, group: &str, resource: &Resource) -> Outcome {
     let mut attributes = json!({"verb": verb, "group": group, "resource": resource.plural});
     if resource.scope == Scope::Namespaced {

@@ -1,4 +1,4 @@
-//! Steps that set and check annotations.
+//! Defines steps that set and check annotations.
 
 use std::collections::BTreeMap;
 

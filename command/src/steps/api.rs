@@ -9,37 +9,37 @@ use uuid::Uuid;
 
 use super::failure::{Outcome, StepFailure};
 
-/// A response of the server.
+/// A response of the API server.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     /// The HTTP status.
     pub(crate) code: StatusCode,
-    /// The object or the Status.
+    /// The object or the `Status`.
     pub(crate) body: Value,
     /// The text of each `Warning` header.
     pub(crate) warnings: Vec<String>,
-    /// The Audit-ID that was sent with the request.
+    /// The audit ID that was sent with the request.
     pub(crate) audit_id: String,
 }
 
-/// The user of a request, and whether it is a dry run.
+/// The impersonated user of a request, and whether it is a dry run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestOptions {
     /// Whether the server stores the object.
     pub(crate) effect: Effect,
-    /// The user to impersonate; if `None`, the request is sent as the client's own user.
+    /// The user to impersonate; if `None`, the client's own user sends the request.
     pub(crate) user: Option<String>,
     /// The groups of the impersonated user.
     pub(crate) groups: Vec<String>,
 }
 
-/// Whether the server stores an admitted object.
+/// Whether the server stores an object after admission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// The object is stored.
     #[default]
     Stored,
-    /// The object is not stored: `dryRun=All`.
+    /// The object is not stored, because the request has `dryRun=All`.
     DryRun,
 }
 
@@ -62,7 +62,7 @@ impl PatchFormat {
         if patch.is_some_and(Value::is_array) { Self::Json } else { Self::Merge }
     }
 
-    /// Returns the media type of the request.
+    /// Returns the media type for a request with this patch format.
     ///
     /// Source: apimachinery pkg/types/patch.go
     fn media_type(self) -> &'static str {
@@ -81,17 +81,17 @@ impl Answer {
         self.code.is_success()
     }
 
-    /// Returns the `reason` of the Status; empty if the response has none.
+    /// Returns the `reason` of the `Status`, or an empty string if the response does not have one.
     pub(crate) fn reason(&self) -> &str {
         self.body.get("reason").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Returns the `message` of the Status; empty if the response has none.
+    /// Returns the `message` of the `Status`, or an empty string if the response does not have one.
     pub(crate) fn message(&self) -> &str {
         self.body.get("message").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Formats the decision on one line: `201 Created`, or `403 Forbidden: …`.
+    /// Formats the decision on one line, such as `201 Created` or `403 Forbidden: …`.
     pub(crate) fn decision(&self) -> String {
         if self.is_success() {
             return self.code.to_string();
@@ -103,7 +103,7 @@ impl Answer {
         format!("{} {reason}: {}", self.code.as_u16(), self.message())
     }
 
-    /// Returns the response unless it says that admit does not support the request.
+    /// Returns the response unless it states that admit does not support the request.
     ///
     /// # Errors
     /// The request uses a feature that admit does not support, so the response proves nothing about a webhook.

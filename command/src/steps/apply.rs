@@ -1,4 +1,4 @@
-//! Steps for server-side apply and strategic merge patches.
+//! Defines steps for server-side apply and strategic merge patches.
 
 use cucumber::when;
 use gherkin::Step;
@@ -44,7 +44,7 @@ pub(super) const FORCE: StepHelp = step(
 );
 
 impl World {
-    /// Applies an object; `query` is added to the path after the field manager.
+    /// Applies the object of a step as `manager`; `query` is appended to the query parameters of the request.
     async fn apply(&mut self, step: &Step, manager: &str, query: &str) -> Outcome {
         let mut object: Value = self.yaml(step)?;
         self.label_if_namespace(&mut object);

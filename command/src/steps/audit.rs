@@ -1,4 +1,4 @@
-//! Steps about the audit log.
+//! Defines steps about the audit log.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) const PATCH: StepHelp = step(
   """"#,
 );
 
-/// The annotations of the last request's audit event.
+/// The annotations of the audit event for the last request.
 enum Audit {
     /// The annotations of the event.
     Available(BTreeMap<String, String>),
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// Checks that the webhook exists, because every negative statement about an unknown webhook would pass.
+    /// Checks that the webhook exists, because a negative statement about an unknown webhook would always pass.
     fn expect_webhook(&self, short: &str) -> Outcome {
         if self.installation.has_own_webhook(short) {
             return Ok(());
@@ -53,7 +53,7 @@ impl World {
         self.webhook(short).map(drop)
     }
 
-    /// Checks that the webhook exists and is mutating, because validating webhooks have no rounds and no patches.
+    /// Checks that the webhook exists and is mutating, because validating webhooks do not have rounds and patches.
     fn expect_mutating(&self, short: &str) -> Outcome {
         self.expect_webhook(short)?;
         let is_mutating = self.installation.has_own_mutating_webhook(short)
@@ -66,7 +66,7 @@ impl World {
         )))
     }
 
-    /// Checks the annotations of the last request; the error message lists all annotations.
+    /// Checks the annotations of the last request with `holds`; the error message lists all annotations.
     async fn expect_audit(
         &self,
         step: &Step,
@@ -86,7 +86,7 @@ impl World {
     }
 }
 
-/// Returns `mutated` of a mutating call, or `None` if the webhook was not called in the round (from 1).
+/// Returns the value `mutated` for a call of a webhook, or `None` if the webhook was not called in the round.
 ///
 /// The index at the end of the key is ignored, because it also counts webhooks of other scenarios.
 ///
@@ -95,7 +95,7 @@ fn mutated(annotations: &BTreeMap<String, String>, short: &str, round: Ordinal) 
     call_annotation(annotations, "mutation", short, round)?.get("mutated")?.as_bool()
 }
 
-/// Returns the annotation `KIND.webhook.admission.k8s.io/round_N_index_M` of a webhook, parsed as JSON.
+/// Returns a webhook's annotation `KIND.webhook.admission.k8s.io/round_N_index_M`, parsed as JSON.
 fn call_annotation(
     annotations: &BTreeMap<String, String>,
     kind: &str,
@@ -110,7 +110,7 @@ fn call_annotation(
     own.next_back()
 }
 
-/// Returns whether the webhook failed open, in the given round or in any round.
+/// Returns whether the webhook failed open in the given round, or in any round if `round` is `None`.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, the failed-open annotations
 fn failed_open(annotations: &BTreeMap<String, String>, short: &str, round: Option<Ordinal>) -> bool {

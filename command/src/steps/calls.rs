@@ -1,4 +1,4 @@
-//! The calls of webhooks: their reviews, responses, and order.
+//! Defines steps about the calls of webhooks: their reviews, responses, and order.
 
 use cucumber::then;
 use fake_webhooks::{Answered, Entry};
@@ -20,10 +20,10 @@ struct Call<'a> {
     /// The name of the webhook in the feature file.
     webhook: &'a str,
     admission: Admission,
-    /// The position among the calls of this webhook during the request, from 1.
+    /// The position among the calls of the webhook during the request, starting with 1.
     place: usize,
     time: jiff::Timestamp,
-    /// The position among the calls of this webhook during the request, starting with 1.
+    /// The `AdmissionReview` that the webhook received, if it could be read.
     review: Option<Value>,
     /// A summary of the response.
     answer: String,
@@ -64,7 +64,7 @@ impl World {
         try_join_all(self.webhooks.iter_mut().map(Webhook::read_calls)).await.map(drop)
     }
 
-    /// Looks up the calls of webhooks in loaded configurations for the request with this response.
+    /// Reads the calls of webhooks in loaded configurations during the request that `answer` responds to.
     pub(super) fn read_own_calls(&mut self, answer: &Answer) -> Outcome {
         let end = format!("-{}", self.names.id());
         let calls = self.target()?.calls.for_request(&answer.audit_id);
@@ -77,7 +77,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the calls during the last request in order of arrival.
+    /// Returns the calls during the last request, in order of arrival.
     fn calls(&self) -> Vec<Call<'_>> {
         let mut calls: Vec<Call<'_>> = Vec::new();
         for webhook in &self.webhooks {
@@ -93,7 +93,7 @@ impl World {
         calls
     }
 
-    /// Returns the calls of one webhook: a fake, or by its full name a webhook in a loaded configuration.
+    /// Returns the calls of a fake, or of a webhook in a loaded configuration that `short` names by its full name.
     fn calls_of(&self, short: &str) -> Outcome<Vec<Call<'_>>> {
         if let Err(missing) = self.webhook(short) {
             if !self.installation.has_own_webhook(short) {
@@ -104,7 +104,7 @@ impl World {
         Ok(self.calls().into_iter().filter(|call| call.webhook == short).collect())
     }
 
-    /// Checks that the target records the calls of webhooks that are not fakes.
+    /// Checks that the target records calls of webhooks that are not fakes.
     fn require_own_calls(&self, short: &str) -> Outcome {
         if self.own_calls.is_some() || self.last.is_none() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Steps that prepare the state of the server: objects, custom resources, and labels of the namespace.
+//! Defines steps that prepare the state of the server: objects, custom resources, and labels of the namespace.
 
 use std::path::Path;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// Reads the objects in a file that a step names.
+    /// Reads the objects in the file `name`, which a step specifies.
     fn objects_in(&self, name: &str) -> Outcome<Vec<Value>> {
         let path = self.file(name);
         let cannot_read = |error| {
@@ -67,7 +67,7 @@ impl World {
         Ok(objects.into_iter().flat_map(each).collect())
     }
 
-    /// Reads the only object in a file that a step names.
+    /// Reads the file `name`, which a step specifies and which must contain exactly one object.
     pub(super) fn object_in(&self, name: &str) -> Outcome<Value> {
         let mut objects = self.objects_in(name)?;
         match (objects.pop(), objects.is_empty()) {
@@ -90,7 +90,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until a definition is served, which is shortly after it was accepted.
+    /// Waits until a definition is served, which happens shortly after it is accepted.
     async fn wait_until_served(&self, definition: &Value) -> Outcome {
         let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
@@ -195,9 +195,9 @@ fn config_map(name: &str, labels: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}})
 }
 
-/// Returns a definition without a schema in an API group of the scenario.
+/// Returns a custom resource definition without a schema, in an API group of the scenario.
 ///
-/// The first version is stored, and a conversion changes only `apiVersion`.
+/// The first version is the storage version, and a conversion changes only `apiVersion`.
 pub(super) fn definition(names: &mut Names, name: &str, versions: &str) -> Outcome<Value> {
     let (plural, group) = name.split_once('.').ok_or_else(|| {
         StepFailure::new(format!("invalid custom resource name \"{name}\": must be PLURAL.GROUP"))

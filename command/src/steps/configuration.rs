@@ -1,4 +1,4 @@
-//! The webhook configurations of a scenario, which are installed before the first request.
+//! Installs the webhook configurations of a scenario before its first request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use super::webhook::{Webhook, merge};
 use super::world::World;
 use crate::target::RUN_LABEL;
 
-/// The installed webhook configurations.
+/// The webhook configurations of a scenario and whether they are installed.
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
     state: State,
-    /// Incremented for each installation, so that the marker webhook shows which one the server uses.
+    /// The number of installations, with which the marker webhook shows which configuration the server uses.
     generation: usize,
     /// The marker webhook, which denies every request.
     pub(super) marker: Option<RunningFake>,
@@ -41,38 +41,38 @@ enum State {
     Stale,
 }
 
-/// A configuration to write.
+/// A webhook configuration to write.
 struct Configuration {
     kind: &'static str,
     resource: &'static str,
     name: String,
     webhooks: Vec<Value>,
-    /// The value of [`MARKER_LABEL`] that its marker webhook matches.
+    /// The value of [`MARKER_LABEL`] that the configuration's marker webhook matches.
     marker: String,
 }
 
 pub(super) const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// The label of objects that only one marker webhook matches.
+/// The label whose value selects one marker webhook.
 const MARKER_LABEL: &str = "admit.example.com/marker";
 /// The name of every marker webhook.
 const MARKER: &str = "marker.admit.example.com";
 
-/// How long to wait until the server uses a configuration.
+/// The maximum time to wait until the server uses a configuration.
 const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long to wait before an unused configuration is written again, because a server can miss one.
+/// The time after which an unused configuration is written again, because a server can miss a change.
 ///
 /// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go` (the cache of compiled configurations)
 const TOUCH_AFTER: Duration = Duration::from_secs(3);
 
 impl Installation {
-    /// Marks the installed configurations as outdated, so that they are written again.
+    /// Marks the installed configurations as outdated, so that the next request installs them again.
     pub(super) fn expire(&mut self) {
         self.state = State::Stale;
     }
 
-    /// Returns the webhooks in loaded configurations, each with the name of its configuration.
+    /// Returns the names of the webhooks in loaded configurations, each with the name of its configuration.
     pub(super) fn own_webhooks(&self) -> impl Iterator<Item = (&str, &str)> {
         self.own.iter().flat_map(|own| {
             let configuration = own.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -81,7 +81,7 @@ impl Installation {
         })
     }
 
-    /// Returns the loaded mutating configurations with their names.
+    /// Returns the loaded mutating webhook configurations, each with its name.
     pub(super) fn own_mutating_configurations(&self) -> impl Iterator<Item = (&str, &Value)> {
         let is_mutating =
             |own: &&Value| own.get("kind").and_then(Value::as_str) == Some("MutatingWebhookConfiguration");
@@ -89,21 +89,21 @@ impl Installation {
         own.filter_map(|own| Some((own.pointer("/metadata/name")?.as_str()?, own)))
     }
 
-    /// Returns whether a loaded configuration has a mutating webhook with this name.
+    /// Returns whether a loaded configuration has a mutating webhook with the given name.
     pub(super) fn has_own_mutating_webhook(&self, name: &str) -> bool {
         let own = self.own_mutating_configurations();
         let entries = own.filter_map(|(_, own)| own.get("webhooks")?.as_array());
         entries.flatten().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
     }
 
-    /// Returns whether a loaded configuration has a webhook with this name.
+    /// Returns whether a loaded configuration has a webhook with the given name.
     pub(super) fn has_own_webhook(&self, name: &str) -> bool {
         self.own_webhooks().any(|(_, known)| known == name)
     }
 }
 
 impl World {
-    /// Writes the configurations if they are outdated, and waits until the server uses them.
+    /// Installs the configurations if they are outdated, and waits until the server uses them.
     pub(super) async fn install(&mut self) -> Outcome {
         match self.installation.state {
             State::Current => return Ok(()),
@@ -190,13 +190,13 @@ impl World {
         Configuration { kind, resource, name, webhooks, marker }
     }
 
-    /// Returns the entries of the scenario's webhooks, in the order of definition.
+    /// Returns the entries of the scenario's webhooks for their configurations, in the order of definition.
     pub(super) fn entries(&self, admission: Admission) -> Vec<Value> {
         let webhooks = self.webhooks.iter().filter(|webhook| webhook.admission == admission);
         webhooks.map(|webhook| self.entry(webhook)).collect()
     }
 
-    /// Returns the entry of a webhook for its configuration.
+    /// Returns the entry of a webhook in its configuration.
     fn entry(&self, webhook: &Webhook) -> Value {
         let mut entry = webhook.entry.clone();
         if let Some((running, _)) = &webhook.running {
@@ -208,7 +208,7 @@ impl World {
         entry
     }
 
-    /// Renames a loaded configuration for this scenario and limits it to the scenario's namespace.
+    /// Returns a loaded configuration, renamed for this scenario and limited to the scenario's namespaces.
     fn own_configuration(&self, own: &Value) -> Outcome<Configuration> {
         let admission = match own.get("kind").and_then(Value::as_str) {
             Some("MutatingWebhookConfiguration") => Admission::Mutating,
@@ -225,9 +225,9 @@ impl World {
         Ok(Self::configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
     }
 
-    /// Creates the Services of `--service` that loaded configurations refer to, as `ExternalName` Services.
+    /// Creates an `ExternalName` Service for each Service of `--service` that loaded configurations refer to.
     ///
-    /// They are kept until the end of the run because scenarios can share them. An existing Service is patched.
+    /// Scenarios can share these Services, so they are kept until the end of the run. An existing Service is patched.
     async fn route_services(&mut self) -> Outcome {
         let mut services = BTreeMap::new();
         for own in &mut self.installation.own.clone() {
@@ -261,13 +261,13 @@ impl World {
         Ok(())
     }
 
-    /// Limits a webhook to the scenario's namespaces, because scenarios share one server.
+    /// Limits the webhook `entry` to the scenario's namespaces, because scenarios share a server.
     pub(super) fn confine(&self, entry: &mut Value) {
         let own = json!({"namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.id()}}});
         merge(entry, &own);
     }
 
-    /// Writes the configuration with the marker webhook appended.
+    /// Writes the configuration with its marker webhook.
     async fn write(&mut self, configuration: &Configuration) -> Outcome {
         let mut webhooks = configuration.webhooks.clone();
         webhooks.push(self.marker_entry(&configuration.marker)?);
@@ -306,10 +306,10 @@ impl World {
         }))
     }
 
-    /// Waits until the server uses the configurations.
+    /// Waits until the server uses `configurations`.
     ///
-    /// The API does not report whether a configuration is in use. The marker webhook of each configuration denies dry
-    /// runs with its label in a namespace that is used for nothing else.
+    /// The API does not report whether the server uses a configuration. The marker webhook of each configuration denies
+    /// dry runs with its label in a namespace that is not used for anything else.
     async fn wait_until_used(&self, configurations: &[Configuration]) -> Outcome {
         let started = tokio::time::Instant::now();
         let mut touched = started;
@@ -334,7 +334,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until the server stops using the removed configurations, because they may match other requests.
+    /// Waits until the server stops using deleted configurations, because they may match other requests.
     pub(super) async fn wait_until_unused(&self) {
         let started = tokio::time::Instant::now();
         for marker in &self.installation.markers {
@@ -346,7 +346,7 @@ impl World {
         }
     }
 
-    /// Returns whether the marker webhook of a configuration denies an object that has its label.
+    /// Returns whether the server calls the marker webhook for the label value `marker`, which denies every object.
     async fn is_denied(&self, marker: &str) -> Outcome<bool> {
         let path = format!("/api/v1/namespaces/{}/configmaps", self.marker_namespace()?);
         let metadata = json!({"name": "marker", "labels": {MARKER_LABEL: marker}});

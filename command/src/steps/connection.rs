@@ -1,4 +1,4 @@
-//! Connections to pods, services, and nodes: `exec`, `attach`, `portforward`, and `proxy`.
+//! Defines steps that connect to Pods, Services, and Nodes: `exec`, `attach`, `portforward`, and `proxy`.
 
 use cucumber::when;
 use gherkin::Step;
@@ -18,7 +18,9 @@ pub(super) const HELP: StepHelp = step(
   """"#,
 );
 
-/// Sends a GET request to a proxy and a POST request otherwise; the operation in the review is always CONNECT.
+/// Sends a GET request for a proxy, or a POST request for another subresource.
+///
+/// The operation in the review is always CONNECT.
 ///
 /// Source: kubernetes pkg/registry/core/pod/rest/subresources.go, `ConnectMethods`.
 #[when(expr = "a client connects to the {word} subresource of the {word} {string} with:")]
@@ -35,7 +37,7 @@ async fn connects(
     world.request(step, method, &with_options(path, &options)?, None).await
 }
 
-/// Adds the options to the path: the `path` of a proxy is appended, and all other options become the query.
+/// Returns the path with the options: the `path` of a proxy is appended, and all other options become the query.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `getRequestOptions`.
 fn with_options(mut path: String, options: &Value) -> Outcome<String> {

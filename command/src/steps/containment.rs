@@ -1,8 +1,8 @@
-//! Comparison of an object with the expected fields of a step.
+//! Compares an object with the expected fields of a step.
 
 use serde_json::Value;
 
-/// Returns every difference as `path: expected …, found …`; empty if `actual` contains `expected`.
+/// Returns every difference as `path: expected …, found …`, or an empty list if `actual` contains `expected`.
 ///
 /// A map contains a map if it has each key with a value that contains the expected value. A list contains a list if it
 /// has the items in order, possibly with others in between. All other values must be equal. `null` matches an absent field.
@@ -32,7 +32,7 @@ fn compare(path: &str, expected: &Value, actual: Option<&Value>, found: &mut Vec
 
 /// Matches each expected item with the first unmatched item that contains it.
 ///
-/// A missing item is compared with the item at its own position, which is most likely the intended one.
+/// A missing item is compared with the item at its position, which is most likely the item that the author meant.
 fn compare_lists(path: &str, expected: &[Value], actual: &[Value], found: &mut Vec<String>) {
     let mut next = 0;
     for (place, item) in expected.iter().enumerate() {

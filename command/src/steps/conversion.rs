@@ -1,4 +1,4 @@
-//! Custom resources with a conversion webhook.
+//! Defines steps for custom resources with a conversion webhook.
 
 use cucumber::given;
 use fake_webhooks::{Behavior, FakeEntry, Family, Fault, FaultError, Transport};
@@ -60,7 +60,7 @@ async fn misconverted_custom_resource(
     define(world, &name, &versions, entry.behavior, entry.transport).await
 }
 
-/// Stores the definition with a fake as its conversion webhook.
+/// Stores a custom resource definition whose conversion webhook is a fake.
 async fn define(
     world: &mut World,
     name: &str,

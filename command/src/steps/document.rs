@@ -17,7 +17,7 @@ pub(crate) fn text(step: &Step) -> Outcome<String> {
     Ok(plain(raw))
 }
 
-/// Parses one YAML document.
+/// Parses a single YAML document.
 ///
 /// # Errors
 /// The text is not valid YAML; the error contains line and column.
@@ -47,7 +47,7 @@ pub(crate) fn show(value: &Value) -> String {
     serde_saphyr::to_string(&shown).unwrap_or_else(|_| value.to_string())
 }
 
-/// Removes the media type, the indentation, and escapes from a doc string as the parser returns it.
+/// Returns a doc string without the media type, the indentation, and the escapes that the parser keeps.
 fn plain(raw: &str) -> String {
     let body = match raw.split_once('\n') {
         Some((_media_type, body)) => body,

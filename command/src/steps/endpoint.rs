@@ -1,4 +1,4 @@
-//! The running fakes of a scenario, in this process or in the cluster.
+//! Manages the running fakes of a scenario, in this process or in the cluster.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use super::parameter::Admission;
 use crate::fakes::RemoteFake;
 use crate::target::{FakesPlace, Target};
 
-/// The specification of a fake.
+/// How to configure a fake.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FakeSpec {
     /// The admission plugin that calls the fake.
@@ -22,18 +22,18 @@ pub(crate) struct FakeSpec {
     pub(crate) transport: Transport,
     /// How the fake responds.
     pub(crate) behavior: Behavior,
-    /// Additional names in the fake's certificate; a fake in the cluster has the names of its Service.
+    /// Additional names in the certificate of a fake in this process; in the cluster, a fake has its Service's names.
     pub(crate) names: Vec<String>,
 }
 
-/// A running fake webhook.
+/// A running fake.
 #[derive(Debug)]
 pub(crate) enum RunningFake {
     /// A fake in this process.
     Here {
-        /// The fake.
+        /// The fake webhook.
         fake: FakeWebhook,
-        /// The host in the URL that the server calls.
+        /// The host in the URL at which the server calls the fake.
         host: String,
     },
     /// A fake in the cluster.
@@ -41,7 +41,7 @@ pub(crate) enum RunningFake {
 }
 
 impl RunningFake {
-    /// Starts a fake that `target` can reach, under a unique `name`.
+    /// Starts a fake that the server of `target` can reach; `name` must be unique.
     pub(crate) async fn start(target: &Target, name: &str, spec: &FakeSpec) -> Outcome<Self> {
         match &target.fakes {
             FakesPlace::Here { host, listen } => Self::start_here(host, *listen, spec.clone()).await,
@@ -87,7 +87,7 @@ impl RunningFake {
         }
     }
 
-    /// Changes the behavior of the fake, starting with the next call.
+    /// Changes the behavior of the fake from the next call on.
     pub(crate) async fn change(&mut self, spec: &FakeSpec) -> Outcome {
         match self {
             Self::Here { fake, .. } => {
@@ -98,7 +98,7 @@ impl RunningFake {
         }
     }
 
-    /// Returns the calls after the call number `number`, oldest first.
+    /// Returns the calls whose number is greater than `number`, oldest first.
     pub(crate) async fn calls_after(&self, number: u64) -> Outcome<Vec<Entry>> {
         match self {
             Self::Here { fake, .. } => {
@@ -120,7 +120,7 @@ impl RunningFake {
 }
 
 impl FakeSpec {
-    /// Returns the entry of the fake for a fakes file.
+    /// Returns the entry that configures the fake in a fakes file.
     fn entry(&self) -> Value {
         let mut entry = json!(self.transport);
         let kind = match self.admission {
@@ -133,7 +133,7 @@ impl FakeSpec {
     }
 }
 
-/// Encloses an IPv6 address in brackets, as URLs require.
+/// Returns the host, enclosed in brackets if it is an IPv6 address, as URLs require.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }

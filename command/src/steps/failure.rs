@@ -1,4 +1,4 @@
-//! The error of a failed step.
+//! Defines the error of a failed step.
 
 use std::error::Error;
 use std::fmt;
@@ -6,16 +6,16 @@ use std::fmt;
 /// The reason why a step failed.
 pub(crate) struct StepFailure(String);
 
-/// The result of a step.
+/// The result of a step or of a part of it.
 pub(crate) type Outcome<T = ()> = Result<T, StepFailure>;
 
 impl StepFailure {
-    /// Creates a failure with this message.
+    /// Creates a failure with the message `message`.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }
 
-    /// Adds the action that failed as a prefix of the reason.
+    /// Returns the failure with `what`, the action that failed, as a prefix of the message.
     pub(crate) fn during(self, what: impl fmt::Display) -> Self {
         Self(format!("{what}: {}", self.0))
     }

@@ -1,4 +1,4 @@
-//! Steps that use a fault of the catalog by its ID or name.
+//! Defines steps that use a fault of the catalog by its ID or name.
 
 use cucumber::given;
 use fake_webhooks::{FakeEntry, Family, Fault, FaultError, Kind};
@@ -9,7 +9,7 @@ use super::parameter::Admission;
 use super::webhook::Webhook;
 use super::world::World;
 
-/// The fields of a fault that configure the fake and not the webhook's entry in the configuration.
+/// The fields of a fault that configure the fake rather than the webhook's entry in the configuration.
 const FAKE_FIELDS: [&str; 6] = ["behavior", "certificate", "rotate", "connection", "http", "clientConfig"];
 
 impl Webhook {

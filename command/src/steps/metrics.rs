@@ -1,4 +1,4 @@
-//! Steps about the metrics of webhooks.
+//! Defines steps about the metrics of webhooks.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -23,15 +23,16 @@ pub(super) const COUNTS: StepHelp = step(
   """"#,
 );
 
-/// The metric samples that have a webhook name: `NAME{LABELS}` and the value.
+/// The metric samples that have a webhook name; the key is `NAME{LABELS}`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Metrics(BTreeMap<String, f64>);
 
-/// A label of a sample: `key="value"`, with `\"`, `\\`, and `\n` in the value.
+/// Matches a label of a sample, such as `key="value"`, with `\"`, `\\`, and `
+/// ` in the value.
 static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(\w+)="((?:[^"\\]|\\.)*)""#).ok());
 
 impl Metrics {
-    /// Parses the Prometheus text format.
+    /// Parses the samples with a webhook name from the Prometheus text format.
     fn parse(exposition: &str) -> Self {
         let samples = exposition.lines().filter(|line| line.contains("name=\"")).filter_map(|line| {
             let (sample, value) = line.rsplit_once(' ')?;
@@ -40,7 +41,7 @@ impl Metrics {
         Self(samples.collect())
     }
 
-    /// Returns the samples that increased, with the difference.
+    /// Returns the samples that increased since `before`, with the increase as value.
     pub(super) fn since(self, before: Self) -> Self {
         let growth = self.0.into_iter().map(|(sample, value)| {
             let earlier = before.0.get(&sample).copied().unwrap_or_default();
@@ -49,7 +50,7 @@ impl Metrics {
         Self(growth.filter(|(_, growth)| *growth > 0.0).collect())
     }
 
-    /// Returns the samples of a metric for a webhook, with their labels.
+    /// Returns the labels and values of a metric's samples for a webhook.
     fn for_webhook(&self, metric: &str, webhook: &str) -> Vec<(BTreeMap<String, String>, f64)> {
         let of_metric = self.0.iter().filter_map(|(sample, value)| {
             let labels = sample.strip_prefix(metric)?.strip_prefix('{')?;
@@ -70,12 +71,12 @@ fn parse_labels(text: &str) -> BTreeMap<String, String> {
 }
 
 impl World {
-    /// Enables reading metrics around each request if a step of the scenario uses them.
+    /// Enables reading the metrics around each request if a step of the scenario uses them.
     pub(crate) fn enable_metrics_for(&mut self, scenario: &Scenario) {
         self.reads_metrics = scenario.steps.iter().any(|step| step.value.starts_with("the metric "));
     }
 
-    /// Reads the current metrics if they are enabled.
+    /// Returns the current metrics if they are enabled, or else no metrics.
     pub(super) async fn metrics(&self) -> Outcome<Metrics> {
         if !self.reads_metrics {
             return Ok(Metrics::default());

@@ -1,4 +1,4 @@
-//! The steps of feature files.
+//! Defines the steps of feature files.
 
 #![expect(clippy::needless_pass_by_value, reason = "cucumber passes the captures of a step by value")]
 
@@ -43,13 +43,13 @@ pub(crate) fn contains(expected: &Value, actual: &Value) -> bool {
 /// The description of a step that `admit steps` prints.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepHelp {
-    /// `Given`, `When` or `Then`.
+    /// The keyword: `Given`, `When`, or `Then`.
     pub(crate) keyword: &'static str,
     /// The step as a cucumber expression.
     pub(crate) expression: &'static str,
     /// The effect of the step, on one line.
     pub(crate) help: &'static str,
-    /// An example, with a doc string or table if the step takes one.
+    /// An example, with a doc string or table if the step requires one.
     pub(crate) example: &'static str,
 }
 

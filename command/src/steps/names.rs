@@ -1,17 +1,17 @@
-//! Unique names, which isolate scenarios that run on one server at the same time.
+//! Creates unique names, which isolate scenarios that run on one server at the same time.
 
 use std::fmt::Display;
 
 use uuid::Uuid;
 
-/// The names of one scenario.
+/// The unique names of a scenario.
 #[derive(Debug)]
 pub(crate) struct Names {
     id: String,
     groups: Vec<String>,
 }
 
-/// The label of every namespace of a scenario; the value is unique to the scenario.
+/// The label of every namespace of a scenario; its value is unique to the scenario.
 pub(crate) const SCENARIO_LABEL: &str = "admit.example.com/scenario";
 
 /// The domain that is appended to a webhook's short name.
@@ -25,7 +25,7 @@ impl Names {
         Self { id: format!("a{id}"), groups: Vec::new() }
     }
 
-    /// Returns the unique ID in all names of this scenario.
+    /// Returns the unique ID that all names of this scenario contain.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
@@ -40,25 +40,25 @@ impl Names {
         format!("{}-{what}", self.id)
     }
 
-    /// Returns the name of both webhook configurations.
+    /// Returns the name of both webhook configurations of the scenario.
     pub(crate) fn configuration(&self) -> String {
         format!("admit-{}", self.id)
     }
 
-    /// Returns the full name of a webhook; a name with at least three labels is already complete.
+    /// Returns the full name of a webhook; a name with at least three labels is already a full name.
     pub(crate) fn webhook(short: &str) -> String {
         let short = short.to_lowercase().replace(' ', "-");
         if short.split('.').count() >= 3 { short } else { format!("{short}.{WEBHOOK_DOMAIN}") }
     }
 
-    /// Maps an API group to a unique group, which replaces it from now on.
+    /// Registers an API group, which [`Names::expand`] then replaces with a unique group.
     pub(crate) fn claim_group(&mut self, group: &str) {
         if !self.groups.iter().any(|known| known == group) {
             self.groups.push(group.to_owned());
         }
     }
 
-    /// Replaces each claimed group in a text by the unique group.
+    /// Returns `text` with each registered API group replaced with its unique group.
     pub(crate) fn expand(&self, text: &str) -> String {
         let mut expanded = text.to_owned();
         for group in &self.groups {
@@ -67,7 +67,7 @@ impl Names {
         expanded
     }
 
-    /// Replaces unique groups by the names in the feature file; the namespace is kept, also in service names.
+    /// Returns `text` with each unique group replaced with the name in the feature file. The namespace is not replaced.
     pub(crate) fn shorten(&self, text: &str) -> String {
         let (id, namespace) = (format!("{}.", self.id), self.namespace());
         let parts: Vec<String> = text.split(&namespace).map(|part| part.replace(&id, "")).collect();

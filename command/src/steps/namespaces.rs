@@ -1,4 +1,4 @@
-//! Steps that add namespaces in which the webhooks of a scenario are called.
+//! Defines steps that add namespaces in which the webhooks of a scenario are called.
 
 use cucumber::given;
 use harness::json::set;
@@ -31,7 +31,7 @@ impl World {
         Ok(matches!(self.target()?.kind, TargetKind::InProcess | TargetKind::Envtest))
     }
 
-    /// Adds the scenario label to a Namespace if the scenario's webhooks are called for Namespace objects.
+    /// Adds the scenario label to `object` if it is a Namespace and the scenario's webhooks match Namespaces.
     pub(super) fn label_if_namespace(&self, object: &mut Value) {
         let text = |field: &str| object.get(field).and_then(Value::as_str);
         if self.matches_namespaces && (text("apiVersion"), text("kind")) == (Some("v1"), Some("Namespace")) {
@@ -39,9 +39,9 @@ impl World {
         }
     }
 
-    /// Finalizes a deleted Namespace, so that the next scenario can create one with the same name.
+    /// Finalizes a deleted Namespace, so that the next scenario can create a Namespace with the same name.
     ///
-    /// A server that the run has started does not have a namespace controller.
+    /// A server that the run started does not have a namespace controller.
     pub(super) async fn finalize_if_namespace(&self, path: &str) -> Outcome {
         let is_namespace =
             path.strip_prefix("/api/v1/namespaces/").is_some_and(|name| !name.contains(['/', '?']));
@@ -56,7 +56,7 @@ impl World {
         Ok(())
     }
 
-    /// Adds a namespace in which the webhooks of the scenario are also called.
+    /// Adds a namespace in which the server also calls the webhooks of the scenario.
     async fn add_namespace(&mut self, name: &str) -> Outcome {
         let during = || format!("preparing the namespace {name}");
         let id = self.names.id().to_owned();
@@ -94,7 +94,7 @@ impl World {
         Ok(())
     }
 
-    /// Sets the scenario label of a namespace, or removes it if the value is null.
+    /// Sets the scenario label of a namespace, or removes it if `label` is null.
     pub(super) async fn label_namespace(&self, name: &str, label: &Value) -> Outcome {
         let labels = json!({"metadata": {"labels": {SCENARIO_LABEL: label}}});
         let path = format!("/api/v1/namespaces/{name}");

@@ -1,4 +1,4 @@
-//! The order in which kube-apiserver calls the mutating webhooks of a scenario: by the names of their configurations.
+//! Determines the order in which kube-apiserver calls mutating webhooks: by the names of their configurations.
 //!
 //! Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go,
 //! `MutatingWebhookConfigurationSorter`.
@@ -28,14 +28,14 @@ pub(super) const AFTER: StepHelp = step(
 /// The position of a webhook relative to a loaded configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Position {
-    /// Before the configuration with this name.
+    /// Before the loaded configuration with this name.
     Before(String),
-    /// After the configuration with this name.
+    /// After the loaded configuration with this name.
     After(String),
 }
 
 impl Webhook {
-    /// Returns the name of the webhook's configuration.
+    /// Returns the name of the configuration that contains the webhook.
     pub(super) fn configuration(&self, names: &Names) -> String {
         let id = names.id();
         match &self.position {
@@ -72,10 +72,10 @@ impl World {
         Ok(())
     }
 
-    /// Returns a line with the mutating webhooks in the order of their calls, each with the name of its configuration.
+    /// Returns the mutating webhooks in the order of their calls as one line, each with the name of its configuration.
     ///
-    /// Returns `None` unless the scenario has mutating fakes and also loads a mutating configuration: otherwise the order
-    /// is that of the feature file or of the loaded files.
+    /// Returns `None` unless the scenario has mutating fakes and also loads a mutating configuration. In all other
+    /// cases, the order is that of the feature file or of the loaded files.
     pub(super) fn mutating_order(&self) -> Option<String> {
         let own = self.installation.own_mutating_configurations();
         let own: Vec<(String, String)> = own

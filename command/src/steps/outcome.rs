@@ -1,4 +1,4 @@
-//! Steps about the response to the client: the decision, the object, and the warnings.
+//! Defines steps about the response to the client: the decision, the object, and the warnings.
 
 use cucumber::then;
 use gherkin::Step;
@@ -23,7 +23,7 @@ pub(super) const OBJECT_LACKS: StepHelp = step(
 );
 
 impl World {
-    /// Returns the object in the last response.
+    /// Returns the object in the last response, which must be successful.
     pub(super) fn object(&self) -> Outcome<&Value> {
         let answer = self.answer()?;
         if answer.is_success() {
@@ -36,7 +36,7 @@ impl World {
         )))
     }
 
-    /// Returns the last response if it is a rejection.
+    /// Returns the last response, which must be a rejection.
     fn rejection(&self) -> Outcome<&Answer> {
         let answer = self.answer()?;
         if answer.is_success() {
@@ -61,7 +61,7 @@ impl World {
     }
 }
 
-/// Checks that `actual` contains `expected`; the error lists every difference and the complete value.
+/// Checks that `actual` contains `expected`; the error lists every difference and all of `actual`.
 pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome {
     let differences = differences(expected, actual);
     if differences.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome 
     Err(StepFailure::new(format!("{what} differs:\n  {}\n{what}:\n{found}", differences.join("\n  "))))
 }
 
-/// Checks that `actual` does not contain all of `unexpected`; returns the missing fields of several.
+/// Checks that `actual` does not contain all of `unexpected`; returns the missing fields if there are several fields.
 pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Outcome<Option<String>> {
     let differences = differences(unexpected, actual);
     let count = fields(unexpected);
@@ -83,7 +83,7 @@ pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Ou
     Ok((count > 1).then(|| format!("{} of {count} fields: {}", differences.len(), differences.join("; "))))
 }
 
-/// Counts the scalar and empty values in a document.
+/// Returns the number of scalar and empty values in a document.
 fn fields(value: &Value) -> usize {
     match value {
         Value::Object(members) if !members.is_empty() => members.values().map(fields).sum(),

@@ -1,4 +1,4 @@
-//! The custom parameters of step expressions.
+//! Defines the custom parameters of step expressions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,33 +9,33 @@ use cucumber::Parameter;
 #[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "admission", regex = "mutating|validating")]
 pub(crate) enum Admission {
-    /// Webhooks are called one after another, and each can change the object.
+    /// The mutating plugin, which calls webhooks one after another, so that each can change the object.
     Mutating,
-    /// Webhooks are called in parallel, after all mutations.
+    /// The validating plugin, which calls webhooks in parallel after all mutations.
     Validating,
 }
 
-/// A number of occurrences: `once`, `twice`, or `3 times`.
+/// A number of occurrences, such as `once`, `twice`, or `3 times`.
 #[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "times", regex = r"once|twice|\d+ times")]
 pub(crate) struct Times(pub(crate) usize);
 
-/// An ordinal number, counted from 1: `first`, `second`, `third`, `4th`.
+/// An ordinal number, counted from 1, such as `first`, `second`, `third`, or `4th`.
 #[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "ordinal", regex = r"first|second|third|\d+th")]
 pub(crate) struct Ordinal(pub(crate) usize);
 
-/// The operations of a rule: `CREATE`, `CREATE and DELETE`, `CREATE, UPDATE and DELETE`.
+/// The operations of a rule, such as `CREATE`, `CREATE and DELETE`, or `CREATE, UPDATE and DELETE`.
 #[derive(Clone, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "operations", regex = r"[A-Z]+(?:(?:, | and )[A-Z]+)*")]
 pub(crate) struct Operations(pub(crate) Vec<String>);
 
-/// The verbs of a role: `get`, `get and list`, `get, list and watch`.
+/// The verbs of a role, such as `get`, `get and list`, or `get, list and watch`.
 #[derive(Clone, Debug, Parameter, PartialEq, Eq)]
 #[param(name = "verbs", regex = r"[a-z]+(?:(?:, | and )[a-z]+)*")]
 pub(crate) struct Verbs(pub(crate) Vec<String>);
 
-/// A word that the expression does not allow; the regular expressions exclude it.
+/// The error for a word that the regular expression of the parameter does not allow.
 #[derive(Debug, thiserror::Error)]
 #[error("unexpected word `{0}`")]
 pub(crate) struct UnknownWord(String);

@@ -1,4 +1,4 @@
-//! Steps that send the request under test.
+//! Defines steps that send the request under test.
 
 use cucumber::{given, when};
 use gherkin::Step;
@@ -54,7 +54,7 @@ impl World {
         self.send(step, method, path, body, format).await
     }
 
-    /// Sends a PATCH in this format as [`World::request`] does.
+    /// Sends a PATCH request with the given format, like [`World::request`].
     pub(super) async fn patch(
         &mut self,
         step: &Step,
@@ -97,7 +97,7 @@ impl World {
         self.remove_answered_object(&path)
     }
 
-    /// Schedules the removal of the object in a successful response at the end of the scenario.
+    /// Schedules the removal of the object in the last response at the end of the scenario, if the request succeeded.
     pub(super) fn remove_answered_object(&mut self, collection: &str) -> Outcome {
         let answer = self.answer()?;
         let name = answer.body.pointer("/metadata/name").and_then(Value::as_str);
@@ -114,7 +114,7 @@ impl World {
         self.request(step, Method::PUT, &path, Some(object)).await
     }
 
-    /// Returns the path of the collection of `object`, in the object's namespace or else in the scenario's.
+    /// Returns the path of the collection of `object`, in the object's namespace or else in the scenario's namespace.
     pub(super) async fn collection_of(&mut self, object: &Value) -> Outcome<String> {
         let own = self.namespace().await?;
         let named = object.pointer("/metadata/namespace").and_then(Value::as_str);
@@ -126,13 +126,13 @@ impl World {
         Ok(resource.collection(namespace))
     }
 
-    /// Returns the path of the object that a step names.
+    /// Returns the path of the object that a step specifies by the word for its kind and its name.
     pub(super) async fn path_of(&mut self, word: &str, name: &str) -> Outcome<String> {
         let namespace = self.namespace().await?;
         Ok(self.resource_named(word).await?.object(&namespace, name))
     }
 
-    /// Returns the path of a subresource of the object that a step names.
+    /// Returns the path of a subresource of the object that a step specifies.
     pub(super) async fn path_of_subresource(
         &mut self,
         word: &str,
@@ -142,12 +142,12 @@ impl World {
         Ok(format!("{}/{subresource}", self.path_of(word, name).await?))
     }
 
-    /// Parses the YAML in the doc string and replaces API groups with the scenario's own groups.
+    /// Parses the YAML in the doc string and replaces API groups with the unique groups of the scenario.
     pub(super) fn yaml(&self, step: &Step) -> Outcome<Value> {
         document::parse(&self.names.expand(&document::text(step)?))
     }
 
-    /// Adds the stored `resourceVersion` if the object has none, because custom resources require it.
+    /// Returns `object` with the stored `resourceVersion` if it has none, because custom resources require a version.
     async fn with_stored_version(&self, path: &str, mut object: Value) -> Outcome<Value> {
         if object.pointer("/metadata/resourceVersion").is_none() {
             let stored = api::send(self.client()?, Method::GET, path, None).await?;
@@ -308,7 +308,7 @@ async fn subresource_is_updated(
     world.request(step, Method::PUT, &path, Some(object)).await
 }
 
-/// Returns a minimal pod with this metadata: `web`, with one container of the same name.
+/// Returns a minimal Pod named `web` with the given metadata.
 pub(super) fn pod(mut metadata: Value) -> Value {
     merge(&mut metadata, &json!({"name": "web"}));
     json!({

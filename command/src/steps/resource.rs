@@ -1,4 +1,4 @@
-//! Looks up the path of a kind, or of a word such as `configmap`.
+//! Finds the resource of a kind, or of a word such as `configmap`, and its path.
 
 use http::Method;
 use serde_json::Value;
@@ -6,27 +6,27 @@ use serde_json::Value;
 use super::api;
 use super::failure::{Outcome, StepFailure};
 
-/// The API version: `v1`, or a group and version such as `apps/v1`.
+/// A resource that the server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resource {
-    /// The kind, such as `ConfigMap`.
+    /// The API version: `v1`, or a group and version such as `apps/v1`.
     pub(crate) api_version: String,
-    /// The plural name, such as `configmaps`.
+    /// The kind, such as `ConfigMap`.
     pub(crate) kind: String,
-    /// The singular name, such as `configmap`.
+    /// The plural name, such as `configmaps`.
     pub(crate) plural: String,
-    /// `configmap`.
+    /// The singular name, such as `configmap`.
     pub(crate) singular: String,
-    /// Whether the objects of the resource are namespaced.
+    /// Whether objects of the resource are namespaced or cluster-scoped.
     pub(crate) scope: Scope,
 }
 
-/// Whether objects are namespaced or cluster-scoped.
+/// The scope of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Each object belongs to a namespace.
+    /// Each object is in a namespace.
     Namespaced,
-    /// Objects do not belong to a namespace.
+    /// Objects are not in a namespace.
     Cluster,
 }
 
@@ -40,7 +40,7 @@ impl Resource {
         }
     }
 
-    /// Returns the path of one object.
+    /// Returns the path of an object.
     pub(crate) fn object(&self, namespace: &str, name: &str) -> String {
         format!("{}/{name}", self.collection(namespace))
     }
@@ -52,7 +52,7 @@ impl Resource {
     }
 }
 
-/// Finds the resource of an `apiVersion` and `kind`.
+/// Finds the resource that serves `kind` in `api_version`.
 ///
 /// # Errors
 /// The server does not serve the kind.
@@ -63,10 +63,10 @@ pub(crate) async fn for_kind(client: &kube::Client, api_version: &str, kind: &st
     })
 }
 
-/// Finds the resource that a word names: first in core/v1, then in the preferred version of every other group.
+/// Finds the resource that `word` names: first in core/v1, then in the preferred version of every other group.
 ///
 /// # Errors
-/// The server does not serve such a resource.
+/// The server does not serve a resource with this name.
 pub(crate) async fn named(client: &kube::Client, word: &str) -> Outcome<Resource> {
     let mut versions = vec!["v1".to_owned()];
     let groups = api::send(client, Method::GET, "/apis", None).await?.successful()?.body;
@@ -84,7 +84,7 @@ pub(crate) async fn named(client: &kube::Client, word: &str) -> Outcome<Resource
     Err(StepFailure::new(format!("the server does not serve `{word}`")))
 }
 
-/// Returns the path of a group and version.
+/// Returns the path prefix of an API version.
 pub(crate) fn root(api_version: &str) -> String {
     if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") }
 }
@@ -98,7 +98,7 @@ async fn served(client: &kube::Client, api_version: &str) -> Outcome<Vec<Resourc
     Ok(list.iter().filter_map(|entry| described(api_version, entry)).collect())
 }
 
-/// Parses an entry of the discovery document; returns `None` for a subresource.
+/// Parses a resource in a discovery document; returns `None` for a subresource.
 fn described(api_version: &str, entry: &Value) -> Option<Resource> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let plural = text("name");

@@ -1,4 +1,4 @@
-//! Steps for webhooks behind a Service.
+//! Defines steps for webhooks behind a Service.
 
 use cucumber::given;
 use harness::server::ServiceName;
@@ -25,14 +25,14 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Returns the host name that the certificate must contain.
+    /// Returns the host name that the fake's certificate must contain.
     pub(super) fn host(&self) -> String {
         format!("{}.{}.svc", self.name, self.namespace)
     }
 }
 
 impl Webhook {
-    /// Returns the `clientConfig` for calls to the fake.
+    /// Returns the `clientConfig` for calls to the fake, by Service or by URL.
     pub(super) fn client_config_for(&self, running: &RunningFake) -> Value {
         let client_config = running.client_config();
         match (&self.service, running) {
@@ -47,7 +47,7 @@ impl Webhook {
 }
 
 impl World {
-    /// Suggests `--service` if the call of a loaded webhook failed because its Service has no address.
+    /// Suggests `--service` if the call of a loaded webhook failed because its Service does not have an address.
     pub(super) fn service_hint(&self) -> Option<String> {
         let answer = self.last.as_ref().filter(|answer| !answer.is_success())?;
         let own = &self.installation.own;

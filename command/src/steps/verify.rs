@@ -1,4 +1,4 @@
-//! Steps that run checks of `admit verify` on the webhooks of a scenario.
+//! Defines steps that run checks of `admit verify` on the webhooks of a scenario.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ const JOBS: usize = 8;
 /// The ID of the idempotence check.
 const IDEMPOTENCE: &str = "V01";
 
-/// Resolves the services of `--service`.
+/// A resolver for the Services of `--service`.
 struct Services(Vec<(ServiceName, (String, u16))>);
 
 impl ServiceResolver for Services {
@@ -40,14 +40,14 @@ impl ServiceResolver for Services {
     }
 }
 
-/// The result of a check for one webhook.
+/// The result of a check for one webhook, and its findings.
 struct WebhookResult {
     result: CheckResult,
     findings: Vec<Finding>,
 }
 
 impl World {
-    /// Runs a check on one webhook of the scenario with the built-in objects of one kind or of all kinds.
+    /// Runs a check on a webhook of the scenario with the built-in objects of one kind, or of all kinds.
     async fn verify(
         &mut self,
         step: &Step,
@@ -87,7 +87,7 @@ impl World {
         Ok(outcome)
     }
 
-    /// Returns the scenario's webhook configurations in the form in which they are installed.
+    /// Returns the scenario's webhook configurations as they are installed.
     fn installed_configurations(&self) -> Outcome<Vec<Value>> {
         let mut configurations = self.installation.own.clone();
         for own in &mut configurations {
@@ -109,7 +109,7 @@ impl World {
     }
 }
 
-/// Returns the result of the only check for `webhook`, or its result for all webhooks together.
+/// Returns the check's result for `webhook`, or the only result if the check examines all webhooks together.
 fn result_for(mut report: Report, webhook: &str) -> Option<WebhookResult> {
     let mut check = report.checks.pop()?;
     let own = check.results.iter().position(|result| result.webhook == webhook);
@@ -119,7 +119,7 @@ fn result_for(mut report: Report, webhook: &str) -> Option<WebhookResult> {
     Some(WebhookResult { result, findings: check.findings })
 }
 
-/// Summarizes a result without details that differ between runs.
+/// Formats a result without details that differ between runs.
 fn summary(outcome: &WebhookResult) -> String {
     let result = &outcome.result;
     match result.verdict {
@@ -138,7 +138,7 @@ fn reasons(result: &CheckResult) -> String {
     all.cloned().collect::<Vec<_>>().join("; ")
 }
 
-/// Formats every finding with the differences and the smallest object that reproduces it.
+/// Formats every finding with its differences and the smallest object that reproduces it.
 fn findings(outcome: &WebhookResult) -> String {
     let mut text = String::new();
     for finding in &outcome.findings {
@@ -158,7 +158,7 @@ fn findings(outcome: &WebhookResult) -> String {
     text
 }
 
-/// Checks that the check ran and passed.
+/// Returns an error unless the check completed without findings.
 fn expect_pass(outcome: &WebhookResult) -> Outcome {
     match outcome.result.verdict {
         Tally::Passed => Ok(()),
@@ -167,7 +167,7 @@ fn expect_pass(outcome: &WebhookResult) -> Outcome {
     }
 }
 
-/// Checks that a finding contains `expected`.
+/// Returns an error unless a finding contains `expected`.
 fn expect_finding(outcome: &WebhookResult, expected: &str) -> Outcome {
     let says = |text: &str| text.contains(expected);
     let is_said = |finding: &Finding| {

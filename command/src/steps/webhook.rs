@@ -1,4 +1,4 @@
-//! The webhooks of a scenario: when they are called and how they respond.
+//! Defines steps about the webhooks of a scenario: when they are called and how they respond.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ use super::parameter::{Admission, Operations, Ordinal};
 use super::service::Service;
 use super::world::World;
 
-/// A webhook of the scenario.
+/// A webhook of the scenario, its fake, and the calls that it received.
 #[derive(Debug)]
 pub(crate) struct Webhook {
-    /// The name in the feature file.
+    /// The name of the webhook in the feature file.
     pub(super) short: String,
     /// The admission plugin that calls the webhook.
     pub(super) admission: Admission,
-    /// The entry in the webhook configuration, without `clientConfig` and the scenario's namespace selector.
+    /// The entry in the webhook configuration, without `clientConfig` and the scenario's `namespaceSelector`.
     pub(super) entry: Value,
-    /// Where the webhook's configuration sorts; if `None`, it is in the configuration of the scenario.
+    /// The position relative to a loaded configuration; `None` if the webhook is in the configuration of the scenario.
     pub(super) position: Option<Position>,
     /// A JSON merge patch for the `clientConfig` that points to the fake.
     pub(super) client_config: Map<String, Value>,
@@ -38,11 +38,11 @@ pub(crate) struct Webhook {
     pub(super) transport: Transport,
     pub(super) on_call: BTreeMap<usize, Behavior>,
     pub(super) otherwise: Behavior,
-    /// The running fake and its current specification, once the configuration is installed.
+    /// The running fake and its current specification; `None` before the configuration is installed.
     pub(super) running: Option<(RunningFake, FakeSpec)>,
-    /// The number of the newest call that was read.
+    /// The number of the newest call that has been read.
     last_read: u64,
-    /// The calls caused by the last request of a When step, oldest first.
+    /// The calls that the last request of a When step caused, oldest first.
     pub(super) calls: Vec<Entry>,
 }
 
@@ -74,7 +74,7 @@ impl Webhook {
         Ok(FakeSpec { admission, transport, behavior: self.behavior()?, names })
     }
 
-    /// Returns the behavior of the webhook; a sequence if single calls have their own behavior.
+    /// Returns the behavior of the webhook, which is a sequence if some calls have a specific behavior.
     fn behavior(&self) -> Outcome<Behavior> {
         let Some(last) = self.on_call.keys().max() else {
             return Ok(self.otherwise.clone());
@@ -84,13 +84,13 @@ impl Webhook {
         Ok(Behavior::Sequence(Sequence::try_from(calls).map_err(StepFailure::new)?))
     }
 
-    /// Replaces the running fake and forgets the calls of the previous one.
+    /// Sets the running fake and forgets the calls of the previous fake.
     pub(super) fn set_running(&mut self, running: RunningFake, spec: FakeSpec) {
         self.running = Some((running, spec));
         self.last_read = 0;
     }
 
-    /// Reads the calls since the last read into `calls`.
+    /// Reads the new calls since the last read.
     ///
     /// A fake records a call before the server answers the request that caused it.
     pub(super) async fn read_calls(&mut self) -> Outcome {
@@ -112,7 +112,7 @@ impl Webhook {
         }
     }
 
-    /// Adds a match condition, or replaces the expression of the condition with this name.
+    /// Adds a match condition, or replaces the expression of the existing condition `name`.
     fn add_condition(&mut self, name: &str, expression: &str) {
         let condition = json!({"name": name, "expression": expression});
         let mut conditions = match self.entry.get("matchConditions") {
@@ -138,7 +138,7 @@ impl Webhook {
     }
 }
 
-/// Returns whether a controller sent the request of a call; a cluster's controllers also write to the namespace.
+/// Returns whether a controller sent the request, because a cluster's controllers also write to the namespace.
 fn is_from_controller(call: &Entry) -> bool {
     let review = call.review().unwrap_or_default();
     let user = review.pointer("/request/userInfo/username").and_then(Value::as_str).unwrap_or_default();
@@ -147,7 +147,7 @@ fn is_from_controller(call: &Entry) -> bool {
         .any(|it| user.starts_with(it))
 }
 
-/// Merges maps recursively and replaces all other values.
+/// Merges `from` into `into`: maps recursively, while other values are replaced.
 pub(super) fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
@@ -160,13 +160,13 @@ pub(super) fn merge(into: &mut Value, from: &Value) {
 }
 
 impl World {
-    /// Returns the webhook with this name in the feature file.
+    /// Returns the webhook with the name `short` in the feature file.
     pub(super) fn webhook(&self, short: &str) -> Outcome<&Webhook> {
         let found = self.webhooks.iter().find(|webhook| webhook.short == short);
         found.ok_or_else(|| self.no_webhook(short))
     }
 
-    /// Returns a mutable webhook, and marks the installed configuration as outdated.
+    /// Returns a mutable reference to a webhook, and marks the installed configurations as outdated.
     pub(super) fn change(&mut self, short: &str) -> Outcome<&mut Webhook> {
         let missing = self.no_webhook(short);
         self.installation.expire();
@@ -424,7 +424,7 @@ fn label_path(key: &str) -> String {
     metadata_path("labels", key)
 }
 
-/// Returns the JSON pointer of a key in a map of `metadata`.
+/// Returns the JSON pointer to a key in a map of `metadata`, such as `labels`.
 pub(super) fn metadata_path(field: &str, key: &str) -> String {
     format!("/metadata/{field}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
@@ -434,7 +434,7 @@ pub(super) fn label_parts(label: &str) -> Outcome<(String, String)> {
     key_and_value("label", label)
 }
 
-/// Splits a text of the form `key=value` into key and value; `what` names it in the error.
+/// Splits a string of the form `key=value` into key and value; errors contain `what`, a name for the string.
 pub(super) fn key_and_value(what: &str, text: &str) -> Outcome<(String, String)> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -442,7 +442,7 @@ pub(super) fn key_and_value(what: &str, text: &str) -> Outcome<(String, String)>
     }
 }
 
-/// Splits an API version into group and version; the group of `v1` is empty.
+/// Splits an API version into group and version; the group of the core API is empty.
 fn group_and_version(api_version: &str) -> (String, String) {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     (group.to_owned(), version.to_owned())

@@ -1,4 +1,4 @@
-//! The state of one scenario.
+//! Defines the state of a scenario.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use super::webhook::Webhook;
 use crate::run::narration::Narrator;
 use crate::target::{Leftovers, RUN_LABEL, RecordedCall, Target, TargetKind};
 
-/// The state of one scenario.
+/// The state of a scenario, which its steps share.
 #[derive(Debug, cucumber::World)]
 #[world(init = Self::unstarted)]
 pub(crate) struct World {
-    /// The target, which the runner's `before` hook sets.
+    /// The target, which is set before the first step.
     target: Option<Arc<Target>>,
     narrator: Option<Narrator>,
-    /// The folder that paths in a feature file are relative to.
+    /// The folder of the feature file, to which paths in the file are relative.
     folder: PathBuf,
     /// The unique names of the scenario.
     pub(super) names: Names,
-    /// The webhooks in order of definition.
+    /// The webhooks in the order of their definition.
     pub(super) webhooks: Vec<Webhook>,
     /// The conversion webhooks of custom resources.
     pub(super) converters: Vec<RunningFake>,
@@ -40,18 +40,18 @@ pub(crate) struct World {
     pub(super) options: RequestOptions,
     /// The response to the last request of a When step.
     pub(super) last: Option<Answer>,
-    /// The calls of webhooks in loaded configurations during the last request; `None` if they are not recorded.
+    /// The calls of webhooks in loaded configurations during the last request; `None` if the target records no calls.
     pub(super) own_calls: Option<Vec<RecordedCall>>,
-    /// Whether a step of the scenario uses metrics, which are read only in that case.
+    /// Whether the metrics are read, because a step of the scenario uses them.
     pub(super) reads_metrics: bool,
     /// The increase of metrics during the last request.
     pub(super) metric_increase: Metrics,
     namespaces: Vec<String>,
     resources: Vec<Resource>,
-    /// The `CustomResourceDefinitions` of the scenario.
+    /// The `CustomResourceDefinition`s that steps of the scenario define.
     pub(super) definitions: Vec<Value>,
     removable: Vec<String>,
-    /// Existing namespaces that have the scenario label.
+    /// The existing namespaces to which the scenario label was added.
     labeled: Vec<String>,
     /// Whether the webhooks are called for Namespace objects that steps write.
     pub(super) matches_namespaces: bool,
@@ -81,21 +81,21 @@ impl World {
         }
     }
 
-    /// Sets the target; called once before the first step of every scenario.
+    /// Sets the target. Called once before the first step of every scenario.
     pub(crate) fn start(&mut self, target: Arc<Target>, narrator: Narrator) {
         self.target = Some(target);
         self.narrator = Some(narrator);
     }
 
-    /// Sets the folder of the feature file, which paths in steps are relative to.
+    /// Sets the folder of the feature file, to which paths in steps are relative.
     pub(crate) fn read_files_from(&mut self, folder: &Path) {
         folder.clone_into(&mut self.folder);
     }
 
     /// Removes the scenario's objects from the target. Called once after the last step, even if the scenario failed.
     ///
-    /// Objects are removed in reverse order, then the namespaces. The fakes are stopped last, because webhooks can be called
-    /// for the removed objects.
+    /// Objects are removed in reverse order, then the namespaces. The fakes are stopped last, because the server can
+    /// call webhooks for the removed objects.
     pub(crate) async fn finish(&mut self) {
         match self.target.as_ref().map(|target| target.leftovers) {
             Some(Leftovers::Removed) => {}
@@ -135,22 +135,22 @@ impl World {
         }
     }
 
-    /// Returns the target of this run.
+    /// Returns the target of the run.
     pub(super) fn target(&self) -> Outcome<&Target> {
         self.target.as_deref().ok_or_else(|| StepFailure::new("the scenario has no target"))
     }
 
-    /// Returns a shared reference to the target, for use while the scenario changes.
+    /// Returns a reference-counted pointer to the target, which does not borrow the scenario.
     pub(super) fn shared_target(&self) -> Outcome<Arc<Target>> {
         self.target.clone().ok_or_else(|| StepFailure::new("the scenario has no target"))
     }
 
-    /// Returns the client of the target.
+    /// Returns the Kubernetes client of the target.
     pub(super) fn client(&self) -> Outcome<&kube::Client> {
         Ok(&self.target()?.client)
     }
 
-    /// Prints a line below the step.
+    /// Adds a line to the notes that are printed below the step.
     pub(super) fn tell(&self, step: &gherkin::Step, line: impl Into<String>) {
         if let Some(narrator) = &self.narrator {
             narrator.tell(step.position.line, line);
@@ -164,19 +164,19 @@ impl World {
             .ok_or_else(|| StepFailure::new("no request was sent: add a When step before this step"))
     }
 
-    /// Returns the path of a file that a step names.
+    /// Returns the path of a file that a step specifies.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Schedules the removal of `path` at the end of the scenario.
+    /// Schedules the removal of the object at `path` at the end of the scenario.
     pub(super) fn remove_at_the_end(&mut self, path: String) {
         if !self.removable.contains(&path) {
             self.removable.push(path);
         }
     }
 
-    /// Schedules the removal of an object, unless it is in a namespace of the scenario.
+    /// Schedules the removal of the object at `path`, unless it is in a namespace of the scenario.
     pub(super) fn remove_unless_own(&mut self, path: String) {
         let goes_with = |name: &String| path.contains(&format!("/namespaces/{name}/"));
         if !self.namespaces.iter().any(goes_with) {
@@ -184,17 +184,17 @@ impl World {
         }
     }
 
-    /// Schedules the removal of a namespace.
+    /// Schedules the removal of a namespace at the end of the scenario.
     pub(super) fn remove_namespace_at_the_end(&mut self, name: &str) {
         self.namespaces.push(name.to_owned());
     }
 
-    /// Schedules the removal of the scenario label from a namespace.
+    /// Schedules the removal of the scenario label from a namespace at the end of the scenario.
     pub(super) fn remove_label_at_the_end(&mut self, name: &str) {
         self.labeled.push(name.to_owned());
     }
 
-    /// Returns the namespace of the scenario and creates it on the first call.
+    /// Returns the namespace of the scenario, which is created on the first call.
     pub(super) async fn namespace(&mut self) -> Outcome<String> {
         let (name, id) = (self.names.namespace(), self.names.id().to_owned());
         if !self.namespaces.contains(&name) {
@@ -204,21 +204,21 @@ impl World {
         Ok(name)
     }
 
-    /// Returns the name and the scenario label of the marker namespace.
+    /// Returns the name of the marker namespace, which is also the value of its scenario label.
     ///
-    /// All scenarios of a run use it, with different labels, to check whether the server uses a configuration.
+    /// All scenarios of a run use this namespace, with different labels, to check whether a configuration is in use.
     pub(super) fn marker_namespace(&self) -> Outcome<String> {
         Ok(format!("admit-run-{}-marker", self.target()?.run))
     }
 
-    /// Creates the marker namespace unless it exists; it is kept until the end of the run.
+    /// Creates the marker namespace unless it exists. The namespace is kept until the end of the run.
     pub(super) async fn create_marker_namespace(&self) -> Outcome {
         let name = self.marker_namespace()?;
         let made = self.post_namespace(&name, &name).await?.successful_or_exists();
         made.map(drop).map_err(|failure| failure.during(format!("creating the namespace {name}")))
     }
 
-    /// Creates a namespace with the scenario label and schedules its removal.
+    /// Creates a namespace with the given value of the scenario label, and schedules its removal.
     async fn create_namespace(&mut self, name: &str, label: &str) -> Outcome {
         self.post_namespace(name, label)
             .await?
@@ -240,10 +240,10 @@ impl World {
         api::send(self.client()?, Method::POST, "/api/v1/namespaces", Some(&namespace)).await
     }
 
-    /// Waits until the controllers of a cluster have filled a new namespace.
+    /// Waits until the controllers of a cluster have created the default objects in a new namespace.
     ///
-    /// Pods require the default service account, and webhooks would be called for the ConfigMap. After the timeout, the
-    /// next request fails with the error of the server.
+    /// Pods require the default service account, and webhooks would be called for the ConfigMap. If the controllers are
+    /// too slow, the next request fails with the error of the server.
     pub(super) async fn wait_for_controllers(&self, namespace: &str) -> Outcome {
         match self.target()?.kind {
             TargetKind::InProcess | TargetKind::Envtest => return Ok(()),
@@ -261,7 +261,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the resource of an object by its `apiVersion` and `kind`.
+    /// Returns the resource of `object`, which its `apiVersion` and `kind` identify.
     pub(super) async fn resource_of(&mut self, object: &Value) -> Outcome<Resource> {
         let field = |name: &str| object.get(name).and_then(Value::as_str);
         let (Some(api_version), Some(kind)) = (field("apiVersion"), field("kind")) else {
@@ -276,7 +276,7 @@ impl World {
         Ok(resource)
     }
 
-    /// Returns the resource that a word names; the most recently used resource takes precedence.
+    /// Returns the resource that `word` names; the most recently used resource takes precedence.
     pub(super) async fn resource_named(&mut self, word: &str) -> Outcome<Resource> {
         let known = self.resources.iter().rev().find(|resource| resource.is_called(word));
         if let Some(resource) = known {

@@ -1,4 +1,4 @@
-//! The options that choose and describe a target.
+//! Parses the options that select and describe a target.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ pub struct TargetArguments {
     pub(crate) audit: Option<AuditFiles>,
 }
 
-/// An audit policy file and an audit log file.
+/// The paths of an audit policy and an audit log.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditFiles {
     pub(crate) policy: PathBuf,
@@ -74,7 +74,7 @@ pub(crate) struct AuditFiles {
 }
 
 impl TargetArguments {
-    /// Creates arguments for this kind of target with defaults.
+    /// Creates arguments for a target of the given kind, with default values.
     pub fn new(target: TargetKind) -> Self {
         Self {
             target,
@@ -92,19 +92,19 @@ impl TargetArguments {
         }
     }
 
-    /// Sets the audit policy and audit log of a started server; steps about the audit log are not checked then.
+    /// Sets the audit policy and the audit log of envtest. Steps about the audit log are then not checked.
     #[must_use]
     pub fn with_audit(self, policy: PathBuf, log: PathBuf) -> Self {
         Self { audit: Some(AuditFiles { policy, log }), ..self }
     }
 
-    /// Enables and disables in-tree admission plugins, as `--enable-admission-plugins` and `--disable-admission-plugins` do.
+    /// Sets `--enable-admission-plugins` and `--disable-admission-plugins`.
     #[must_use]
     pub fn with_plugins(self, enable: &[String], disable: &[String]) -> Self {
         Self { plugins: PluginFlags::new(enable, disable), ..self }
     }
 
-    /// Sets `--admission-control-config-file`.
+    /// Sets the file of `--admission-control-config-file`.
     #[must_use]
     pub fn with_admission_control_config_file(self, file: PathBuf) -> Self {
         Self { admission_control: AdmissionControl { file: Some(file) }, ..self }
@@ -138,12 +138,12 @@ impl TargetArguments {
         }
     }
 
-    /// Returns whether the objects of scenarios are removed.
+    /// Returns whether the objects of scenarios are removed or kept.
     pub(crate) fn leftovers(&self) -> Leftovers {
         if self.keep { Leftovers::Kept } else { Leftovers::Removed }
     }
 
-    /// Returns the addresses of Services.
+    /// Returns the address of each Service that `--service` maps.
     pub(crate) fn services(&self) -> BTreeMap<ServiceName, (String, u16)> {
         service_map::by_service(self.service.clone())
     }

@@ -1,4 +1,4 @@
-//! Stores the calls of webhooks that the API server recorded, by the Audit-ID of the request.
+//! Stores the webhook calls that the API server recorded, by the audit ID of the request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,33 +7,33 @@ use axum::body::Bytes;
 use harness::event::{CallResult, Called, Event, Phase, Record};
 use jiff::Timestamp;
 
-/// The calls of webhooks, which only admit's API server records.
+/// The recorded calls of webhooks, which only admit's API server provides.
 #[derive(Debug)]
 pub(crate) enum CallLog {
     /// The server does not record calls.
     NotShown,
-    /// The recorded calls.
+    /// The server records calls in this index.
     Recorded(CallIndex),
 }
 
-/// A call that the server recorded.
+/// A webhook call that the server recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedCall {
-    /// The configuration's name.
+    /// The name of the webhook's configuration.
     pub(crate) configuration: String,
-    /// The webhook's name.
+    /// The name of the webhook.
     pub(crate) webhook: String,
-    /// The phase of the call.
+    /// The admission phase of the call.
     pub(crate) phase: Phase,
-    /// The start time of the call.
+    /// The time at which the call started.
     pub(crate) time: Timestamp,
-    /// The review as sent; empty if no review was sent.
+    /// The `AdmissionReview` as sent; empty if none was sent.
     pub(crate) review: Bytes,
-    /// The outcome, such as `denied: …`.
+    /// The outcome as text, such as `denied: …`.
     pub(crate) result: String,
 }
 
-/// The calls of the newest [`MAX_REQUESTS`] requests.
+/// The recorded calls of the newest [`MAX_REQUESTS`] requests that called webhooks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallIndex(Arc<Mutex<Requests>>);
 
@@ -43,11 +43,11 @@ struct Requests {
     order: VecDeque<String>,
 }
 
-/// The maximum number of requests to keep; a scenario reads the calls of a request soon after its response.
+/// The maximum number of requests to keep. A scenario reads the calls of a request soon after the response.
 const MAX_REQUESTS: usize = 1_024;
 
 impl CallLog {
-    /// Returns the calls of a request in order; `None` if the server does not record calls.
+    /// Returns the calls of a request in order, or `None` if the server does not record calls.
     pub(crate) fn for_request(&self, audit_id: &str) -> Option<Vec<RecordedCall>> {
         match self {
             Self::NotShown => None,
@@ -57,7 +57,7 @@ impl CallLog {
 }
 
 impl CallIndex {
-    /// Records the calls of a request with its start time.
+    /// Records the calls of the request that the server received at the time `received`.
     pub(crate) fn record(&self, audit_id: &str, received: Timestamp, record: &Record) {
         let calls = record.events.iter().filter_map(|event| {
             if let Event::Called(called) = event { Some(RecordedCall::new(called, received)) } else { None }
@@ -95,7 +95,7 @@ impl RecordedCall {
     }
 }
 
-/// Formats a result in the same way as the fakes.
+/// Formats the result of a call as the fakes do.
 fn result(result: &CallResult) -> String {
     match result {
         CallResult::Allowed { patch: Some(operations), .. } => match operations.len() {

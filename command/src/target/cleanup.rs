@@ -1,4 +1,4 @@
-//! Removes the objects that a run creates in a cluster.
+//! Removes the objects that a run created in a cluster.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -7,10 +7,10 @@ use crate::Failure;
 use crate::fakes::{Api, FleetDeployment, Kind};
 use harness::json::{at, text};
 
-/// The label of cluster-scoped objects that a run creates; the value is the name of the run.
+/// The label of cluster-scoped objects that a run creates; its value is the name of the run.
 pub(crate) const RUN_LABEL: &str = "admit.example.com/run";
 
-/// Whether the objects of scenarios are removed.
+/// Whether the objects of scenarios are removed or kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leftovers {
     /// Objects are removed.
@@ -23,12 +23,12 @@ pub(crate) enum Leftovers {
 pub(crate) struct Cleanup {
     run: String,
     leftovers: Leftovers,
-    /// The client for the cluster, which may contain objects of the run.
+    /// The client for the cluster, which is set when the run may create objects in it.
     api: OnceLock<Api>,
     deployment: OnceLock<FleetDeployment>,
 }
 
-/// The kinds of objects to remove, in order: webhook configurations first, namespaces last.
+/// The kinds of the objects to remove, in order.
 const KINDS: [Kind; 4] =
     [Kind::VALIDATING, Kind::MUTATING, Kind::CUSTOM_RESOURCE_DEFINITION, Kind::NAMESPACE];
 
@@ -38,7 +38,7 @@ impl Cleanup {
         Self { run: Self::new_run(), leftovers, api: OnceLock::new(), deployment: OnceLock::new() }
     }
 
-    /// Returns a unique name for a run.
+    /// Returns a unique name for a new run.
     pub(super) fn new_run() -> String {
         let mut run = uuid::Uuid::new_v4().simple().to_string();
         run.truncate(8);
@@ -54,17 +54,17 @@ impl Cleanup {
         self.leftovers
     }
 
-    /// Registers the cluster for cleanup.
+    /// Registers the cluster of the run for cleanup.
     pub(super) fn watch(&self, api: Api) {
         self.api.get_or_init(|| api);
     }
 
-    /// Registers the fakes for cleanup.
+    /// Registers the fakes in the cluster for cleanup.
     pub(super) fn watch_fleet(&self, deployment: FleetDeployment) -> &FleetDeployment {
         self.deployment.get_or_init(|| deployment)
     }
 
-    /// Removes remaining objects and the fakes, or prints how to remove them if they are kept.
+    /// Removes the remaining objects and the fakes, or prints how to remove them if the user wants to keep them.
     ///
     /// # Errors
     /// The cluster does not respond or rejects a request.
@@ -109,7 +109,7 @@ impl Cleanup {
         text
     }
 
-    /// Returns whether a cluster may contain objects of the run.
+    /// Returns whether the cluster may contain objects of the run.
     pub(crate) fn is_due(&self) -> bool {
         self.api.get().is_some()
     }

@@ -1,4 +1,4 @@
-//! A cluster in a kubeconfig as a target.
+//! Uses a cluster of a kubeconfig as a target.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,13 +12,13 @@ use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
 use crate::static_manifests::Watch;
 
-/// Connects to the cluster in the arguments; the fakes run in this process.
+/// Connects to the cluster that the arguments specify. The fakes of the target run in this process.
 pub(super) async fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
     let fakes = here(arguments)?;
     new(arguments, arguments.cluster.connect().await?, fakes)
 }
 
-/// Connects to the cluster, starts the fakes as the arguments specify, and registers all objects with `cleanup`.
+/// Connects to the cluster, starts the fakes that the arguments specify, and registers all objects with `cleanup`.
 pub(super) async fn target_for_run(
     arguments: &TargetArguments,
     cleanup: &Cleanup,

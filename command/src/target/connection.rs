@@ -1,4 +1,4 @@
-//! Sends in-process requests over a connection, which can be upgraded.
+//! Sends requests to the in-process API server over a connection that can be upgraded.
 
 use axum::Router;
 use http::header::HOST;
@@ -9,10 +9,10 @@ use hyper_util::service::TowerToHyperService;
 use kube::client::Body;
 use tower::service_fn;
 
-/// The buffer size of a connection in bytes.
+/// The buffer size of an in-memory connection, in bytes.
 const IN_FLIGHT: usize = 64 * 1024;
 
-/// Creates a client that opens an in-memory connection to the router for each request.
+/// Creates a client that opens an in-memory connection to `router` for each request.
 pub(super) fn client(router: Router) -> kube::Client {
     let exchange = service_fn(move |request: Request<Body>| exchange(router.clone(), request));
     kube::Client::new(exchange, "default")

@@ -1,4 +1,4 @@
-//! etcd and kube-apiserver from KUBEBUILDER_ASSETS as a target.
+//! Starts etcd and kube-apiserver from `KUBEBUILDER_ASSETS` as a target.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use super::{
 use crate::Failure;
 use crate::static_manifests::Watch;
 
-/// The host and port of each Service.
+/// The host and the port that each Service is mapped to.
 type Services = BTreeMap<ServiceName, (String, u16)>;
 
-/// Both servers and the relays to Services. Dropping this value stops them.
+/// The two servers and the relays to Services, which stop when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Servers {
     _envtest: Envtest,
     _relays: Vec<Relay>,
 }
 
-/// Starts both servers and waits until the API server is ready; `tell` receives progress messages.
+/// Starts etcd and kube-apiserver, and waits until kube-apiserver is ready; `tell` receives progress messages.
 pub(super) async fn start(
     arguments: &TargetArguments,
     tell: impl Fn(&str),
@@ -66,7 +66,7 @@ pub(super) async fn start(
     Ok((target, Servers { _envtest: envtest, _relays: relays }))
 }
 
-/// Starts relays for Services at IPv6 addresses, because kube-apiserver reaches Services by host name.
+/// Replaces IPv6 addresses of Services with relays, because kube-apiserver reaches Services by host name.
 async fn reachable(mut services: Services) -> Result<(Services, Vec<Relay>), Failure> {
     let mut relays = Vec::new();
     for (host, port) in services.values_mut().filter(|(host, _)| host.contains(':')) {

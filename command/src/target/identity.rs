@@ -1,4 +1,4 @@
-//! Clients for other users of a target.
+//! Creates clients for other users of a target.
 
 use axum::extract::Request;
 use axum::middleware;
@@ -12,11 +12,11 @@ use crate::Failure;
 
 /// How a target authenticates the users of requests.
 pub(super) enum Identities {
-    /// With bearer tokens, by the in-process API server.
+    /// With bearer tokens that the in-process API server accepts.
     InProcess(ApiServer),
-    /// With bearer tokens; contains the client configuration for all other settings.
+    /// With bearer tokens; contains the client configuration without the token.
     Tokens(Box<kube::Config>),
-    /// With the credentials in the kubeconfig, which no other user can replace.
+    /// With the credentials in the kubeconfig, which cannot be replaced.
     Fixed,
 }
 

@@ -1,4 +1,4 @@
-//! The in-process API server as a target, whose router is the transport of the client.
+//! Uses the in-process API server as a target: the client sends requests to the server's router.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::serve::audit_file::{self, AuditFile};
 use crate::static_manifests::Watch;
 use admit_testing::audit_log::AuditIndex;
 
-/// Creates a server without objects.
+/// Creates a target with a new API server.
+///
 /// # Errors
 /// `--admission-control-config-file` is invalid.
 pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {

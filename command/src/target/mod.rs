@@ -1,4 +1,4 @@
-//! The targets of steps: a Kubernetes client, and how its server reaches fakes.
+//! Defines the targets of steps: a Kubernetes client, and how its server reaches fakes.
 
 mod arguments;
 mod call_log;
@@ -31,33 +31,33 @@ use identity::Identities;
 use serde_json::Value;
 use storage::Storage;
 
-/// A server that scenarios run against.
+/// A server that scenarios run against, and how steps access it.
 pub struct Target {
-    /// The kind of server.
+    /// The kind of the target.
     pub kind: TargetKind,
     /// The client that steps use.
     pub client: kube::Client,
     /// A client that opens a connection for each request, so that `WebSockets` also work in process.
     pub connecting_client: kube::Client,
-    /// Where the fakes of scenarios run.
+    /// The place where the fakes of scenarios run.
     pub(crate) fakes: FakesPlace,
-    /// The host and port of Services by `--service`.
+    /// The host and port to which `--service` maps each Service.
     ///
-    /// The in-process API server resolves them itself; for other targets a `service` in a configuration is rewritten.
+    /// The in-process API server uses the mapping. For other targets, [`Target::locate`] rewrites each `clientConfig`.
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// The Services that the loaded webhook configurations refer to.
     pub(crate) referenced: ReferencedServices,
-    /// The audit events of requests, which are not available on every cluster.
+    /// The audit events of requests, which some clusters do not provide.
     pub audit: AuditLog,
-    /// The calls of webhooks that are not fakes.
+    /// The recorded calls of webhooks that are not fakes.
     pub(crate) calls: CallLog,
-    /// The value of [`RUN_LABEL`] on cluster-scoped objects.
+    /// The name of the run, which is the value of [`RUN_LABEL`] on cluster-scoped objects.
     pub(crate) run: String,
-    /// Whether the objects of scenarios are removed.
+    /// Whether the objects of scenarios are removed or kept.
     pub(crate) leftovers: Leftovers,
     identities: Identities,
     storage: Storage,
-    /// The watch of static manifests of the in-process API server.
+    /// The watch of the API server's manifest directories, which ends when the target is dropped.
     _manifests: Watch,
 }
 
@@ -74,7 +74,7 @@ impl ReferencedServices {
     }
 }
 
-/// Where the fakes of scenarios run, and how the server reaches them.
+/// The place where the fakes of scenarios run, and how the server reaches them.
 pub(crate) enum FakesPlace {
     /// In this process, at a URL.
     Here {
@@ -88,7 +88,7 @@ pub(crate) enum FakesPlace {
 }
 
 impl FakesPlace {
-    /// Returns where fakes run for a server on this machine.
+    /// Returns the place of fakes for a server on this machine.
     fn loopback() -> Self {
         Self::Here { host: LOOPBACK.to_string(), listen: LOOPBACK }
     }
@@ -118,11 +118,11 @@ impl Target {
         unused.map(message).collect()
     }
 
-    /// Rewrites the `service` in a webhook's `clientConfig` so that the server reaches the address in `--service`.
+    /// Rewrites the `service` in a webhook's `clientConfig` so that the server reaches the address of `--service`.
     ///
-    /// Returns the Service to create and its external host, if the target requires one. The in-process API server needs no
-    /// change. In envtest, kube-apiserver connects to the host of an `ExternalName` Service and keeps the Service name for
-    /// TLS. In a cluster the Service can already exist, so the webhook gets a URL.
+    /// Returns the Service to create and its external host, if the target requires a Service. The in-process API server
+    /// does not require a change. In envtest, kube-apiserver connects to the host of an `ExternalName` Service and uses
+    /// the Service name for TLS. In a cluster, the Service may already exist, so the webhook gets a URL.
     ///
     /// Source: apiserver pkg/util/proxy/proxy.go, `ResolveCluster`; pkg/util/webhook/client.go.
     pub(crate) fn locate(&self, webhook: &mut Value) -> Option<(ServiceName, String)> {
@@ -169,7 +169,7 @@ impl TargetKind {
     /// All kinds of targets, in the order of the documentation.
     pub const ALL: [Self; 3] = [Self::InProcess, Self::Envtest, Self::Cluster];
 
-    /// Returns the name of the kind on the command line and in tags.
+    /// Returns the name of the kind, as on the command line and in tags.
     pub fn name(self) -> &'static str {
         match self {
             Self::InProcess => "in-process",
@@ -185,10 +185,10 @@ impl fmt::Display for TargetKind {
     }
 }
 
-/// A target with its servers, which are stopped and removed when dropped.
+/// A started target with its servers, which stop when this value is dropped.
 #[derive(Debug)]
 pub struct Launched {
-    /// The target.
+    /// The started target.
     pub target: Arc<Target>,
     _servers: Option<Servers>,
 }
@@ -210,10 +210,10 @@ impl Launched {
         Ok(Self { target: Arc::new(target), _servers: servers })
     }
 
-    /// Starts a target and registers the objects in a cluster with `cleanup`, even if the start fails.
+    /// Starts a target and registers its objects in a cluster with `cleanup`, even if the start fails.
     ///
     /// # Errors
-    /// The errors of [`Launched::start`].
+    /// Returns the errors of [`Launched::start`].
     pub(crate) async fn start_run(
         arguments: &TargetArguments,
         cleanup: &Cleanup,

@@ -1,4 +1,4 @@
-//! A TCP relay to an IPv6 address, for kube-apiserver and an `ExternalName` Service.
+//! Relays TCP connections of kube-apiserver from an `ExternalName` Service to an IPv6 address.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use super::LOOPBACK;
 use crate::Failure;
 
-/// Listens on a free port of 127.0.0.1 and forwards each connection until dropped.
+/// A listener on a free port of 127.0.0.1 that forwards each connection until it is dropped.
 ///
 /// An `ExternalName` must be a syntactically valid DNS name; IPv4 addresses are, but IPv6 addresses are not. With a URL
 /// instead of a Service, kube-apiserver would require a certificate for the address.
@@ -59,7 +59,7 @@ impl Drop for Relay {
     }
 }
 
-/// Copies data in both directions; closes the connection if the destination is unreachable.
+/// Copies data in both directions, or closes the connection if the destination is unreachable.
 async fn pass_on(mut from: TcpStream, (host, port): (String, u16)) {
     if let Ok(mut to) = TcpStream::connect((host.as_str(), port)).await {
         drop(copy_bidirectional(&mut from, &mut to).await);

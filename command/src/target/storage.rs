@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Target;
 use crate::Failure;
 
-/// The storage of a target.
+/// The storage of a target, if tests can write to it.
 pub(super) enum Storage {
     /// The memory of the in-process API server.
     InProcess(ApiServer),

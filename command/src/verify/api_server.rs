@@ -1,4 +1,4 @@
-//! An API server for the webhooks, which records their requests.
+//! Runs an API server for the webhooks under test and records their requests.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -19,9 +19,9 @@ use crate::Failure;
 use crate::serve::administrator;
 use crate::serve::kubeconfig::{self, Kubeconfig};
 
-/// An API server that runs until it is dropped.
+/// An API server that records requests and runs until it is dropped.
 pub(crate) struct RecordingServer {
-    /// Records the requests.
+    /// The recorder of the requests to the server.
     pub(crate) recorder: Recorder,
     _listener: Listener,
 }
@@ -30,8 +30,7 @@ impl RecordingServer {
     /// Starts the server on `listen` with `objects` as its content, and writes a kubeconfig for the webhooks.
     ///
     /// # Errors
-    /// Returns an error if the server rejects an object, which the error names, or if the address or file cannot be
-    /// used.
+    /// Returns an error if the server rejects an object, cannot listen on the address, or cannot write the kubeconfig.
     pub(crate) fn start<'a>(
         listen: SocketAddr,
         kubeconfig_out: &Path,
@@ -80,13 +79,15 @@ impl RecordingServer {
     }
 }
 
-/// The namespaces that every server has.
+/// The namespaces that every server contains.
 const KNOWN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Returns the objects without which the objects of the corpus could not exist in a cluster: their namespaces, the
-/// ServiceAccount `default` of each, and the ServiceAccounts that Pods and Pod templates name.
+/// Returns the objects that must exist in a cluster before the objects of the corpus.
 ///
-/// Objects in `around` are left out.
+/// The function returns the namespaces of the corpus, the service account `default` in each of them, and the service
+/// accounts that Pods and Pod templates name.
+///
+/// Objects in `around` already exist and are omitted.
 pub(super) fn required<'a>(
     corpus: impl IntoIterator<Item = Value>,
     around: impl IntoIterator<Item = &'a Value>,
@@ -131,15 +132,16 @@ pub(super) fn required<'a>(
     missing.chain(accounts).collect()
 }
 
-/// Returns the message of a Status, or the body as text.
+/// Returns the message of a `Status`, or the complete body if it is not a `Status`.
 fn message(bytes: &[u8]) -> String {
     let status: Option<Value> = serde_json::from_slice(bytes).ok();
     let message = status.as_ref().and_then(|status| status["message"].as_str());
     message.map_or_else(|| String::from_utf8_lossy(bytes).into_owned(), str::to_owned)
 }
 
-/// Stores `objects` in the server. Custom resource definitions and Namespaces come first, because other objects may be of
-/// their kinds or in them.
+/// Stores `objects` in the server.
+///
+/// Custom resource definitions and Namespaces are stored first, because other objects may depend on them.
 fn fill<'a>(server: &ApiServer, objects: impl IntoIterator<Item = &'a Value>) -> Result<(), Failure> {
     let rank = |object: &&Value| match text(object, &["kind"]) {
         "CustomResourceDefinition" => 0,

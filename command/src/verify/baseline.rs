@@ -1,4 +1,4 @@
-//! The findings that `--baseline` of `admit verify` accepts.
+//! The findings that the baseline of `admit verify` accepts.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use harness::verify::report::{CheckReport, Consequence, Report, StaleEntry, TOGE
 
 use crate::baseline::{Findings, Known, Subcommand};
 
-/// Names the findings of `admit verify` in a baseline.
+/// Describes `admit verify` to the baseline.
 pub(crate) const VERIFY: Subcommand = Subcommand {
     name: "verify",
     noun: "check",
@@ -16,7 +16,7 @@ pub(crate) const VERIFY: Subcommand = Subcommand {
     webhook: "CONFIGURATION/WEBHOOK or `all webhooks together`",
 };
 
-/// Returns the identities of a finding: one for each webhook and field.
+/// Returns the identities of a finding: one for each combination of a webhook and a field.
 fn identities<'a>(
     (check, kind): (&str, &str),
     webhooks: impl IntoIterator<Item = &'a String>,
@@ -54,7 +54,7 @@ impl Findings for Report {
         all
     }
 
-    /// A run on one shard, and checks that were not run, do not affect the entries of a baseline.
+    /// Returns `false` for a run on one shard and for checks that did not run, so that the entry is kept.
     fn would_find(&self, known: &Known) -> bool {
         let was_made = |check: &&CheckReport| check.id == known.check && check.skipped.is_none();
         let Some(check) = self.checks.iter().find(was_made) else { return false };

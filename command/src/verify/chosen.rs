@@ -2,7 +2,7 @@
 
 use harness::verify::Check;
 
-/// The value of `--skip`.
+/// The value of `--skip`: a check and the reason for skipping it.
 #[derive(Clone, Debug)]
 pub(crate) struct Skip {
     pub(crate) check: &'static Check,
@@ -10,10 +10,10 @@ pub(crate) struct Skip {
 }
 
 impl Skip {
-    /// Parses `ID=REASON`; `known_check` looks up the id.
+    /// Parses `ID=REASON`; `known_check` finds the check by its ID.
     ///
     /// # Errors
-    /// Returns what was expected.
+    /// Returns a description of the expected format.
     pub(crate) fn parse(
         text: &str,
         known_check: fn(&str) -> Result<&'static Check, String>,
@@ -26,10 +26,10 @@ impl Skip {
     }
 }
 
-/// Returns the check in `all` with this id, ignoring case. `what` is the word for these checks.
+/// Returns the check in `all` with this ID, ignoring case; errors call the checks `what`.
 ///
 /// # Errors
-/// Returns an error that lists the known ids if there is no such check.
+/// Returns an error that lists the known IDs if no check has this ID.
 pub(crate) fn find(
     id: &str,
     what: &str,

@@ -1,4 +1,4 @@
-//! Reads configurations from a cluster, without writing to it.
+//! Reads webhook configurations from a cluster, without writing to the cluster.
 
 use harness::json::set;
 use kube::api::{Api, DynamicObject, ListParams};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// The webhook configurations and the related objects.
+/// The API path, API version, and kind of the webhook configurations and the related objects.
 const KINDS: [(&str, &str, &str); 4] = [
     ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),
@@ -16,8 +16,9 @@ const KINDS: [(&str, &str, &str); 4] = [
     ("", "v1", "Namespace"),
 ];
 
-/// Reads the webhook configurations, custom resource definitions, and namespaces of the cluster that a context of the
-/// kubeconfig names.
+/// Reads the webhook configurations, custom resource definitions, and namespaces of a cluster.
+///
+/// The cluster is the one that `context` in the kubeconfig specifies.
 pub(crate) async fn read(context: &str) -> Result<Vec<Value>, Failure> {
     let options = KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
     let config = kube::Config::from_kubeconfig(&options).await.map_err(|error| {

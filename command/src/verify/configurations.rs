@@ -1,4 +1,4 @@
-//! The webhook configurations of a run, and the objects around them.
+//! Reads the webhook configurations of a run, and the related objects.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,30 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// The content of the files of `-c`.
+/// The webhook configurations of a run, with their locations and related objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Configurations {
     pub(super) webhooks: Vec<Value>,
-    /// Configurations from the manifest directories of the API server.
+    /// The configurations in the manifest directories of the API server.
     pub(super) manifests: Vec<Value>,
-    /// The location of each configuration as `FILE:LINE: `; empty for those from a cluster.
+    /// The location of each configuration as `FILE:LINE: `; empty for configurations from a cluster.
     pub(super) places: Vec<String>,
-    /// The locations of the webhooks.
+    /// The location of each webhook, by `CONFIGURATION/WEBHOOK`.
     pub(super) locations: BTreeMap<String, Location>,
-    /// Namespaces, custom resource definitions, and all other objects in the cluster.
+    /// The namespaces, custom resource definitions, and all other given objects.
     pub(super) around: Vec<Value>,
 }
 
 impl Configurations {
-    /// Returns the location of the webhook `CONFIGURATION/WEBHOOK` as `FILE:LINE: `, or an empty string if it is not in
-    /// a file.
+    /// Returns the location of the webhook `CONFIGURATION/WEBHOOK` as `FILE:LINE: `.
+    ///
+    /// The location is empty if the webhook is not in a file.
     fn place(&self, webhook: &str) -> String {
         let location = self.locations.get(webhook);
         location.map_or_else(String::new, |Location { file, line }| format!("{file}:{line}: "))
     }
 
-    /// Returns the location of the webhook whose field `error` names, or else that of the configuration.
+    /// Returns the location of the webhook that `error` is about, or else the location of the configuration.
     fn place_of(&self, configuration: &Value, place: &str, error: &ConfigError) -> String {
         let ConfigError::Field { field, .. } = error else { return place.to_owned() };
         let rest = field.strip_prefix("webhooks[");
@@ -44,7 +45,7 @@ impl Configurations {
         if own.is_empty() { place.to_owned() } else { own }
     }
 
-    /// Returns the webhooks in dispatch order.
+    /// Returns the webhooks of the configurations in dispatch order.
     pub(super) fn subjects(&self) -> Result<Vec<Subject>, Failure> {
         for (configuration, place) in self.webhooks.iter().zip(&self.places) {
             let read = Subject::of(std::slice::from_ref(configuration));

@@ -1,5 +1,6 @@
-//! A built-in webhook that responds immediately. A delay of its responses is caused by the machine, not by the
-//! webhooks.
+//! Runs a built-in webhook that responds immediately.
+//!
+//! If its responses are delayed, the machine is the cause, and not the webhooks under test.
 
 use std::sync::Arc;
 
@@ -14,16 +15,16 @@ use crate::Failure;
 /// The check that compares the latency of webhooks under load with the control.
 const COMPARES: &str = "V44";
 
-/// A fake webhook that runs until this value is dropped.
+/// A fake that serves as the control and runs until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// The webhook, as the dispatcher calls it.
+    /// The control as a webhook that the dispatcher can call.
     pub(super) webhook: Arc<Webhook>,
     _fake: FakeWebhook,
 }
 
 impl Control {
-    /// Starts the control for `checks`, each with the reason if it is skipped; returns `None` if no check needs it.
+    /// Starts the control, unless `checks` do not include a check that requires it or skip that check.
     ///
     /// # Errors
     /// Returns an error if the control cannot listen on loopback.

@@ -36,11 +36,11 @@ pub(super) struct Interventions {
     drain: u32,
 }
 
-/// How long a webhook may take to stop: the default grace period of a pod.
+/// The maximum time for a webhook to stop, which is the default grace period of a Pod.
 const GRACE: Duration = Duration::from_secs(30);
 
 impl Interventions {
-    /// Returns how the certificates are renewed, if the user specified a command.
+    /// Returns how to renew the certificates, if the user specified a command.
     pub(super) fn rotation(&self) -> Option<Rotation> {
         let shell = self.rotate_command.as_ref()?;
         let file = self.rotated_ca_bundle.clone();
@@ -51,7 +51,7 @@ impl Interventions {
         })
     }
 
-    /// Returns how the webhooks are stopped, if the user specified a command.
+    /// Returns how to stop the webhooks, if the user specified a command.
     pub(super) fn stop(&self) -> Option<Stop> {
         let shell = self.stop_command.as_ref()?;
         let drain = Duration::from_secs(self.drain.into());
@@ -59,12 +59,14 @@ impl Interventions {
     }
 }
 
-/// Creates a shell command whose output goes to standard error, because standard output is for the report.
+/// Creates an intervention that runs a shell command, whose output goes to standard error.
 fn intervention(shell: &str) -> Intervention {
     let shell = shell.to_owned();
     Intervention::new(move || run(shell.clone()))
 }
 
+/// Runs a shell command and waits for it.
+///
 /// # Errors
 /// Returns an error if the command cannot be started or fails.
 async fn run(text: String) -> Result<(), String> {
@@ -74,7 +76,7 @@ async fn run(text: String) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{text}`: {status}")) }
 }
 
-/// Creates a command from the user's text. The process is killed when it is dropped.
+/// Creates a process for a shell command. The process is killed when it is dropped.
 pub(super) fn shell(text: &str) -> Command {
     // The path is absolute, as in system(3), because PATH may not contain it.
     let mut command = Command::new("/bin/sh");

@@ -1,4 +1,4 @@
-//! `admit verify --list`: the checks for people, programs, and the documentation.
+//! `admit verify --list`: lists the checks as text, JSON, YAML, or Markdown.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::output::{self, Format};
 use crate::Failure;
 
-/// The version of [`List`]. It increases when a field is removed or changes its meaning.
+/// The version of [`List`], which increases when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
 
-/// The output of `-o json` and `-o yaml`.
+/// The document that `-o json` and `-o yaml` print.
 #[derive(Debug, Serialize)]
 struct List {
     version: u32,
@@ -30,12 +30,12 @@ struct Listed {
     /// A description of the webhooks that the check applies to.
     #[serde(skip)]
     audience: &'static str,
-    /// What the check inspects or calls, for the documentation.
+    /// A description of what the check inspects or calls.
     #[serde(skip)]
     looks_at: &'static str,
 }
 
-/// Returns the checks in this format.
+/// Formats the checks in `format`.
 pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
     let checks: Vec<Listed> = checks.iter().copied().map(Listed::of).collect();
     match format {
@@ -83,7 +83,7 @@ fn text(checks: &[Listed]) -> String {
     text
 }
 
-/// Returns the page `docs/reference/checks.md`.
+/// Returns the content of the page `docs/reference/checks.md`.
 fn page(checks: &[Listed]) -> String {
     let mut page = "\
 # Checks of admit verify

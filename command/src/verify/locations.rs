@@ -1,4 +1,4 @@
-//! Finds where the webhooks are declared: the file and the line of the entry.
+//! Finds the file and the line of each webhook's entry.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -28,7 +28,7 @@ struct Named {
     name: String,
 }
 
-/// Returns the locations of webhooks, by [`harness::verify::Subject::name`].
+/// Returns the location of each webhook, by [`harness::verify::Subject::name`].
 ///
 /// If the line of an entry is unknown, its location is the line of its document. Webhooks from standard input do not
 /// have a location.
@@ -70,8 +70,9 @@ pub(super) fn of<'a>(configurations: impl Iterator<Item = &'a Document>) -> BTre
     found.into_iter().map(|(id, phase, location)| (name(id, phase), location)).collect()
 }
 
-/// Returns the outlines of the documents in a file, or none if it is not valid YAML, such as a sequence of JSON
-/// documents.
+/// Returns the outlines of the documents in a file.
+///
+/// Returns an empty list if the file is not valid YAML, such as a sequence of JSON documents.
 fn read(file: &str) -> Vec<Outline> {
     let text = output::read(Path::new(file)).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.and_then(|text| serde_saphyr::from_multiple(&text).ok()).unwrap_or_default()

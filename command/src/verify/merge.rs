@@ -1,4 +1,4 @@
-//! `admit verify merge`.
+//! `admit verify merge`: merges the reports of shards.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

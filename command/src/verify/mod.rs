@@ -172,7 +172,7 @@ enum Subcommand {
     Merge(Merge),
 }
 
-/// The checks of `--quick`.
+/// The IDs of the checks that `--quick` runs.
 const QUICK: [&str; 10] = ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V38", "V39", "V40"];
 
 const AFTER_HELP: &str = "\
@@ -202,7 +202,7 @@ Exit status:
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 
-/// The kinds whose objects affect whether a webhook is called for another object.
+/// The kinds of objects that affect whether a webhook is called for other objects.
 const MATTER_TO_MATCHING: [&str; 6] =
     ["Namespace", "CustomResourceDefinition", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
 
@@ -214,12 +214,12 @@ fn skip(text: &str) -> Result<Skip, String> {
     Skip::parse(text, known_check)
 }
 
-/// How a signal ends the run.
+/// Handles a signal that ends the run.
 #[derive(Debug, Default)]
 struct Interruption {
     /// Whether the checks are running, so that a report is available.
     is_running: AtomicBool,
-    /// Stops the checks.
+    /// The token that stops the checks.
     stop: CancellationToken,
 }
 
@@ -343,7 +343,7 @@ impl Verify {
         self.outputs.write(files, &mut report)
     }
 
-    /// Adds facts to the report that only the command line knows.
+    /// Adds the facts to the report that only the command line provides.
     fn complete(&self, report: &mut Report, locations: BTreeMap<String, Location>) {
         report.shard = self.objects.shard;
         report.locations = locations;
@@ -397,7 +397,7 @@ impl Verify {
         Ok(found)
     }
 
-    /// Returns the conversion webhooks of the definitions among `objects`.
+    /// Returns the conversion webhooks of the custom resource definitions among `objects`.
     fn converters(&self, objects: &[Value]) -> Result<Vec<Converter>, Failure> {
         let mut converters = Vec::new();
         for definition in objects {

@@ -1,4 +1,4 @@
-//! The objects to try: those of `-f`, or the built-in corpus.
+//! Reads the objects to test: the objects of `-f`, or the built-in corpus.
 
 use std::fs;
 use std::ops::Range;
@@ -45,10 +45,10 @@ pub(super) struct Objects {
     pub(super) shard: Option<Shard>,
 }
 
-/// The objects of a run, which are read as they are needed.
+/// The objects of a run, which are read one at a time.
 pub(super) struct Corpus {
     pub(super) objects: Box<dyn Iterator<Item = Result<Value, Failure>> + Send>,
-    /// The number of objects, or `None` if it is unknown before they are read.
+    /// The number of objects, or `None` if it is not known before they are read.
     pub(super) count: Option<u64>,
     /// The number of built-in objects that are skipped because they are not representative.
     pub(super) left_out: u64,
@@ -59,8 +59,9 @@ pub(super) const NOT_REPRESENTATIVE: &str =
     "without --thorough, only representative objects of the built-in corpus are sent";
 
 impl Objects {
-    /// Returns the objects of `-f`, or the built-in ones, limited to the shard. `around` contains the custom resource
-    /// definitions.
+    /// Returns the objects of `-f`, or the built-in objects, limited to the shard.
+    ///
+    /// `around` must contain the custom resource definitions.
     pub(super) fn corpus(
         &self,
         subjects: &[Subject],
@@ -119,8 +120,9 @@ impl Objects {
         self.filename.iter().all(is_kept)
     }
 
-    /// Returns the Namespaces in the files of `-f`, by whose labels webhooks are called for the other objects there; none
-    /// if the files can be read only once.
+    /// Returns the Namespaces in the files of `-f`, whose labels determine which webhooks match objects in them.
+    ///
+    /// Returns an empty list if the files can be read only once.
     pub(super) fn namespaces(&self) -> Vec<Value> {
         if !self.are_rereadable() {
             return Vec::new();
@@ -130,8 +132,9 @@ impl Objects {
         documents.map(|document| document.object).filter(|object| object["kind"] == "Namespace").collect()
     }
 
-    /// Returns the number of objects in the files, or `None` if a file can be read only once, such as standard input or
-    /// a pipe.
+    /// Returns the number of objects in the files.
+    ///
+    /// Returns `None` if a file can be read only once, such as standard input or a pipe.
     fn count(&self) -> Option<u64> {
         if !self.are_rereadable() {
             return None;
@@ -141,8 +144,9 @@ impl Objects {
     }
 }
 
-/// Adds entries to these maps of `object` if the maps exist. Objects without labels stay as they are, because webhooks
-/// must handle them, too.
+/// Returns `object` with entries added to the given maps, if the maps exist.
+///
+/// Objects without labels are not changed, because webhooks must handle such objects, too.
 fn marked(mut object: Value, added: &[(&str, Vec<(String, String)>)]) -> Value {
     for (map, entries) in added {
         if let Some(own) = object.pointer_mut(map).and_then(Value::as_object_mut) {
@@ -152,13 +156,13 @@ fn marked(mut object: Value, added: &[(&str, Vec<(String, String)>)]) -> Value {
     object
 }
 
-/// Parses the value of `--annotation` or `--label`.
+/// Parses `KEY=VALUE`, the value of `--annotation` or `--label`.
 fn key_and_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// Formats the note that lists kinds without objects in the built-in corpus.
+/// Returns a note that lists kinds without objects in the built-in corpus.
 fn without_objects(kinds: &[String]) -> String {
     const MOST: usize = 5;
     let more = match kinds.len().saturating_sub(MOST) {

@@ -1,4 +1,4 @@
-//! The progress of a verification.
+//! Reports the progress of a verification.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use harness::verify::{Progress, Stage};
 
 use crate::progress::ProgressReporter;
 
-/// Returns what the verifier calls to report its progress.
+/// Returns a callback with which the verifier reports its progress.
 pub(super) fn observer(reporter: &Arc<ProgressReporter>) -> Box<dyn Fn(Progress) + Send + Sync> {
     let reporter = Arc::clone(reporter);
     Box::new(move |progress| {

@@ -1,4 +1,4 @@
-//! The proof of a finding: a folder that readers who do not know admit can use.
+//! Writes the proof of a finding, a folder for readers who do not know admit.
 
 mod claims;
 mod feature;
@@ -30,16 +30,16 @@ Values of Secrets are masked: `Kioq`, which is `***` in Base64, in `data`, and `
 masked values. If the finding depends on what the values were, run `admit verify` again with `--show-secrets`.
 ";
 
-/// The inputs of the commands in a proof.
+/// The inputs of the proofs of a report.
 #[derive(Debug)]
 pub(crate) struct Proofs {
     /// The parent folder of the proofs.
     pub(crate) folder: PathBuf,
-    /// The webhooks.
+    /// The webhooks under test.
     pub(crate) subjects: Vec<Subject>,
-    /// The addresses of the webhooks' services.
+    /// The addresses of the webhooks' Services.
     pub(crate) services: Services,
-    /// Namespaces and definitions of custom resources.
+    /// The namespaces and custom resource definitions.
     pub(crate) around: Vec<Value>,
     /// Whether a webhook called the API server of `--api-server-out`.
     pub(crate) has_called_api_server: bool,
@@ -130,7 +130,7 @@ impl Proofs {
         write(folder.join("README.md"), text)
     }
 
-    /// Writes the feature that shows the finding on an API server, and explains how to run it or why there is none.
+    /// Writes the feature that shows the finding on an API server, and appends how to run it or why there is none.
     fn on_an_api_server(
         &self,
         text: &mut String,
@@ -177,7 +177,7 @@ impl Proofs {
         Ok(())
     }
 
-    /// Returns the ` --service` option for a webhook that is called through its service.
+    /// Returns the ` --service` option for a webhook that is called through a Service.
     fn service(&self, subject: &Subject) -> Option<String> {
         let WebhookTarget::Service(service) = &subject.webhook.client_config.target else { return None };
         let (host, port) = self.services.resolve(service).ok()?;
@@ -186,14 +186,15 @@ impl Proofs {
         Some(format!(" --service {}", shell_word(&option)))
     }
 
-    /// Returns the webhook that was called. If a mutating and a validating webhook have the same name, prefers the one
-    /// with the finding.
+    /// Returns the webhook that `step` called.
+    ///
+    /// If a mutating and a validating webhook have the same name, returns the webhook with the finding.
     fn subject_of(&self, step: &Step, finding: &Finding) -> Option<&Subject> {
         let named = self.subjects.iter().filter(|subject| id(subject) == step.webhook);
         named.max_by_key(|subject| finding.webhooks.contains_key(&subject.name()))
     }
 
-    /// Describes a call and the commands that repeat it.
+    /// Appends a description of a call and the commands that repeat it, and writes their files.
     fn step(
         &self,
         text: &mut String,
@@ -231,7 +232,7 @@ impl Proofs {
         Ok(())
     }
 
-    /// Returns a curl command that sends the original request, and the `--service` option for admit.
+    /// Returns a curl command that sends the request again, and the `--service` option for admit.
     fn commands(&self, subject: &Subject, ca_file: &str, step: &Step, number: usize) -> (String, String) {
         let webhook = &subject.webhook;
         let trust = if webhook.client_config.ca_bundle.is_empty() {
@@ -276,18 +277,18 @@ impl Proofs {
     }
 }
 
-/// The note about a webhook that depends on the objects in its API server.
+/// The note about webhooks that may depend on the objects in their API server.
 const CALLS_ITS_API_SERVER: &str = "\nDuring the verification, a webhook called the API server of `--api-server-out`. If what it reads there matters, the \
      commands above fail as if the defect were fixed, because the server of the feature is another one. Then keep the \
      webhook running with a kubeconfig for an API server that contains those objects, such as that of a running `admit \
      verify --api-server-out` or `admit serve --kubeconfig-out`.\n";
 
-/// Writes a file in a new folder; only its owner can read it.
+/// Writes a new file that only its owner can read.
 fn write(path: PathBuf, text: impl AsRef<[u8]>) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_ref())
 }
 
-/// Returns the name of the file with the body of a step, or `None` if the step has no body.
+/// Returns the name of the file for the body of a step, or `None` if the step does not have a body.
 fn sent(step: &Step, number: usize) -> Option<String> {
     if step.direct.as_ref().is_some_and(|direct| direct.content_type.is_empty()) {
         return None;
@@ -299,14 +300,14 @@ fn sent(step: &Step, number: usize) -> Option<String> {
     })
 }
 
-/// Returns the name of the webhook as in `Step::webhook`.
+/// Returns the name of the webhook in the format of `Step::webhook`.
 fn id(subject: &Subject) -> String {
     format!("{}/{}", configuration_name(subject), subject.webhook.id.name)
 }
 
 /// Returns the name of the configuration in a proof.
 ///
-/// A proof creates it through the API, which does not accept the suffix that is reserved for configurations from files.
+/// A proof creates the configuration through the API, which rejects the suffix for configurations from files.
 fn configuration_name(subject: &Subject) -> &str {
     let name = &subject.webhook.id.configuration;
     match subject.webhook.source {
@@ -315,7 +316,7 @@ fn configuration_name(subject: &Subject) -> &str {
     }
 }
 
-/// Returns the configuration with only this webhook.
+/// Returns the webhook's configuration without other webhooks.
 fn own_configuration(subject: &Subject) -> Value {
     json!({
         "apiVersion": subject.configuration.get("apiVersion"),
@@ -325,7 +326,7 @@ fn own_configuration(subject: &Subject) -> Value {
     })
 }
 
-/// Replaces a character that is not allowed in file names.
+/// Returns `letter`, or `_` if the character is not allowed in the file names of a proof.
 fn plain(letter: char) -> char {
     if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' }
 }

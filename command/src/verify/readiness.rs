@@ -1,4 +1,4 @@
-//! Waits until the webhooks can be called.
+//! Waits until the webhooks under test can be called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
@@ -13,13 +13,13 @@ use super::target::{Services, place};
 /// The interval between attempts to reach a webhook that is not ready.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// The statuses that servers return while they start and for paths that are not registered yet.
+/// The HTTP statuses that servers return while they start, and for paths that are not registered yet.
 const NOT_YET: [u16; 2] = [404, 503];
 
-/// The deadline of `--wait`.
+/// The deadline that `--wait` sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
-    /// The duration of `--wait`.
+    /// The value of `--wait`.
     wait: Duration,
     at: Instant,
 }
@@ -30,7 +30,7 @@ impl Deadline {
     }
 }
 
-/// Waits until all webhooks can be called, at most until `deadline`.
+/// Waits until all webhooks can be called, or until `deadline`.
 ///
 /// Returns the names of the webhooks whose servers did not present a certificate by then, by reason. The checks report
 /// whether the others respond.
@@ -61,8 +61,9 @@ pub(super) async fn wait(
     unreached
 }
 
-/// Returns whether a webhook accepts connections, presents a certificate, and serves its path. Servers may listen
-/// before all three are ready.
+/// Returns whether a webhook accepts connections, presents a certificate, and serves its path.
+///
+/// A server may listen before it can do all of this.
 async fn is_there(subject: &Subject, environment: &Environment) -> bool {
     if !has_certificate(subject, environment).await {
         return false;
@@ -79,7 +80,7 @@ async fn has_certificate(subject: &Subject, environment: &Environment) -> bool {
 /// Repeats the command of `--ready-command` until it succeeds.
 ///
 /// # Errors
-/// Returns the last failure, including its standard error, if the command does not succeed by the deadline.
+/// Returns the last failure, including the command's standard error, if the command does not succeed by the deadline.
 pub(super) async fn run_until_success(command: &str, deadline: Deadline) -> Result<(), String> {
     let mut last = "it is still running".to_owned();
     loop {
@@ -97,6 +98,8 @@ pub(super) async fn run_until_success(command: &str, deadline: Deadline) -> Resu
     Err(format!("--ready-command: `{command}` has not succeeded within the {seconds} s of --wait: {last}"))
 }
 
+/// Runs the command of `--ready-command` once.
+///
 /// # Errors
 /// Returns an error if the command cannot be started or fails.
 async fn run(command: &str) -> Result<(), String> {

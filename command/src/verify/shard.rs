@@ -1,13 +1,13 @@
-//! `--shard`: selects a part of the corpus.
+//! Parses `--shard`, which selects a part of the corpus.
 
 use harness::verify::report::Shard;
 
-/// The variable with the index of a pod in an Indexed Job, counted from 0.
+/// The environment variable with the index of a Pod in an Indexed Job, counted from 0.
 ///
 /// Source: Kubernetes documentation, Jobs, Completion mode
 const INDEX: &str = "JOB_COMPLETION_INDEX";
 
-/// Parses `3/16`, counted from 1, or `auto/16`, which selects the part for the pod of an Indexed Job.
+/// Parses a shard such as `3/16`, counted from 1, or `auto/16`, which selects the shard of a Pod in an Indexed Job.
 pub(super) fn parse(text: &str) -> Result<Shard, String> {
     parse_in(text, std::env::var(INDEX).ok().as_deref())
 }

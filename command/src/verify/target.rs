@@ -17,12 +17,12 @@ use url::Url;
 
 use crate::{Failure, screen};
 
-/// Resolves services with `--service` and `--endpoint`.
+/// Resolves the addresses of Services with `--service` and `--endpoint`.
 #[derive(Clone, Debug)]
 pub(crate) struct Services {
-    /// The addresses by service name.
+    /// The addresses of Services, by name.
     pub(crate) known: BTreeMap<ServiceName, (String, u16)>,
-    /// The address for all other services.
+    /// The address of all other Services.
     pub(crate) endpoint: Option<(String, u16)>,
 }
 
@@ -38,7 +38,7 @@ impl ServiceResolver for Services {
     }
 }
 
-/// Makes the configuration's webhooks trust `ca_file`, and replaces URLs with `endpoint`.
+/// Replaces the CA bundles of the configuration's webhooks with `ca_file`, and their URLs with `endpoint`.
 pub(crate) fn redirect(
     configuration: &mut Value,
     ca_file: Option<&Path>,
@@ -112,7 +112,7 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     Err(Failure::usage("nothing was called"))
 }
 
-/// Returns the addresses of the webhooks, by `CONFIGURATION/WEBHOOK`.
+/// Returns the address of each webhook, by `CONFIGURATION/WEBHOOK`.
 pub(super) fn addresses(subjects: &[Subject], services: &Services) -> BTreeMap<String, String> {
     let known = subjects.iter().filter_map(|subject| {
         let (host, port) = place(subject, services)?;

@@ -1,6 +1,6 @@
-//! The exit status of a Go program that is called with invalid flags.
+//! Runs admit as `etcd`.
 //!
-//! It reports that it is healthy and stores nothing, because admit's API server keeps its objects itself.
+//! This etcd reports that it is healthy and stores nothing, because admit's API server stores the objects itself.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use crate::{Failure, exit_code, screen};
 
 const FLAGS: &str = include_str!("flags.txt");
 const DEFAULT_URL: &str = "http://localhost:2379";
-/// The exit status of a Go program for invalid flags.
+/// The exit status of a Go program that is called with invalid flags.
 const WRONG_FLAGS: u8 = 2;
 
 /// Runs admit as etcd.
@@ -78,7 +78,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     Ok(exit_code::ExitCode::Ok)
 }
 
-/// Returns the address to listen on for a client URL.
+/// Returns the address to listen on for the client URL `url`.
 fn address(url: &str) -> Result<SocketAddr, Failure> {
     let wrong = |why: &str| Failure::usage(format!("--listen-client-urls {url}: {why}"));
     let parsed = Url::parse(url).map_err(|error| wrong(&error.to_string()))?;

@@ -1,4 +1,4 @@
-//! admit as `kube-apiserver`.
+//! Runs admit as `kube-apiserver`.
 
 mod certificates;
 mod settings;
@@ -18,9 +18,9 @@ use self::settings::Settings;
 
 const FLAGS: &str = include_str!("flags.txt");
 
-/// Runs as kube-apiserver.
+/// Runs admit as kube-apiserver.
 ///
-/// As in kube-apiserver, the exit status of every error is 1, except 5 for unsupported features.
+/// The exit status of an error is 1, as in kube-apiserver, except 5 for features that admit does not support.
 ///
 /// Source: component-base cli/run.go; the words of kube-apiserver 1.37.1.
 pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
@@ -81,7 +81,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     Running::until(running, &mut signals, || log.info(&format!("serving on {address}"))).await
 }
 
-/// Returns whether a flag differs from the usual default: empty, false, or zero.
+/// Returns whether a flag has a value other than the empty string, false, or zero.
 fn is_changed(values: &Values, name: &str) -> bool {
     values.text(name).is_some_and(|value| flags::boolean(value) != Some(false))
 }

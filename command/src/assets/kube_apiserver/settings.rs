@@ -23,23 +23,23 @@ use crate::serve::service_account_flags::{self, ServiceAccountFlags};
 use crate::serve::traces::Traces;
 use crate::serve::{Log, LogFlags, tokens};
 
-/// The environment variable for `admit serve --with-controllers`.
+/// The environment variable that starts controllers, like `--with-controllers` of `admit serve`.
 const WITH_CONTROLLERS: &str = "ADMIT_WITH_CONTROLLERS";
 const DEFAULT_PORT: u16 = 6443;
 const DEFAULT_CERT_DIR: &str = "/var/run/kubernetes";
-/// The default range of Service addresses.
+/// The default IP address range of Services.
 const SERVICE_RANGE: &str = "10.0.0.0/24";
 /// The address of the Service `kubernetes`.
 const SERVICE_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-/// The size of an event above which `--audit-log-truncate-enabled` removes its objects, in bytes.
+/// The size of an audit event in bytes above which `--audit-log-truncate-enabled` removes the event's objects.
 const MAX_EVENT_SIZE: usize = 102_400;
 
-/// The settings that are validated before any file or socket is opened.
+/// The settings of the server, which are validated before any file or socket is opened.
 pub(super) struct Settings {
     pub(super) listen: SocketAddr,
     pub(super) log: LogFlags,
     authorization_mode: AuthorizationMode,
-    /// The address that is advertised to other hosts.
+    /// The advertised address; `None` if the server does not publish its endpoints.
     advertised: Option<IpAddr>,
     /// The address at which other hosts reach the server, advertised or not.
     external: Option<IpAddr>,
@@ -180,7 +180,7 @@ impl Settings {
         Ok((Authentication::Authenticators(Authenticators { anonymous }), known))
     }
 
-    /// Returns the host at which other hosts reach the server by default.
+    /// Returns the host at which other hosts reach the server: `--external-hostname`, or the external address.
     ///
     /// Source: kubernetes pkg/controlplane/apiserver/options/options.go, `Complete`.
     fn external_host(&self, values: &Values) -> String {

@@ -1,4 +1,4 @@
-//! The JUnit report: a suite for each check, and a case for each finding, or a passing case if there are none.
+//! Creates the JUnit report: a suite for each check, with a case for each finding or one passing case.
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
@@ -6,7 +6,7 @@ use super::Report;
 use crate::Failure;
 use crate::verify::output::{FailOn, relative, word};
 
-/// Returns the report as XML.
+/// Returns the JUnit report as XML.
 ///
 /// Only findings that `--fail-on` counts and the baseline does not accept are failures. Checks that could not be
 /// completed are skipped cases.

@@ -15,7 +15,7 @@ use crate::diagnostic::{self, several};
 use crate::verify::output::{self as shared, FailOn, cell, line, word};
 use crate::{Failure, screen};
 
-/// The version of [`Report`] and of the list. It increases when a field is removed or changes its meaning.
+/// The version of [`Report`] and of the list of checks. It changes when a field is removed or changes its meaning.
 pub(super) const VERSION: u32 = 1;
 
 /// The format of standard output.
@@ -33,7 +33,7 @@ pub(super) enum Format {
     Sarif,
 }
 
-/// The result of a run.
+/// The result of a run of `admit lint`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
@@ -56,7 +56,7 @@ pub(super) struct Report {
     pub(super) unreadable: Vec<String>,
 }
 
-/// A finding.
+/// A problem that a check found in a configuration, with its location.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
@@ -64,18 +64,18 @@ pub(super) struct Finding {
     /// The file as the user gave it, or `STDIN`.
     pub(super) file: String,
     pub(super) line: u64,
-    /// The webhook as `CONFIGURATION/WEBHOOK`, or only the configuration.
+    /// The webhook as `CONFIGURATION/WEBHOOK`, or only the configuration for a finding about the whole configuration.
     pub(super) webhook: String,
     /// The path of the field; empty for the whole configuration.
     pub(super) field: String,
     pub(super) kind: String,
     pub(super) message: String,
-    /// The page of the Kubernetes documentation.
+    /// The page of the Kubernetes documentation about the check.
     pub(super) page: &'static str,
-    /// The line in the file.
+    /// The text of the line in the file.
     #[serde(skip)]
     pub(super) source: Option<String>,
-    /// The reason in the baseline why the finding is accepted.
+    /// The reason in the baseline for accepting the finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) accepted: Option<String>,
 }
@@ -99,7 +99,7 @@ pub(super) struct Skipped {
     pub(super) reason: String,
 }
 
-/// Prints the report in this format; as text with `lists_checks`, also the result of each check.
+/// Prints the report in `format`; as text with `lists_checks`, includes the result of each check.
 pub(super) fn print(
     report: &Report,
     format: Format,
@@ -112,7 +112,7 @@ pub(super) fn print(
     screen::print_document(&document(report, format, fail_on)?)
 }
 
-/// Returns the report in this format.
+/// Returns the report in `format`.
 fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, Failure> {
     match format {
         Format::Text => Ok(text::text(report, false)),
@@ -123,7 +123,7 @@ fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, 
     }
 }
 
-/// Formats a value as JSON, with a final line break.
+/// Formats a value as JSON, with a trailing newline.
 pub(super) fn json(value: &impl Serialize) -> Result<String, Failure> {
     Ok(shared::json(value)? + "\n")
 }
@@ -159,7 +159,7 @@ impl NotChecked {
     }
 }
 
-/// Returns `3 findings (1 error, 2 notes), 4 accepted in 2 configurations`.
+/// Returns a summary such as `3 findings (1 error, 2 notes), 4 accepted in 2 configurations`.
 fn counts(report: &Report) -> String {
     let parts = diagnostic::counts(report.new_findings().map(|finding| finding.severity));
     let parts = if parts.is_empty() { String::new() } else { format!(" ({parts})") };

@@ -1,4 +1,4 @@
-//! The SARIF report: rules are checks, and results are findings, each with the line of its field.
+//! Creates the SARIF report, in which rules are checks and results are findings with their lines.
 //!
 //! Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 
@@ -11,7 +11,7 @@ use crate::baseline::stale;
 use crate::lint::page;
 use crate::verify::output::{relative, sarif, word};
 
-/// Returns the log as JSON.
+/// Returns the SARIF log as JSON.
 pub(super) fn document(report: &Report) -> String {
     let checks = report.checks.as_slice();
     let notification = |check: &str, text: String| json!({"level": "note", "message": {"text": text}, "associatedRule": {"id": check}});

@@ -1,13 +1,13 @@
 //! Compares every format of the same findings with golden files.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p admit --lib lint::output` writes them.
+//! `UPDATE_EXPECT=1 cargo test -p admit --lib lint::output` writes the golden files.
 
 use expect_test::{ExpectFile, expect_file};
 use harness::verify::report::Location;
 
 use super::*;
 
-/// Texts with characters that are special in at least one format.
+/// Returns a report in which strings contain characters that are special in at least one format.
 fn report() -> Report {
     let finding = |check, severity, line, field: &str, message: &str| Finding {
         check,

@@ -1,4 +1,4 @@
-//! The report for people: the result for each configuration, the findings, and what was not checked.
+//! Formats the report as text: a line for each configuration, the findings, and the incomplete checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use crate::check_help::{lint_docs, lint_help};
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 
 const FAINT: Style = Style::new().dimmed();
-/// The maximum number of checks that are listed by id; more are only counted.
+/// The maximum number of checks to list by ID; further checks are only counted.
 const MOST_IDS: usize = 10;
 
-/// Returns the whole report; with `lists_checks`, also the result of each check.
+/// Returns the report as text; with `lists_checks`, includes the result of each check.
 pub(super) fn text(report: &Report, lists_checks: bool) -> String {
     let mut text = String::new();
     verdicts(&mut text, report);
@@ -48,7 +48,7 @@ pub(super) fn text(report: &Report, lists_checks: bool) -> String {
     text
 }
 
-/// Lists each configuration with findings on a line, and summarizes all others on one line.
+/// Appends a line for each configuration with findings, and one line for all others.
 fn verdicts(text: &mut String, report: &Report) {
     let mut found: BTreeMap<&str, Vec<Severity>> = BTreeMap::new();
     for finding in report.new_findings() {
@@ -91,7 +91,7 @@ fn diagnostic(report: &Report, finding: &Finding, explains: bool) -> Diagnostic 
     shown
 }
 
-/// Lists the result of each check.
+/// Appends the result of each check.
 fn checks(text: &mut String, report: &Report) {
     for check in &report.checks {
         let findings = report.findings.iter().filter(|finding| finding.check == check.id).count();
@@ -116,7 +116,7 @@ fn checks(text: &mut String, report: &Report) {
     }
 }
 
-/// Returns how many checks passed, which did not run, and how many findings there are.
+/// Appends how many checks passed, which checks did not run, and how many findings there are.
 fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let has_finding = |id: &str| report.findings.iter().any(|finding| finding.check == id);
     let unchecked: BTreeSet<&str> = report.not_checked.iter().map(|unchecked| unchecked.check).collect();

@@ -13,7 +13,7 @@ use crate::screen::{self, Marks};
 use crate::{ExitCode, Failure};
 
 impl Review {
-    /// Shows the recorded requests.
+    /// Lists the recorded requests, or prints the requests with the selected numbers.
     ///
     /// # Errors
     /// Returns an error if the record or a requested number does not exist, or if a line is invalid.

@@ -12,10 +12,12 @@ pub(super) use self::flags::RecordFlags;
 use super::report::{Circumstances, Recorded, Report, Webhooks};
 use crate::documents::Place;
 
-/// The suffix of the file names.
+/// The extension of the file names.
 pub(crate) const EXTENSION: &str = "jsonl";
 
-/// Formats a request as a line of the record: its report without the number and location, which follow from the line.
+/// Formats a request as a line of the record.
+///
+/// The line contains the report without number and location, which follow from the position of the line.
 pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
     let served = request.server.resource(&ResourceName::Named(request.resource.clone()));
     let recorded = Recorded {

@@ -9,10 +9,10 @@ use crate::Failure;
 use crate::documents::Place;
 use crate::review::report::Report;
 
-/// The maximum length of a line. A request has at most 3 MiB, and its report contains it in several forms.
+/// The maximum length of a line in bytes. A report contains the request, of at most 3 MiB, in several forms.
 const MAX_LINE: u64 = 512 << 20;
 
-/// The requests of a record, numbered from 1.
+/// Iterates over the requests of a record, which are numbered from 1.
 #[derive(Debug)]
 pub(super) struct Requests {
     files: std::vec::IntoIter<PathBuf>,
@@ -93,7 +93,7 @@ impl Iterator for Requests {
 
 enum Line {
     Whole(Vec<u8>),
-    /// The file ends before the line does.
+    /// A line without a line ending at the end of the file.
     Torn,
     None,
 }

@@ -1,4 +1,4 @@
-//! Formats a request as one line of the list.
+//! Formats a recorded request as one line of the list.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use output::{OneLine, one_line};
 use crate::review::report::Report;
 use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE};
 
-/// The column headings.
+/// The headings of the columns.
 const HEADINGS: [&str; 10] = [
     "NUMBER",
     "TIME",
@@ -25,7 +25,7 @@ const HEADINGS: [&str; 10] = [
 /// The index of the column that is colored by the decision.
 const DECISION: usize = 7;
 
-/// The cells of a request.
+/// The cells of the line for a request.
 #[derive(Debug)]
 pub(super) struct Row {
     cells: [String; 10],
@@ -58,7 +58,7 @@ impl Row {
     }
 }
 
-/// Aligns the rows below their headings.
+/// Formats the rows as a table with column headings.
 pub(super) fn table(rows: &[Row]) -> String {
     let mut widths = HEADINGS.map(|heading| heading.chars().count());
     for row in rows {

@@ -1,4 +1,4 @@
-//! The calls of conversion webhooks during a request.
+//! Reports the calls of conversion webhooks during a request.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -20,18 +20,18 @@ pub(super) struct ConversionReport {
     /// The namespace of the object; omitted if it is cluster-scoped.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     namespace: String,
-    /// The name of the object; omitted until it has one.
+    /// The name of the object; omitted before the server generates it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     name: String,
     /// The `apiVersion` of the object.
     from: String,
     /// The requested `apiVersion`.
     to: String,
-    /// The duration in milliseconds.
+    /// The duration of the call in milliseconds.
     duration_ms: f64,
     /// Whether the object was converted.
     converted: bool,
-    /// Why the conversion failed; omitted if it succeeded.
+    /// The reason why the conversion failed; omitted if it succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     message: String,
 }
@@ -51,7 +51,7 @@ impl ConversionReport {
     }
 }
 
-/// Writes a line for each call.
+/// Appends a line for each call.
 pub(super) fn lines(text: &mut String, conversions: &[ConversionReport], marks: Marks) {
     if conversions.is_empty() {
         return;

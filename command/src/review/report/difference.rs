@@ -1,4 +1,4 @@
-//! The differences between two objects, field by field.
+//! Computes the differences between two objects, field by field.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -8,8 +8,9 @@ use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Change {
-    /// The path of the field, such as `spec.containers[1].image` or `metadata.labels["a.b/c"]`. The index of a list
-    /// item is its index in the new list; for a removed item, its index in the old list.
+    /// The path of the field, such as `spec.containers[1].image` or `metadata.labels["a.b/c"]`.
+    ///
+    /// The index of a list item is its index in the new list, or for a removed item, its index in the old list.
     pub(crate) path: String,
     /// The old value; omitted if the field was added.
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]
@@ -19,7 +20,7 @@ pub(crate) struct Change {
     pub(crate) to: Option<Value>,
 }
 
-/// Deserializes a value that is present, even if it is `null`.
+/// Deserializes a field that is present, even if its value is `null`.
 fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -86,7 +87,7 @@ fn compare_items(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Cha
     }
 }
 
-/// The maximum total length of two lists for which the shortest difference is computed, which takes quadratic time.
+/// The maximum total length of two lists for which the shortest difference, which takes quadratic time, is computed.
 const MAX_ALIGNED: usize = 5_000;
 
 /// Matches the items of two lists. For long lists, only equal items at the beginning and at the end match.
@@ -114,7 +115,7 @@ fn identity(item: &Value) -> String {
     }
 }
 
-/// Returns whether no item has a name: items at the same index are then compared with each other.
+/// Returns whether no item has a name, so that items at the same index are compared with each other.
 fn are_unnamed(old: &[Value], new: &[Value]) -> bool {
     old.iter().chain(new).all(|item| item.get("name").is_none())
 }

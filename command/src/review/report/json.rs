@@ -1,11 +1,11 @@
-//! Reports as JSON and YAML.
+//! Formats reports as JSON and YAML.
 
 use serde::Serialize;
 
 use super::{API_VERSION, Report};
 use crate::Failure;
 
-/// A list of reports.
+/// An `AdmissionReportList`: the JSON format of several reports.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct List<'a> {
@@ -14,7 +14,7 @@ struct List<'a> {
     items: &'a [Report],
 }
 
-/// Formats one report as an object, or several as a list.
+/// Formats a single report as a JSON object, or several reports as a list.
 ///
 /// # Errors
 /// Returns an error if a value cannot be serialized as JSON.
@@ -30,7 +30,7 @@ pub(in crate::review) fn json(reports: &[Report]) -> serde_json::Result<String> 
     Ok(output::json(&text).into_owned())
 }
 
-/// Writes reports one after the other, so that at most one is in memory.
+/// Formats reports as JSON one after the other, so that at most one is in memory.
 #[derive(Debug)]
 pub(in crate::review) struct Stream {
     is_list: bool,
@@ -38,12 +38,12 @@ pub(in crate::review) struct Stream {
 }
 
 impl Stream {
-    /// Creates a writer for one report, or for a list.
+    /// Creates a stream for a single report, or for a list if `is_list` is set.
     pub(in crate::review) fn new(is_list: bool) -> Self {
         Self { is_list, count: 0 }
     }
 
-    /// Returns the text of the next report, including what separates it from the previous one.
+    /// Returns the text of the next report, including the separator from the previous report.
     ///
     /// # Errors
     /// Returns an error if a value cannot be serialized as JSON.
@@ -58,7 +58,7 @@ impl Stream {
         })
     }
 
-    /// Returns the text after the last report.
+    /// Returns the text after the last report, which closes the list.
     pub(in crate::review) fn end(&mut self) -> String {
         match (self.is_list, self.count) {
             (false, _) => String::new(),
@@ -78,7 +78,7 @@ impl Stream {
     }
 }
 
-/// Formats a report as one of several YAML documents.
+/// Formats a report as a YAML document that starts with `---`.
 ///
 /// # Errors
 /// Returns an error if a value cannot be serialized as YAML.

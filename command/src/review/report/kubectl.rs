@@ -1,4 +1,4 @@
-//! The output of kubectl.
+//! Formats the result of a request as kubectl does.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,13 @@ use serde_json::Value;
 
 use super::RequestReport;
 
-/// Returns what kubectl would print: `pod/web created (server dry run)`, `Error from server (Forbidden): …`.
+/// Returns kubectl's output, such as `pod/web created (server dry run)` or `Error from server (Forbidden): …`.
 pub(super) fn message(request: &RequestReport, sent: &Sent, file: &str) -> String {
     if sent.verdict == Verdict::Admitted { success(request, sent) } else { failure(request, sent, file) }
 }
 
+/// Returns kubectl's output for an admitted request.
+///
 /// Source: kubectl pkg/cmd/{create,replace,delete,scale}; cli-runtime pkg/printers/name.go.
 fn success(request: &RequestReport, sent: &Sent) -> String {
     let kind = &request.kind;
@@ -49,6 +51,8 @@ fn success(request: &RequestReport, sent: &Sent) -> String {
     format!("{resource}/{name} {done}{dry_run}")
 }
 
+/// Returns kubectl's error for a request that was not admitted.
+///
 /// Source: kubectl pkg/cmd/util/helpers.go, `checkErr`, `StandardErrorMessage` and `AddSourceToErr`.
 fn failure(request: &RequestReport, sent: &Sent, file: &str) -> String {
     if sent.code == 0 {

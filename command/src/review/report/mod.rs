@@ -1,4 +1,6 @@
-//! The report of one request, built from its record. The types are the schema of `-o json`; see docs/guide/review.md.
+//! Builds the report of a request from its record.
+//!
+//! The types are the schema of `-o json`; see docs/guide/review.md.
 
 mod conversions;
 mod difference;
@@ -34,16 +36,16 @@ use crate::documents::Place;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
-    /// `admit.dev/v1alpha1`.
+    /// The version of the schema: `admit.dev/v1alpha1`.
     api_version: Cow<'static, str>,
-    /// `AdmissionReport`.
+    /// The kind of the report: `AdmissionReport`.
     kind: Cow<'static, str>,
-    /// The location of the object under review, or of the line in the record.
+    /// The location of the object under review, or of the line in a record.
     source: Source,
-    /// Only for a request that `--record` saved.
+    /// Details of a recorded request; omitted for other requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recorded: Option<Recorded>,
-    /// The request.
+    /// The request that the report describes.
     request: RequestReport,
     /// The decision of the server.
     decision: Decision,
@@ -58,19 +60,20 @@ pub(super) struct Report {
     /// The first 1,000 calls of conversion webhooks, in the order in which they ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conversions: Vec<ConversionReport>,
-    /// The steps that changed the object, each with its actor and its changes.
+    /// The steps that changed the object, with the actor and changes of each step.
     steps: Vec<Step>,
-    /// The object as stored (or as a dry run would store it); if the request is not admitted, the object at the time of
-    /// the rejection. Omitted if there is no object.
+    /// The object as stored, or as the server would store it without a dry run.
+    ///
+    /// If the request is not admitted, this is the object at the time of the rejection. Omitted if there is no object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     object: Option<Value>,
-    /// The preparations that made the request possible.
+    /// Notes about preparations that the request required.
     notes: Vec<String>,
-    /// The total duration in milliseconds.
+    /// The duration of the request in milliseconds.
     duration_ms: f64,
 }
 
-/// The location of the object under review.
+/// The location of the object under review, or of the line in a record.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Source {
@@ -80,18 +83,18 @@ struct Source {
     line: u64,
 }
 
-/// A request that `--record` saved.
+/// The details of a request that `--record` saved.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Recorded {
-    /// The number of the request in the record, counted from 1, in the order in which requests ended.
+    /// The number of the request in the record, counted from 1 in the order in which requests ended.
     #[serde(default)]
     pub(super) number: usize,
-    /// When the server received the request.
+    /// The time at which the server received the request.
     pub(super) time: Timestamp,
     /// The verb, such as `create`, `patch`, or `deletecollection`.
     pub(super) verb: String,
-    /// The Audit-ID, which identifies the request in the audit log and for clients.
+    /// The audit ID, which identifies the request in the audit log and in the response.
     #[serde(rename = "auditID")]
     pub(super) audit_id: String,
     /// The user agent; omitted if there is none.
@@ -99,7 +102,7 @@ pub(super) struct Recorded {
     pub(super) user_agent: String,
 }
 
-/// The request.
+/// The attributes and the body of the request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RequestReport {
@@ -109,20 +112,20 @@ struct RequestReport {
     kind: GroupVersionKind,
     /// The resource in the path.
     resource: GroupVersionResource,
-    /// The subresource; omitted for the object itself.
+    /// The subresource; omitted if the request is for the object itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     subresource: String,
-    /// The namespace; omitted for a cluster-scoped object.
+    /// The namespace; omitted for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     namespace: String,
-    /// The name; omitted if the server generates it.
+    /// The name of the object; omitted if the server generates it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     name: String,
     /// The user who made the request.
     user_info: UserInfo,
     /// Whether the request is a dry run.
     dry_run: bool,
-    /// The request body; omitted if there is none.
+    /// The body of the request; omitted if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     object: Option<Value>,
     /// The patch that the client sent; omitted for other requests.
@@ -130,7 +133,7 @@ struct RequestReport {
     patch: Option<Value>,
 }
 
-/// The decision of the server.
+/// The decision of the server about the request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Decision {
@@ -142,9 +145,9 @@ struct Decision {
     allowed: bool,
     /// The HTTP status code.
     code: u16,
-    /// What kubectl would print.
+    /// The message that kubectl would print.
     message: String,
-    /// The Status that the server returned; omitted if the request is admitted.
+    /// The `Status` that the server returned; omitted if the request is admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<Value>,
 }
@@ -178,28 +181,28 @@ mod verdict_name {
     }
 }
 
-/// The inputs of a report in addition to the response.
+/// The inputs of a report other than the response.
 #[derive(Debug)]
 pub(super) struct Circumstances<'a> {
     pub(super) place: &'a Place,
     pub(super) request: &'a Request,
-    /// `None` if the server does not have the resource.
+    /// The requested resource; `None` if the server does not have it.
     pub(super) served: Option<&'a ServedResource>,
     /// The object before the request, if it existed.
     pub(super) old: Option<Arc<Value>>,
     pub(super) webhooks: &'a Webhooks,
     pub(super) took: Duration,
     pub(super) notes: Vec<String>,
-    /// Whether to report the compared values for webhooks that are not called.
+    /// Whether to report the values that were compared for webhooks that are not called.
     pub(super) explain: bool,
-    /// Only for a request that `--record` saves.
+    /// Details of a request that `--record` saves; `None` for other requests.
     pub(super) recorded: Option<Recorded>,
     /// The patch that the client sent.
     pub(super) patch: Option<Value>,
 }
 
 impl Report {
-    /// Creates the report of a request.
+    /// Creates the report of a request from its circumstances and its response.
     pub(super) fn new(circumstances: Circumstances<'_>, sent: &Sent, server: &ApiServer) -> Self {
         let Circumstances { place, request, served, old, webhooks, took, notes, explain, recorded, patch } =
             circumstances;
@@ -253,11 +256,11 @@ impl Report {
     }
 }
 
-/// Rounds to microseconds.
+/// Converts a duration to milliseconds, rounded to microseconds.
 fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// The version of the schema.
+/// The version of the report schema.
 const API_VERSION: &str = "admit.dev/v1alpha1";
 const KIND: &str = "AdmissionReport";

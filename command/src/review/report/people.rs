@@ -1,4 +1,4 @@
-//! Reports as text for people.
+//! Formats reports as text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -39,13 +39,14 @@ pub(in crate::review) fn text(report: &Report, verbose: bool, marks: Marks) -> S
     text
 }
 
-/// Returns what kubectl would print, without characters that control a terminal. Line breaks are kept only between the
-/// causes of an invalid object.
+/// Formats kubectl's message, and escapes characters that control a terminal.
+///
+/// Line breaks are kept only between the causes of an invalid object.
 fn decision(message: &str) -> String {
     one_line(message).replace("\\n* ", "\n* ")
 }
 
-/// The number of requests with each outcome.
+/// Returns a summary of how many requests have each outcome.
 pub(in crate::review) fn summary(reports: &[Report]) -> String {
     let count = |verdict: Verdict| reports.iter().filter(|report| report.verdict() == verdict).count();
     let counts: Vec<String> = [
@@ -72,7 +73,7 @@ fn style(verdict: Verdict) -> Style {
     }
 }
 
-/// Lists the webhooks that were called in each round, and those that were not.
+/// Appends the webhooks that were called in each round, and the webhooks that were not called.
 fn webhooks(text: &mut String, report: &Report, marks: Marks) {
     if report.webhooks.is_empty() {
         return;
@@ -123,7 +124,7 @@ fn webhooks(text: &mut String, report: &Report, marks: Marks) {
     }
 }
 
-/// Lists each match condition with its value or error, and its cost.
+/// Appends each match condition with its value or error, and its cost.
 fn conditions(text: &mut String, webhook: &WebhookReport, round: usize) {
     for condition in webhook.conditions.iter().filter(|condition| condition.round == round) {
         let ConditionReport { name, error, cost, .. } = condition;
@@ -172,13 +173,13 @@ fn allowed(call: &CallReport) -> String {
     }
 }
 
-/// Formats a denial. The decision already contains the message that includes the name of the webhook.
+/// Formats a denial without the webhook's name, which the message of the decision already contains.
 fn denied(call: &CallReport) -> String {
     let message = call.message.split_once("denied the request").map_or(call.message.as_str(), |(_, why)| why);
     format!("denied{message}")
 }
 
-/// Lists the changes to the object.
+/// Appends the changes to the object.
 fn difference(text: &mut String, report: &Report, verbose: bool) {
     let (shown, hidden): (Vec<&Step>, Vec<&Step>) =
         report.steps.iter().partition(|step| verbose || step.by == By::Webhook);
@@ -238,7 +239,7 @@ fn change(text: &mut String, change: &Change) {
     };
 }
 
-/// Formats a field and its value: on one line, or as YAML below it.
+/// Appends a field and its value, either on one line or as YAML below the path.
 fn value(text: &mut String, style: Style, sign: char, path: &str, value: &Value) -> std::fmt::Result {
     if is_short(value) {
         return writeln!(text, "    {style}{sign} {path}: {}{style:#}", OneLine(value));

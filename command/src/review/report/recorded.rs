@@ -1,4 +1,4 @@
-//! Reports that are read from a record.
+//! Reads reports from a record.
 
 use harness::attributes::{GroupVersionResource, Operation};
 use harness::chain::Verdict;
@@ -11,14 +11,14 @@ use super::{API_VERSION, KIND, Report, Source, verdict_name};
 use crate::Failure;
 use crate::documents::Place;
 
-/// The facts about a request that a list shows.
+/// The facts about a request that the list of a record shows.
 #[derive(Debug)]
 pub(in crate::review) struct Facts {
     pub(in crate::review) number: usize,
     /// The time with millisecond precision.
     pub(in crate::review) time: String,
     pub(in crate::review) user: String,
-    /// The operation, such as `CREATE`; for a patch or the deletion of a collection, followed by the verb.
+    /// The operation, such as `CREATE`, followed by the verb for a patch or the deletion of a collection.
     pub(in crate::review) operation: String,
     /// The resource, such as `deployments.apps/scale`.
     pub(in crate::review) resource: String,
@@ -26,7 +26,7 @@ pub(in crate::review) struct Facts {
     plural: String,
     pub(in crate::review) subresource: String,
     pub(in crate::review) namespace: String,
-    /// The namespace and name as `namespace/name`, or only one of them.
+    /// The namespace and name as `namespace/name`, or only one of them if the other is empty.
     pub(in crate::review) object: String,
     pub(in crate::review) dry_run: bool,
     pub(in crate::review) admitted: bool,
@@ -39,7 +39,7 @@ pub(in crate::review) struct Facts {
 }
 
 impl Facts {
-    /// Returns whether `name` is the resource: `pods`, `deployments.apps`, or with a subresource `pods/status`.
+    /// Returns whether `name` refers to the resource, such as `pods`, `deployments.apps`, or `pods/status`.
     pub(in crate::review) fn is_of(&self, name: &str) -> bool {
         let (name, subresource) = name.split_once('/').unwrap_or((name, &self.subresource));
         let whole = format!("{}.{}", self.plural, self.group);
@@ -74,7 +74,7 @@ impl Report {
         }
     }
 
-    /// Returns the facts for a list.
+    /// Returns the facts that the list of a record shows.
     pub(in crate::review) fn facts(&self) -> Facts {
         let Self { recorded, request, decision, calls, .. } = self;
         let mut webhooks: Vec<String> = Vec::new();
@@ -139,7 +139,7 @@ impl Report {
         }
     }
 
-    /// Sets the resource and namespace of a request for a resource that the server does not serve.
+    /// Sets the resource and namespace of a request whose resource the server does not serve.
     pub(in crate::review) fn name_resource(&mut self, resource: GroupVersionResource, namespace: String) {
         self.request.resource = resource;
         self.request.namespace = namespace;

@@ -7,7 +7,7 @@ use super::Report;
 use super::difference::Change;
 use super::webhooks::CallReport;
 
-/// The audit annotations that contain a patch.
+/// The prefix of audit annotations that contain a patch.
 const PATCH_ANNOTATION: &str = "patch.webhook.admission.k8s.io/";
 
 impl Report {
@@ -99,7 +99,7 @@ impl Report {
         }
     }
 
-    /// Masks values in messages, which may quote objects that are already masked.
+    /// Masks values in messages, which may quote values that are already masked in objects.
     fn texts(&mut self, masker: &Masker) {
         masker.text(&mut self.decision.message);
         if let Some(status) = &mut self.decision.status {
@@ -125,7 +125,7 @@ fn is_about_a_token(object: &Value) -> bool {
     object.get("kind").is_some_and(|kind| kind == "TokenRequest" || kind == "TokenReview")
 }
 
-/// Masks every string member `token`.
+/// Masks every member `token` that is a string, at any depth.
 fn mask_tokens(value: &mut Value) {
     let Value::Object(members) = value else { return };
     for (name, member) in members {
@@ -147,7 +147,7 @@ fn changes(masker: &mut Masker, is_of_secret: bool, changes: &mut [Change]) {
     }
 }
 
-/// Masks an annotation of the form `{"configuration":…,"webhook":…,"patch":[…],"patchType":"JSONPatch"}`.
+/// Masks the patch in an annotation of the form `{"configuration":…,"webhook":…,"patch":[…],"patchType":"JSONPatch"}`.
 fn patch_annotation(masker: &mut Masker, text: &mut String) {
     let Ok(mut annotation) = serde_json::from_str::<Value>(text) else { return };
     if let Some(operations) = annotation.get_mut("patch").and_then(Value::as_array_mut) {

@@ -1,4 +1,4 @@
-//! The changes to an object on its way: by defaults, plugins, each webhook, and the server.
+//! Finds the steps in which defaults, plugins, webhooks, and the server change an object.
 
 use harness::attributes::Operation;
 use harness::chain::{Request, Sent, Verdict};
@@ -14,7 +14,7 @@ use super::difference::{Change, changes};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Step {
-    /// The actor.
+    /// The actor that changed the object.
     pub(super) by: By,
     /// The name of the webhook or of the plugins; omitted for the server itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -22,9 +22,9 @@ pub(super) struct Step {
     /// The configuration of the webhook; omitted for other actors.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) configuration: String,
-    /// 1, or 2 for the reinvocation.
+    /// The round: 1, or 2 for the reinvocation.
     pub(super) round: usize,
-    /// The changes.
+    /// The changes of this step.
     pub(super) changes: Vec<Change>,
 }
 
@@ -32,27 +32,27 @@ pub(super) struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum By {
-    /// The defaults of the version, before admission.
+    /// The server, which sets the defaults of the API version before admission.
     Defaults,
-    /// The server's own admission plugins.
+    /// An admission plugin of the server.
     Plugin,
-    /// A webhook: its patch, and the defaults of the fields that it added.
+    /// A webhook: the step contains its patch and the defaults of the fields that it added.
     Webhook,
-    /// The server, after admission: `uid`, timestamps, status.
+    /// The server, which sets `uid`, timestamps, and status after admission.
     Server,
 }
 
-/// All steps of an object.
+/// All steps that changed an object.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     pub(super) taken: Vec<Step>,
-    /// The final object, if there is one.
+    /// The final object, if any.
     pub(super) last: Option<Value>,
 }
 
 /// Reconstructs the steps of a request from its record.
 ///
-/// The `AdmissionReview` contains the object before the call, and its patch the changes.
+/// The object before a call is in the `AdmissionReview`, and the changes are in the patch of the response.
 pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespaced: bool) -> Steps {
     let mut steps = Steps::default();
     let Some(body) = &request.body else { return of_patch(request, sent, server) };
@@ -74,8 +74,9 @@ pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespac
     steps
 }
 
-/// Returns the steps of a request without an object in its body. The object of a patch is known from the first webhook
-/// call; other requests do not have one.
+/// Returns the steps of a request whose body does not contain an object.
+///
+/// The first webhook call of a patch request contains its object. Other requests do not have an object.
 fn of_patch(request: &Request, sent: &Sent, server: &ApiServer) -> Steps {
     let mut steps = Steps::default();
     if matches!(request.operation, Operation::Create | Operation::Update) {
@@ -103,7 +104,9 @@ fn without_managed_fields(mut object: Value) -> Value {
 }
 
 impl Steps {
-    /// Adds the steps from `now` to the end. For a patch, the object is unknown before the first call.
+    /// Adds the steps from `now` to the end.
+    ///
+    /// For a patch, `now` is `None`, because the object is unknown before the first call.
     fn go_on(&mut self, mut now: Option<Value>, sent: &Sent, server: &ApiServer) {
         let mut plugins = Vec::new();
         for event in &sent.record.events {
@@ -172,7 +175,7 @@ impl Steps {
     }
 }
 
-/// Returns the object in the `AdmissionReview`.
+/// Returns the object that the `AdmissionReview` of a call contains.
 pub(in crate::review) fn shown(called: &Called) -> Option<Value> {
     let mut review: Value = serde_json::from_slice(&called.review).ok()?;
     Some(review.pointer_mut("/request/object")?.take()).filter(|object| !object.is_null())
@@ -187,7 +190,7 @@ pub(in crate::review) fn patched(called: &Called, before: &Value, server: &ApiSe
     Some(after)
 }
 
-/// Returns whether a body is an API object rather than a Status.
+/// Returns whether `body` is an API object rather than a `Status`.
 fn is_object(body: &Value) -> bool {
     body.get("kind").is_some_and(|kind| kind != "Status")
 }

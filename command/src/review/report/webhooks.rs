@@ -1,4 +1,4 @@
-//! All webhooks of the configurations, whether each was called, and the result of each call.
+//! Reports all webhooks of the configurations, whether each was called, and the result of each call.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,31 +20,33 @@ use super::milliseconds;
 use super::steps::{patched, shown};
 use crate::review::explain::Facts;
 
-/// All webhooks in dispatch order: mutating before validating, those from files before those from the API, then sorted
-/// by the name of the configuration.
+/// The webhooks of all configurations in dispatch order.
+///
+/// Mutating webhooks precede validating webhooks, webhooks from files precede webhooks from the API, and configurations
+/// are sorted by name.
 #[derive(Debug, Default)]
 pub(in crate::review) struct Webhooks {
     all: Vec<(Phase, Arc<Webhook>)>,
 }
 
-/// A webhook of a configuration.
+/// A webhook of a configuration, and how the server decided whether to call it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WebhookReport {
-    /// `mutating` or `validating`.
+    /// The phase: `mutating` or `validating`.
     #[serde(rename = "type")]
     phase: Cow<'static, str>,
-    /// `metadata.name` of the configuration.
+    /// The `metadata.name` of the configuration.
     pub(super) configuration: String,
-    /// `name` of the webhook.
+    /// The `name` of the webhook.
     pub(super) name: String,
-    /// `Fail` or `Ignore`.
+    /// The failure policy: `Fail` or `Ignore`.
     failure_policy: Cow<'static, str>,
-    /// Whether the server reached the decision whether to call the webhook.
+    /// Whether the server decided whether to call the webhook, rather than stopping before it.
     considered: bool,
-    /// Whether the webhook was called, or would have been called without a dry run.
+    /// Whether the webhook was called, or would have been called if the request were not a dry run.
     pub(super) called: bool,
-    /// Why the webhook was not called, for each round in which it was not.
+    /// The reason why the webhook was not called, for each round in which it was not called.
     pub(super) skipped: Vec<Skipped>,
     /// The match conditions for each round in which they were evaluated; only with `--explain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,11 +57,11 @@ pub(super) struct WebhookReport {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConditionReport {
-    /// 1, or 2 for the reinvocation.
+    /// The round: 1, or 2 for the reinvocation.
     pub(super) round: usize,
-    /// `name` of the condition.
+    /// The `name` of the condition.
     pub(super) name: String,
-    /// `expression` of the condition.
+    /// The `expression` of the condition.
     expression: String,
     /// The value of the expression; omitted if the evaluation failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,16 +73,16 @@ pub(super) struct ConditionReport {
     pub(super) cost: u64,
 }
 
-/// A round in which a webhook was not called.
+/// A round in which the server did not call a webhook.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Skipped {
-    /// 1, or 2 for the reinvocation.
+    /// The round: 1, or 2 for the reinvocation.
     pub(super) round: usize,
     /// The first test that excluded the webhook: `exempt`, `namespaceSelector`, `objectSelector`, `rules`,
     /// `matchConditions`, `notReinvoked`, or `error`.
     pub(super) test: Cow<'static, str>,
-    /// The same reason as a sentence.
+    /// A sentence that states the reason.
     pub(super) reason: String,
     /// The compared values; only with `--explain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,46 +93,46 @@ pub(super) struct Skipped {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallReport {
-    /// `mutating` or `validating`.
+    /// The phase: `mutating` or `validating`.
     #[serde(rename = "type")]
     pub(super) phase: Cow<'static, str>,
-    /// 1, or 2 for the reinvocation. Validating webhooks are called only in round 1.
+    /// The round: 1, or 2 for the reinvocation. Validating webhooks are called only in round 1.
     pub(super) round: usize,
-    /// The index in the audit annotations.
+    /// The index of the webhook in the audit annotations.
     index: usize,
-    /// `metadata.name` of the configuration.
+    /// The `metadata.name` of the configuration.
     pub(super) configuration: String,
-    /// `name` of the webhook.
+    /// The `name` of the webhook.
     pub(super) webhook: String,
-    /// When the call began, in milliseconds since the start of the request.
+    /// The start of the call, in milliseconds since the start of the request.
     started_ms: f64,
-    /// The duration in milliseconds.
+    /// The duration of the call in milliseconds.
     pub(super) duration_ms: f64,
     /// The outcome of the call.
     pub(super) outcome: Outcome,
     /// The HTTP status of the response; omitted if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     http_status: Option<u16>,
-    /// Why the webhook did not allow the request; omitted if it did.
+    /// The reason why the webhook did not allow the request; omitted if it did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
     /// A suggestion for fixing the problem; omitted if none is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) hint: String,
-    /// The operations of the patch; omitted if there is none.
+    /// The operations of the webhook's patch; omitted if there is no patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) patch: Option<Vec<Value>>,
     /// Whether the call changed the object.
     pub(super) changed: bool,
-    /// The changes to the object.
+    /// The changes of the call to the object.
     pub(super) changes: Vec<Change>,
     /// The warnings that the webhook returned.
     pub(super) warnings: Vec<String>,
-    /// The audit annotations, without the prefix with the webhook's name.
+    /// The audit annotations, whose keys do not include the webhook's name as a prefix.
     pub(super) audit_annotations: std::collections::BTreeMap<String, String>,
-    /// `request.uid` of the `AdmissionReview`.
+    /// The `request.uid` of the `AdmissionReview`.
     uid: String,
-    /// `request` of the `AdmissionReview` as the webhook received it; only in records.
+    /// The `request` of the `AdmissionReview` that the webhook received; only in records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<Value>,
 }
@@ -143,17 +145,18 @@ pub(super) enum Outcome {
     Allowed,
     /// The webhook denied the request.
     Denied,
-    /// The webhook did not return a valid response, and the request continued.
+    /// The webhook did not return a valid response, and its failure policy let the request continue.
     FailedOpen,
-    /// The webhook did not return a valid response, and the request was rejected.
+    /// The webhook did not return a valid response, and its failure policy rejected the request.
     FailedClosed,
-    /// The server could not continue, whatever the failure policy: the patch could not be applied, or a dry run matched
-    /// a webhook with side effects.
+    /// The server rejected the request whatever the failure policy.
+    ///
+    /// It could not apply the patch, or a dry run matched a webhook with side effects.
     Refused,
 }
 
 impl Webhooks {
-    /// Returns the webhooks from files and those of stored configurations.
+    /// Creates the list of the webhooks from files and from stored configurations.
     ///
     /// # Errors
     /// Returns an error if a configuration cannot be read.
@@ -179,12 +182,12 @@ impl Webhooks {
         Ok(Self { all })
     }
 
-    /// Returns the webhooks of a server, in dispatch order.
+    /// Creates the list of webhooks that are already in dispatch order.
     pub(in crate::review) fn in_order(all: Vec<(Phase, Arc<Webhook>)>) -> Self {
         Self { all }
     }
 
-    /// Returns every call of a record.
+    /// Returns a report of each call in a record.
     pub(super) fn calls(&self, record: &Record, server: &ApiServer) -> Vec<CallReport> {
         let report = |called: &Called| {
             let of = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
@@ -213,7 +216,7 @@ impl WebhookReport {
         self.skipped.iter_mut().for_each(|skipped| skipped.compared.clear());
     }
 
-    /// Returns whether the server reached this webhook.
+    /// Returns whether the server decided whether to call this webhook, rather than stopping before it.
     pub(super) fn is_considered(&self) -> bool {
         self.considered
     }
@@ -326,7 +329,7 @@ fn reason(mismatch: &Mismatch, webhook: &Webhook, conditions: Option<&Conditions
     text.to_owned()
 }
 
-/// Explains a denial without a message, or suggests `--service` if a call failed because its Service was not found.
+/// Suggests a fix for a denial without a message, or for a call that failed because its Service was not found.
 fn hint(called: &Called, webhook: &Webhook) -> Option<String> {
     if let CallResult::Denied(_) = &called.result {
         return misplaced_status(called);

@@ -21,7 +21,7 @@ struct AdmissionRequest {
     resource: GroupVersionResource,
     #[serde(default)]
     sub_resource: String,
-    /// What the client requested, if the webhook received an equivalent resource.
+    /// The resource that the client requested, if the webhook received an equivalent resource.
     request_resource: Option<GroupVersionResource>,
     request_sub_resource: Option<String>,
     #[serde(default)]
@@ -40,7 +40,7 @@ struct AdmissionRequest {
     options: Option<Map<String, Value>>,
 }
 
-/// Returns the request in the review.
+/// Plans the request that the review contains.
 ///
 /// # Errors
 /// Returns an error if the review does not contain a request, or if the command line contradicts it.
@@ -103,7 +103,7 @@ pub(super) fn plan(
     Ok(Planned { place: place.clone(), request, before: existing, before_place })
 }
 
-/// Converts options to query parameters, without `apiVersion`, `kind`, and `dryRun`.
+/// Converts options to query parameters, except `apiVersion`, `kind`, and `dryRun`.
 fn pairs(options: &Map<String, Value>) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     for (key, value) in options {

@@ -1,4 +1,4 @@
-//! The requests for the objects under review, and the objects that must exist first.
+//! Plans the requests for the objects under review, and the objects that must exist before the requests.
 
 mod admission_review;
 mod subresource;
@@ -12,7 +12,7 @@ use super::arguments::{DryRun, Review};
 use crate::Failure;
 use crate::documents::{Document, Place};
 
-/// A request and its prerequisites.
+/// A request and the object that must exist before it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Planned {
     /// The location of the object under review.
@@ -21,11 +21,11 @@ pub(super) struct Planned {
     pub(super) request: Request,
     /// The object that must exist before the request.
     pub(super) before: Option<Value>,
-    /// The location of `before`, if it is not that of the object under review.
+    /// The location of `before` if it differs from the location of the object under review.
     pub(super) before_place: Option<Place>,
 }
 
-/// Returns the requests for `documents`, in the same order.
+/// Plans the requests for `documents`, in the same order.
 ///
 /// # Errors
 /// Returns a usage failure that names the object whose information is missing or contradictory.
@@ -118,7 +118,7 @@ fn plan_one(
     Ok(Planned { place, request, before: existing, before_place })
 }
 
-/// Returns the namespace of the request, which defaults to `default`.
+/// Returns the namespace from the command line or the object, which defaults to `default`.
 fn namespace(arguments: &Review, place: &Place, object: &Value) -> Result<String, Failure> {
     let own = text(object, "/metadata/namespace");
     match &arguments.namespace {
@@ -132,7 +132,7 @@ fn namespace(arguments: &Review, place: &Place, object: &Value) -> Result<String
     }
 }
 
-/// Returns the object in `--old` with the same kind and name, or for a subresource any object with the same name.
+/// Returns the object in `--old` with the same kind and name, or for a subresource, any object with the same name.
 fn before<'a>(old: &'a [Document], object: &Value, name: &str) -> Option<&'a Document> {
     let named = |old: &&Document| text(&old.object, "/metadata/name") == name;
     let kind = text(object, "/kind");

@@ -1,4 +1,4 @@
-//! The operations and bodies of requests to subresources.
+//! The operations and bodies of requests for subresources.
 
 use harness::attributes::{GroupVersionKind, Operation};
 use harness::json::set;
@@ -18,7 +18,7 @@ pub(super) fn is_body(kind: &str) -> bool {
     matches!(kind, "Scale" | "Eviction" | "Binding" | "TokenRequest")
 }
 
-/// Returns the kind that `subresource` of an object of `kind` belongs to, or `None` if that is the kind itself.
+/// Returns the kind of the object that `subresource` belongs to, or `None` if `kind` is that kind.
 ///
 /// # Errors
 /// Returns what the user must specify if the kind is ambiguous.
@@ -40,7 +40,7 @@ pub(super) fn belongs_to(
     })
 }
 
-/// Creates the body for `subresource` from its parent object, or returns `None` if the body is that object itself.
+/// Creates the request body for `subresource` from its object, or returns `None` if the body is the object itself.
 pub(super) fn body(subresource: &str, object: &Value) -> Option<Value> {
     let metadata = |field: &str| object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
     let mut body = match subresource {

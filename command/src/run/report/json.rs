@@ -1,4 +1,4 @@
-//! The report of `--json`: one JSON object.
+//! Creates the report of `--json`, which is one JSON object.
 //!
 //! `version` is 1; it changes when existing readers would misread a new report. New fields can be added without a new
 //! version.
@@ -23,7 +23,7 @@ use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome, 
 
 const VERSION: u32 = 1;
 
-/// Returns the report as pretty-printed JSON.
+/// Returns the report as pretty-printed JSON with a trailing newline.
 pub(super) fn document(record: &Record, circumstances: Circumstances) -> String {
     let report = Report::new(record, circumstances);
     match serde_json::to_string_pretty(&report) {

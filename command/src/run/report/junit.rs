@@ -1,4 +1,4 @@
-//! The report of `--junit`: a test suite for each feature file, a test case for each scenario.
+//! Creates the report of `--junit`: a test suite for each feature file and a test case for each scenario.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, T
 use crate::Failure;
 use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
 
-/// Returns the report as XML. A scenario that passed after a failed attempt is a passed case with flaky failures.
+/// Returns the report as XML. A scenario that failed before it passed is a passed case with flaky failures.
 pub(super) fn document(record: &Record) -> Result<String, Failure> {
     let mut report = Report::new("admit run");
     report.set_time(record.elapsed());
@@ -77,7 +77,7 @@ fn rerun(scenario: &ScenarioRecord, attempt: &Attempt) -> TestRerun {
     rerun
 }
 
-/// Returns the step that failed, with its location and its message.
+/// Returns the failed step, and its location with the message.
 fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> (String, String) {
     let planned = &scenario.planned;
     let step = attempt.failed_step().and_then(|(at, message)| Some((planned.steps.get(at)?, message)));
@@ -98,7 +98,7 @@ fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> (String, String) {
     }
 }
 
-/// Returns the steps and their notes, formatted as on the terminal.
+/// Returns the steps of an attempt and their notes in the format of the terminal output.
 fn transcript(scenario: &ScenarioRecord, attempt: &Attempt) -> String {
     let mut text = String::new();
     for (planned, step) in scenario.planned.steps.iter().zip(&attempt.steps) {

@@ -1,4 +1,4 @@
-//! The reports for programs, written to files that are either complete or absent.
+//! Writes the reports for programs to files that are either complete or absent.
 
 mod json;
 mod junit;
@@ -12,7 +12,7 @@ use super::record::Record;
 use crate::Failure;
 use crate::target::TargetKind;
 
-/// The requested reports.
+/// The reports that the user requested.
 ///
 /// Their files are created before the first scenario runs, so that an unwritable path is reported immediately. They are
 /// renamed to their final paths when the run has ended.
@@ -31,7 +31,7 @@ pub(crate) struct Circumstances {
     pub(crate) unchecked_audits: usize,
 }
 
-/// A report whose file is renamed to its final path when it is complete.
+/// A report file that gets its final path when it is complete.
 #[derive(Debug)]
 pub(crate) struct ReportFile {
     path: PathBuf,
@@ -66,8 +66,9 @@ pub(super) fn documents(record: &Record, circumstances: Circumstances) -> Result
 }
 
 impl ReportFile {
-    /// Creates a temporary file next to `path`. Only its owner can read it, because a report may contain objects,
-    /// unless the report is meant to be shared.
+    /// Creates a temporary file next to `path`.
+    ///
+    /// Only its owner can read the file unless the report is meant to be shared, because a report may contain objects.
     pub(crate) fn create(path: &Path, readers: Readers) -> Result<Self, Failure> {
         let file = OutputFile::create(path, readers).map_err(|error| failed(path, &error))?;
         Ok(Self { path: path.to_owned(), file })

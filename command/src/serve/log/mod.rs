@@ -1,4 +1,4 @@
-//! The log of `admit serve` on standard error.
+//! Writes the log of `admit serve` to standard error.
 
 mod slow_requests;
 
@@ -33,12 +33,12 @@ enum Format {
 }
 
 impl LogFlags {
-    /// Creates flags with these values.
+    /// Creates the flags for a log format and a verbosity.
     pub(crate) fn new(is_json: bool, verbosity: u8) -> Self {
         Self { log_format: if is_json { Format::Json } else { Format::Text }, verbosity }
     }
 
-    /// Creates the log. From then on, panics are logged, too.
+    /// Creates the log, and installs a panic hook that writes panics to it if the format is JSON.
     pub(crate) fn start(self) -> Log {
         let log = Log(self.log_format);
         if log.0 == Format::Json {
@@ -47,7 +47,7 @@ impl LogFlags {
         log
     }
 
-    /// Starts to log slow requests and to export spans.
+    /// Logs slow requests and exports spans from now on.
     ///
     /// # Errors
     /// Another subscriber of `tracing` is already set in this process.
@@ -71,15 +71,15 @@ impl LogFlags {
     }
 }
 
-/// Writes lines to standard error.
+/// Writes log lines to standard error as text or JSON.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log(Format);
 
-/// The log of a server whose format is not configured.
+/// The log in text format, for servers whose log format is not configured.
 pub(crate) const TEXT: Log = Log(Format::Text);
 
 impl Log {
-    /// Returns whether lines are JSON.
+    /// Returns whether the log format is JSON.
     pub(crate) fn is_json(self) -> bool {
         self.0 == Format::Json
     }
@@ -100,7 +100,7 @@ impl Log {
         }
     }
 
-    /// Logs an error.
+    /// Logs a message at error level.
     pub(crate) fn error(self, message: &str) {
         match self.0 {
             Format::Text => crate::screen::status!("error: {}", output::lines(message)),
@@ -108,7 +108,7 @@ impl Log {
         }
     }
 
-    /// Logs the failure with which the command exits.
+    /// Logs the failure that ends the command.
     pub(crate) fn failure(self, failure: &Failure) {
         match self.0 {
             Format::Text => self.error(&failure.to_string()),
@@ -134,7 +134,7 @@ impl Log {
     }
 }
 
-/// A line of the log as JSON.
+/// A line of the log in JSON format.
 #[derive(Serialize)]
 struct Line<'a> {
     ts: String,

@@ -15,13 +15,13 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
-/// Collects the spans of a request, and reports the request at its end if it was slow.
+/// Collects the spans of each request, and reports a slow request when it ends.
 pub(super) struct SlowRequests<T> {
     detail: Detail,
     tell: T,
 }
 
-/// An open span in the log of its request.
+/// An open span and the log of its request.
 #[derive(Clone)]
 struct Open {
     log: Arc<Mutex<TraceLog>>,
@@ -34,7 +34,7 @@ impl Open {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the time since the outermost span started.
+    /// Returns the time since the span of the request started.
     fn now(&self) -> SignedDuration {
         self.began.elapsed().try_into().unwrap_or(SignedDuration::MAX)
     }
@@ -50,7 +50,7 @@ impl<T: Fn(&Logged) + 'static> SlowRequests<T> {
         Self { detail, tell }
     }
 
-    /// Returns a layer that sees only spans of requests, so that no other spans are created for it.
+    /// Returns a layer that is enabled only for spans of requests, so that other spans are not created for it.
     pub(super) fn layer<S>(self) -> impl Layer<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,

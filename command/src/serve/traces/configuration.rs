@@ -1,4 +1,4 @@
-//! The file of `--tracing-config-file`.
+//! Reads the file of `--tracing-config-file`.
 
 use std::path::Path;
 
@@ -13,20 +13,20 @@ const VERSIONS: [&str; 3] =
 
 const MILLION: i32 = 1_000_000;
 
-/// A `TracingConfiguration`.
+/// The fields of a `TracingConfiguration` that admit supports.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TracingConfiguration {
-    /// `endpoint`: the address of the collector in gRPC's syntax.
+    /// The field `endpoint`: the address of the collector in gRPC's syntax.
     pub(super) endpoint: Option<String>,
-    /// `samplingRatePerMillion`: how many of a million traces that start here are sampled.
+    /// The field `samplingRatePerMillion`: how many of a million traces that start at this server are sampled.
     pub(super) sampling_rate_per_million: i32,
 }
 
 impl TracingConfiguration {
-    /// Reads and validates the file.
+    /// Reads and validates the configuration file.
     ///
     /// # Errors
-    /// The file cannot be read or is invalid, in the words of kube-apiserver except for YAML errors.
+    /// The file cannot be read or is invalid. Errors have kube-apiserver's messages, except for YAML errors.
     ///
     /// Source: apiserver pkg/server/options/tracing.go, `ReadTracingConfiguration` and `ApplyTo`.
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {
@@ -47,7 +47,7 @@ impl TracingConfiguration {
         }
     }
 
-    /// Decodes the file. As in kube-apiserver, `apiVersion` and `kind` may be missing.
+    /// Decodes the configuration. As in kube-apiserver, `apiVersion` and `kind` may be missing.
     fn decode(document: &Value) -> Result<Self, String> {
         let object = match document {
             Value::Null => return Ok(Self::default()),
@@ -86,6 +86,8 @@ impl TracingConfiguration {
         Ok(Self { endpoint, sampling_rate_per_million })
     }
 
+    /// Returns kube-apiserver's validation errors.
+    ///
     /// Source: component-base tracing/api/v1/config.go, `ValidateTracingConfiguration`.
     fn errors(&self) -> Vec<String> {
         let rate = self.sampling_rate_per_million;

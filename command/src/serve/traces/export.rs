@@ -34,7 +34,7 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Starts an exporter to the endpoint in the configuration or the environment.
+    /// Starts an exporter to the endpoint in the configuration or in the environment.
     ///
     /// Without a configuration, the environment also selects the sampler.
     ///
@@ -77,7 +77,7 @@ impl Exporter {
         Ok(Self { provider: provider.build() })
     }
 
-    /// Returns a layer that converts the spans of `tracing` to OpenTelemetry, with only their own fields.
+    /// Returns a layer that converts spans of `tracing` to OpenTelemetry, without fields that the layer could add.
     pub(super) fn layer<S>(&self) -> OpenTelemetryLayer<S, SdkTracer>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -95,14 +95,14 @@ impl Exporter {
         Arc::new(Contexts::default())
     }
 
-    /// Sends the remaining spans.
+    /// Sends the remaining spans and stops the exporter.
     pub(super) fn stop(&self) {
         // The exporter logs errors.
         let _ = self.provider.shutdown();
     }
 }
 
-/// Converts an endpoint in gRPC's syntax, `host:port` or `dns:///host:port`, to a URL.
+/// Converts an endpoint in gRPC's syntax, such as `host:port` or `dns:///host:port`, to a URL.
 fn url(endpoint: &str) -> Result<String, Failure> {
     match endpoint.strip_prefix("dns:///").unwrap_or(endpoint) {
         "" => Ok("http://localhost:4317".to_owned()),
@@ -114,7 +114,7 @@ fn url(endpoint: &str) -> Result<String, Failure> {
     }
 }
 
-/// Returns the environment variable that requests a protocol that admit does not support.
+/// Returns the environment variable, if any, that requests a protocol that admit does not support.
 fn environment_is_not_imitated() -> Option<&'static str> {
     let is = |name: &str, asks: fn(&str) -> bool| env::var(name).is_ok_and(|value| asks(&value));
     let has_tls = |value: &str| value.starts_with("https:");
@@ -129,7 +129,7 @@ fn environment_is_not_imitated() -> Option<&'static str> {
     .find_map(|(name, asks)| is(name, asks).then_some(name))
 }
 
-/// An exporter that logs when it starts to fail and when it recovers.
+/// An exporter that logs when exporting starts to fail and when it recovers.
 struct Reporting<T> {
     exporter: T,
     log: Log,
@@ -163,7 +163,7 @@ impl<T: SpanExporter> SpanExporter for Reporting<T> {
     }
 }
 
-/// Maps the spans of `tracing` to OpenTelemetry's span contexts.
+/// Converts spans of `tracing` to OpenTelemetry span contexts and back.
 #[derive(Debug, Default)]
 struct Contexts {
     propagator: TraceContextPropagator,

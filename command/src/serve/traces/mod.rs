@@ -18,7 +18,7 @@ use self::configuration::TracingConfiguration;
 use super::log::{Log, is_traced};
 use crate::Failure;
 
-/// The environment variables for the address of a collector, which are used if there is no file.
+/// The environment variables for the address of a collector, which apply if no configuration file is given.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 /// The option, as in kube-apiserver.
@@ -30,7 +30,7 @@ pub(crate) struct TraceFlags {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// The exporter of spans; empty if spans are not exported.
+/// The exporter of spans, if spans are exported.
 #[derive(Debug)]
 pub(crate) struct Traces {
     #[cfg(feature = "otlp")]
@@ -42,7 +42,7 @@ pub(crate) struct Traces {
     expect(clippy::unused_self, clippy::unused_async, reason = "without the feature nothing is exported")
 )]
 impl Traces {
-    /// Starts to export spans if the file or the environment requests it.
+    /// Starts to export spans if the file or an environment variable requests it.
     ///
     /// # Errors
     /// The file is invalid or uses a feature that admit does not support.
@@ -80,7 +80,7 @@ impl Traces {
         Ok(Self {})
     }
 
-    /// Returns the span contexts for calls; `None` if spans are not exported.
+    /// Returns the span contexts for webhook calls, or `None` if spans are not exported.
     pub(crate) fn contexts(&self) -> Option<Arc<dyn SpanContexts>> {
         #[cfg(feature = "otlp")]
         return self.exporter.as_ref().map(|_| export::Exporter::contexts());
@@ -88,7 +88,7 @@ impl Traces {
         None
     }
 
-    /// Returns the layer that exports spans; `None` if spans are not exported.
+    /// Returns the layer that exports spans, or `None` if spans are not exported.
     pub(super) fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -100,7 +100,7 @@ impl Traces {
         layer.map(|layer| layer.with_filter(filter_fn(is_traced)))
     }
 
-    /// Sends the remaining spans and stops.
+    /// Sends the remaining spans and stops the exporter.
     pub(crate) async fn stop(self) {
         #[cfg(feature = "otlp")]
         if let Some(exporter) = self.exporter {

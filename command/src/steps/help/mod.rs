@@ -10,6 +10,6 @@ use std::sync::LazyLock;
 
 use super::StepHelp;
 
-/// All steps, in the order of a scenario.
+/// The descriptions of all steps, in the order in which scenarios usually use them.
 pub(crate) static STEPS: LazyLock<Vec<StepHelp>> =
     LazyLock::new(|| [webhooks::STEPS, state::STEPS, requests::STEPS, results::STEPS, calls::STEPS].concat());

@@ -1,4 +1,4 @@
-//! GitHub workflow commands that show findings next to the lines of the configuration.
+//! Formats findings as GitHub workflow commands, which show them next to the lines of the configuration.
 //!
 //! Source: GitHub's documentation, "Workflow commands for GitHub Actions"; actions/toolkit packages/core/src/command.ts
 //! for what is escaped.
@@ -11,7 +11,7 @@ use harness::verify::report::Report;
 use super::{details, relative};
 use crate::baseline::stale;
 
-/// Returns a workflow command for each finding, one per line.
+/// Returns a workflow command for each finding, each on a line.
 pub(super) fn commands(report: &Report) -> String {
     let mut text = String::new();
     for (check, finding) in report.new_findings() {

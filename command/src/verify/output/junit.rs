@@ -1,4 +1,4 @@
-//! The report of `--junit`: a test suite for each check, a test case for each webhook.
+//! Creates the report of `--junit`: a test suite for each check and a test case for each webhook.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use super::{FailOn, details, differences, relative, table, word};
 use crate::Failure;
 
-/// Returns the report as XML.
+/// Returns the JUnit report as XML.
 ///
-/// Checks that are not completed, not applicable, or skipped are skipped cases with a reason. Only findings that
-/// `--fail-on` counts are failures.
+/// Checks that were not completed, are not applicable, or were skipped are skipped cases with a reason. Only findings
+/// that `--fail-on` counts are failures.
 pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<String, Failure> {
     let mut report = Report::new("admit verify");
     for check in &verification.checks {
@@ -84,15 +84,16 @@ fn status(
     }
 }
 
-/// Returns the most severe finding, if it is a failure.
+/// Returns the first finding that `--fail-on` counts as a failure.
 fn fails<'a>(check: &'a CheckReport, result: &'a CheckResult, fail_on: FailOn) -> Option<&'a Finding> {
     check
         .findings_of(&result.webhook)
         .find(|finding| finding.accepted.is_none() && fail_on.includes(finding.severity))
 }
 
-/// Lists every finding with its differences. If several webhooks share a finding, only the case of the first one lists
-/// them.
+/// Formats every finding with its differences.
+///
+/// If several webhooks share a finding, only the case of the first webhook contains the differences.
 fn findings(verification: &Verification, check: &CheckReport, result: &CheckResult) -> String {
     let mut text = String::new();
     for finding in check.findings_of(&result.webhook) {

@@ -1,4 +1,4 @@
-//! The report of `--summary`: Markdown for the page of a workflow run.
+//! Creates the report of `--summary`: Markdown for the page of a workflow run.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::verdict::brief;
 use super::{details, table, word};
 use crate::baseline::stale;
 
-/// Returns the whole summary.
+/// Returns the summary of a report as Markdown.
 pub(super) fn summary(report: &Report) -> String {
     let mut text = format!("## admit verify\n\n{}\n", people::counts(report));
     for (webhook, reason) in report.unanswered() {
@@ -127,7 +127,7 @@ fn outcome(report: &Report, check: &CheckReport, result: &CheckResult) -> String
     }
 }
 
-/// Returns the differences as lines of a diff.
+/// Formats the differences as lines of a diff.
 pub(super) fn differences(differences: &[Difference]) -> String {
     let mut text = String::new();
     for difference in differences.iter().take(MOST_DIFFERENCES) {
@@ -146,7 +146,7 @@ pub(super) fn differences(differences: &[Difference]) -> String {
     text
 }
 
-/// Returns a code fence that the text does not contain.
+/// Returns a code fence that does not occur in `text`.
 fn fence(text: &str) -> String {
     let mut fence = "```".to_owned();
     while text.contains(&fence) {
@@ -155,7 +155,7 @@ fn fence(text: &str) -> String {
     fence
 }
 
-/// Escapes text from webhooks, so that it is neither markup nor controls a terminal.
+/// Returns text from a webhook, escaped so that it is neither markup nor a terminal control sequence.
 pub(crate) fn line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in output::one_line(&text.replace(['\n', '\r'], " ")).chars() {
@@ -170,7 +170,7 @@ pub(crate) fn line(text: &str) -> String {
     line
 }
 
-/// Formats a table cell.
+/// Escapes text for a table cell.
 pub(crate) fn cell(text: &str) -> String {
     line(text).replace('|', "\\|")
 }

@@ -115,7 +115,7 @@ impl FailOn {
     }
 }
 
-/// The output files, created before the first call so that an unwritable path is reported immediately.
+/// The output files, which are created before the first call so that an unwritable path is reported immediately.
 #[derive(Debug)]
 pub(super) struct Files {
     junit: Option<ReportFile>,
@@ -125,12 +125,12 @@ pub(super) struct Files {
     github: GitHub,
 }
 
-/// The settings from a GitHub workflow.
+/// The settings that a GitHub workflow provides.
 #[derive(Debug)]
 struct GitHub {
-    /// Whether the command runs in a workflow.
+    /// Whether the command prints annotations, because it runs in a workflow.
     annotates: bool,
-    /// The file for the summary.
+    /// The file to which the workflow summary is appended.
     summary: Option<PathBuf>,
 }
 
@@ -145,7 +145,7 @@ impl GitHub {
 }
 
 impl Outputs {
-    /// Masks the values of Secrets unless the user wants to see them. This must be called before the report is written.
+    /// Masks the values of Secrets unless the user requests them. Must be called before the report is written.
     pub(super) fn mask(&self, report: &mut Report) {
         if !self.show_secrets {
             report.mask_secrets();
@@ -195,22 +195,23 @@ impl Outputs {
     }
 }
 
-/// Returns `value` as JSON that is safe to show on a terminal.
+/// Formats `value` as JSON that is safe to show on a terminal.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
         .map(|document| output::json(&document).into_owned())
         .map_err(|error| Failure::environment(format!("cannot write the report as JSON: {error}")))
 }
 
-/// Returns `value` as YAML that is safe to show on a terminal. If a string needs escapes, returns JSON, which is valid
-/// YAML.
+/// Formats `value` as YAML that is safe to show on a terminal.
+///
+/// If a string requires escapes, returns JSON, which is valid YAML.
 pub(crate) fn yaml(value: &impl serde::Serialize) -> Result<String, Failure> {
     let document = serde_saphyr::to_string(value)
         .map_err(|error| Failure::environment(format!("cannot write the report as YAML: {error}")))?;
     if output::json(&document) == document { Ok(document) } else { Ok(json(value)? + "\n") }
 }
 
-/// Appends to a file, so that the output of other workflow steps is kept.
+/// Appends `text` to the file at `path`, so that the output of other workflow steps is kept.
 fn append(path: &Path, text: &str) -> Result<(), Failure> {
     let written = OpenOptions::new()
         .append(true)
@@ -222,7 +223,7 @@ fn append(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Describes the webhooks that a check applies to.
+/// Returns a description of the webhooks that a check applies to.
 pub(crate) fn audience(audience: Audience) -> &'static str {
     match audience {
         Audience::All => "all webhooks",
@@ -232,7 +233,7 @@ pub(crate) fn audience(audience: Audience) -> &'static str {
     }
 }
 
-/// Returns the path of a file as in the repository: relative if it is in the current folder.
+/// Returns the path of a file as in the repository, which is relative if the file is in the current directory.
 pub(crate) fn relative(file: &str) -> String {
     let path = Path::new(file);
     let here = std::env::current_dir().ok();
@@ -241,13 +242,13 @@ pub(crate) fn relative(file: &str) -> String {
     inner.strip_prefix(".").unwrap_or(inner).display().to_string()
 }
 
-/// Returns `the same for A, B`: the other webhooks that show a finding.
+/// Returns `the same for A, B` for the other webhooks with the same finding, or `None` if there are none.
 fn others(finding: &Finding) -> Option<String> {
     let others: Vec<&str> = finding.webhooks.keys().skip(1).map(String::as_str).collect();
     (!others.is_empty()).then(|| format!("the same for {}", others.join(", ")))
 }
 
-/// Returns the caveats of a finding, a sentence each.
+/// Returns the caveats that apply to a finding, one sentence each.
 fn caveats(report: &Report, finding: &Finding) -> Vec<String> {
     let told = |webhook: &String| {
         let told = |(name, caveat): (&str, &str)| {
@@ -258,7 +259,7 @@ fn caveats(report: &Report, finding: &Finding) -> Vec<String> {
     finding.webhooks.keys().flat_map(told).collect()
 }
 
-/// Returns `A, B and 3 more`, the objects that show a finding; none for a finding without an object.
+/// Returns the objects with a finding, such as `A, B and 3 more`, or `None` for a finding without objects.
 fn examples(finding: &Finding) -> Option<String> {
     if finding.examples.is_empty() {
         return None;
@@ -268,7 +269,7 @@ fn examples(finding: &Finding) -> Option<String> {
     Some(format!("{}{more}", finding.examples.join(", ")))
 }
 
-/// Returns `V04, V08 (5)`, the checks that fail for the same reason as a finding; none for a finding without consequences.
+/// Returns the checks that fail for the same reason as a finding, such as `V04, V08 (5)`, or `None` if there are none.
 fn consequences(finding: &Finding) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for consequence in &finding.consequences {
@@ -281,7 +282,7 @@ fn consequences(finding: &Finding) -> Option<String> {
     (!finding.consequences.is_empty()).then(|| checks.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the fields in which only other objects show a finding.
+/// Returns the fields in which only other objects have the finding.
 fn other_fields(finding: &Finding) -> Option<String> {
     const MOST_FIELDS: usize = 20;
     let shown: BTreeSet<String> =
@@ -297,8 +298,9 @@ fn other_fields(finding: &Finding) -> Option<String> {
     (!others.is_empty()).then(|| format!("{named}{more}"))
 }
 
-/// Returns the lines about a finding that follow its message: other webhooks, objects, other fields, the request, other
-/// checks, caveats.
+/// Returns the lines that follow the message of a finding.
+///
+/// The lines contain other webhooks, objects, other fields, the request, other checks, and caveats.
 fn details(report: &Report, finding: &Finding) -> Vec<String> {
     let objects = examples(finding).map(|objects| format!("for {objects}"));
     let fields = other_fields(finding).map(|fields| format!("in other objects: {fields}"));

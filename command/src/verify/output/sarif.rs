@@ -1,4 +1,4 @@
-//! The report of `--sarif`: rules are checks, results are findings, and locations are webhook entries.
+//! Creates the report of `--sarif`: rules are checks, results are findings, and locations are webhook entries.
 //!
 //! Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0; GitHub's documentation, "SARIF support
 //! for code scanning", for what is shown there.
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{details, differences, relative, table};
 use crate::baseline::stale;
 
-/// Returns the log as JSON.
+/// Returns the SARIF log as JSON.
 pub(super) fn document(report: &Report) -> String {
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -101,14 +101,14 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
     result
 }
 
-/// Returns the identity of a finding.
+/// Returns the fingerprint of a finding, which identifies it across runs.
 fn fingerprint(check: &CheckReport, finding: &Finding) -> String {
     let fingerprint = format!("{} {} {}", check.id, finding.webhook(), finding.kind);
     let fields: Vec<&str> = finding.fields.iter().map(String::as_str).collect();
     if fields.is_empty() { fingerprint } else { format!("{fingerprint}: {}", fields.join(", ")) }
 }
 
-/// Returns notifications about checks that must not be mistaken for passed.
+/// Returns notifications about checks that readers must not consider passed.
 fn notifications(report: &Report) -> Vec<Value> {
     let notification = |check: &CheckReport, level: &str, text: String| json!({"level": level, "message": {"text": text}, "associatedRule": {"id": check.id}});
     let mut notifications: Vec<Value> = report
@@ -129,7 +129,7 @@ fn notifications(report: &Report) -> Vec<Value> {
     notifications
 }
 
-/// Returns a relative path as a URI.
+/// Converts a path to a URI.
 pub(crate) fn uri(path: &str) -> String {
     use std::fmt::Write as _;
     let mut uri = String::new();

@@ -1,4 +1,4 @@
-//! The table of `-v`: the result of each check.
+//! Formats the table of `-v` with the result of each check.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::diagnostic::{BAD, GOOD, WARNING};
 
 const FAINT: Style = Style::new().dimmed();
 
-/// Returns the table: each check with its result for each webhook.
+/// Returns the table, which contains the result of each check for each webhook.
 pub(super) fn table(report: &Report) -> String {
     let mut text = String::new();
     for line in lines(report) {
@@ -30,8 +30,9 @@ struct Line<'a> {
     notes: &'a [String],
 }
 
-/// Returns the lines of the table. Equal results for several webhooks, or of several checks without a result for the
-/// same reason, share a line.
+/// Returns the lines of the table.
+///
+/// Equal results for several webhooks share a line. Checks without a result for the same reason also share a line.
 fn lines(report: &Report) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for check in &report.checks {
@@ -91,8 +92,9 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Returns whether another line of the same check can be merged into this one. Lines with measurements are not
-    /// merged.
+    /// Returns whether `other`, a line of the same check, can be merged into this line.
+    ///
+    /// Lines with measurements are not merged.
     fn takes_webhook(&self, other: &Self) -> bool {
         self.verdict == other.verdict
             && self.findings == other.findings
@@ -101,7 +103,7 @@ impl<'a> Line<'a> {
             && other.notes.is_empty()
     }
 
-    /// Returns whether a line of another check has the same reason, so that it can be merged into this one.
+    /// Returns whether `other`, a line of another check, has the same reason, so that it can be merged into this line.
     fn takes_check(&self, other: &Self) -> bool {
         matches!(self.verdict, None | Some(Tally::NotChecked | Tally::NotApplicable))
             && self.verdict == other.verdict
@@ -162,7 +164,7 @@ fn named(webhook: &str, detail: &str) -> String {
     if detail.is_empty() { webhook.to_owned() } else { format!("{webhook} ({detail})") }
 }
 
-/// Returns the number of objects that passed and that were not checked.
+/// Returns the number of objects that passed, and the number of objects that were not checked.
 pub(super) fn held(result: &CheckResult) -> String {
     let unclear: u64 = result.not_checked.values().sum();
     match (result.held, unclear) {
@@ -172,7 +174,7 @@ pub(super) fn held(result: &CheckResult) -> String {
     }
 }
 
-/// Returns all reasons, with counts if there are several: the most frequent reason may not be the most important one.
+/// Returns all reasons with counts, or the only reason. The most frequent reason may not be the most important one.
 pub(super) fn reasons(reasons: &std::collections::BTreeMap<String, u64>) -> String {
     if let (1, Some(only)) = (reasons.len(), reasons.keys().next()) {
         return only.clone();
@@ -183,7 +185,7 @@ pub(super) fn reasons(reasons: &std::collections::BTreeMap<String, u64>) -> Stri
     all.join("; ")
 }
 
-/// Returns the most frequent reason.
+/// Returns the most frequent reason, or an empty string if there are no reasons.
 pub(super) fn most(reasons: &std::collections::BTreeMap<String, u64>) -> String {
     reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
-//! Compares every report of the same run with golden files.
+//! Compares every report of a run with golden files.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p admit --lib verify::output` writes them.
+//! `UPDATE_EXPECT=1 cargo test -p admit --lib verify::output` writes the golden files.
 
 use expect_test::{ExpectFile, expect_file};
 use serde_json::json;
 
 use super::*;
 
-/// Returns a run with a check of each outcome, and texts that are special in at least one format.
+/// Returns a report with a check of each outcome, whose strings contain characters that are special in some format.
 fn report() -> Report {
     let counts = json!({});
     let mut report = json!({
@@ -90,7 +90,7 @@ fn report() -> Report {
     serde_json::from_value(report).unwrap()
 }
 
-/// The version of admit changes more often than its reports.
+/// Compares a report with a golden file, in which `VERSION` replaces the version of admit.
 #[track_caller]
 fn check(found: &str, expected: &ExpectFile) {
     expected.assert_eq(&found.replace(env!("CARGO_PKG_VERSION"), "VERSION"));

@@ -1,4 +1,4 @@
-//! The report for people: the result for each webhook, the findings, and what was not checked.
+//! Formats the report as text: the result for each webhook, the findings, and the incomplete checks.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,17 +19,17 @@ use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 const FAINT: Style = Style::new().dimmed();
 /// The style of the headings of a long report.
 const HEADING: Style = Style::new().bold().underline();
-/// The maximum number of checks that are listed by id; more are only counted.
+/// The maximum number of checks to list by ID; further checks are only counted.
 const MOST_IDS: usize = 10;
 
-/// The maximum number of differences that are shown for a finding; more are only counted.
+/// The maximum number of differences to show for a finding; further differences are only counted.
 pub(super) const MOST_DIFFERENCES: usize = 12;
-/// The maximum length of a value; longer ones are truncated.
+/// The maximum length of a value; longer values are truncated.
 const LONGEST_VALUE: usize = 160;
-/// The maximum length of an object; longer ones are truncated. The proof contains the whole object.
+/// The maximum length of an object; longer objects are truncated. The proof contains the complete object.
 const LONGEST_OBJECT: usize = 400;
 
-/// Returns the whole report; with `lists_checks`, also the result of each check.
+/// Returns the report as text; with `lists_checks`, includes the result of each check.
 pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
     let mut text = String::new();
     if report.interrupted {
@@ -70,8 +70,9 @@ pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
     text
 }
 
-/// Lists the findings by webhook, if several webhooks have findings, and by severity, starting with the most severe. The
-/// first finding of each check explains why the check matters.
+/// Appends the findings by webhook, if several webhooks have findings, and by descending severity.
+///
+/// The first finding of each check explains why the check matters.
 fn findings(text: &mut String, report: &Report) {
     let mut findings: Vec<(&CheckReport, &Finding)> = report.new_findings().collect();
     // A finding of several webhooks is listed once, and findings about all webhooks together come last.
@@ -146,7 +147,7 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     shown
 }
 
-/// Lists what limits the whole report.
+/// Appends remarks about conditions that limit the whole report.
 fn remarks(text: &mut String, report: &Report) {
     let mut remark = |severity: Severity, message: String| {
         text.push('\n');
@@ -193,7 +194,7 @@ fn several_objects(count: u64) -> String {
     if count == 1 { "1 object was".to_owned() } else { format!("{count} objects were") }
 }
 
-/// Lists what the baseline accepts, and its entries without a finding.
+/// Appends the findings that the baseline accepts, and the baseline entries without a finding.
 fn accepted(text: &mut String, report: &Report) {
     let accepted =
         report.findings().filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)));
@@ -216,7 +217,7 @@ fn accepted(text: &mut String, report: &Report) {
     }
 }
 
-/// Returns how many checks passed, which were not completed, and how many findings there are.
+/// Appends how many checks passed, which checks were not completed, and how many findings there are.
 fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let (mut passed, mut not_applicable) = (0, 0);
     let (mut incomplete, mut skipped): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
@@ -265,7 +266,9 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     }
 }
 
-/// Formats a value on one line and truncates it. JSON escapes most characters that control a terminal, but not all.
+/// Formats a value on one line and truncates it.
+///
+/// JSON escapes most characters that control a terminal, but not all.
 pub(super) fn short(value: &Value) -> String {
     cut(value, LONGEST_VALUE)
 }
@@ -279,11 +282,11 @@ fn cut(value: &Value, longest: usize) -> String {
     }
 }
 
-/// What a webhook denied.
+/// The requests that a webhook denied, with the reasons.
 pub(super) struct Denials<'a> {
-    /// The summary, such as `denied 12 of 216 objects`.
+    /// A summary, such as `denied 12 of 216 objects`.
     pub(super) sum: String,
-    /// The reasons, the most frequent first.
+    /// The reasons with their counts, the most frequent first.
     pub(super) reasons: Vec<(u64, &'a str)>,
 }
 
@@ -299,7 +302,7 @@ pub(super) fn denials(report: &Report) -> impl Iterator<Item = (&str, Denials<'_
     })
 }
 
-/// Returns `3 findings (1 error, 2 notes), 4 accepted`.
+/// Returns the number of findings by severity, such as `3 findings (1 error, 2 notes), 4 accepted`.
 fn findings_by_severity(report: &Report) -> String {
     let counts = diagnostic::counts(report.new_findings().map(|(_, finding)| finding.severity));
     let new = report.new_findings().count();
@@ -311,7 +314,7 @@ fn findings_by_severity(report: &Report) -> String {
     }
 }
 
-/// Returns all counts in one line.
+/// Returns all counts of the report in one line.
 pub(super) fn counts(report: &Report) -> String {
     let skipped = report.checks.iter().filter(|check| check.skipped.is_some()).count();
     let shard = report.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! The result for each webhook, in a few words.
+//! Summarizes the result for each webhook in a few words.
 
 use harness::verify::report::{CheckResult, Finding, Report, Tally};
 use harness::verify::{Probe, Severity, checks};
 
 use super::table::most;
 
-/// The errors with a verdict of their own on a webhook: the check, the kind of the finding if it matters, and the verdict.
+/// The errors that determine a verdict: the check, the kind of the finding if it matters, and the verdict.
 const HEADLINES: [(&str, Option<&str>, &str); 5] = [
     ("V01", None, "NOT idempotent"),
     ("V02", None, "NOT safe to reinvoke"),
@@ -14,27 +14,28 @@ const HEADLINES: [(&str, Option<&str>, &str); 5] = [
     ("V38", Some("different verdict on dry runs"), "has another verdict in dry runs"),
 ];
 
-/// The verdict on a webhook.
+/// The verdict on a webhook, and the severities of its findings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// The verdict, such as `NOT idempotent`; empty if only the findings matter.
+    /// The verdict, such as `NOT idempotent`; empty if only the findings determine the outcome.
     pub(super) words: String,
     pub(super) outcome: Outcome,
-    /// The severities of its findings.
+    /// The severities of the webhook's findings.
     pub(super) findings: Vec<Severity>,
 }
 
-/// Whether a verdict is good or bad.
+/// How a verdict is displayed: as good, bad, or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Good,
     Bad,
-    /// The checks do not allow a verdict.
+    /// The checks were not sufficient for a verdict.
     Unknown,
 }
 
-/// Returns the webhooks of the report with their verdicts, sorted by name; findings about all webhooks together come
-/// last.
+/// Returns the webhooks of the report with their verdicts, sorted by name.
+///
+/// Findings about all webhooks together come last.
 pub(super) fn verdicts(report: &Report) -> Vec<(&str, Verdict)> {
     let mut names: Vec<&str> = Vec::new();
     let results = report.checks.iter().flat_map(|check| &check.results);
@@ -93,7 +94,7 @@ fn verdict(report: &Report, webhook: &str) -> Verdict {
     Verdict { words, outcome, findings: severities }
 }
 
-/// Returns `idempotent` if that was checked, or `not idempotent` if the baseline accepts it.
+/// Returns `idempotent` if the check passed, or `not idempotent` if the baseline accepts the findings.
 fn said(report: &Report, webhook: &str) -> Option<&'static str> {
     let check = report.checks.iter().find(|check| check.id == "V01")?;
     let result = check.results.iter().find(|result| result.webhook == webhook)?;
@@ -106,7 +107,7 @@ fn said(report: &Report, webhook: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns why there is no verdict on the webhook.
+/// Returns the reason why there is no verdict on the webhook.
 fn unknown(report: &Report, webhook: &str) -> Option<String> {
     let unreached = report.unreached.iter().find(|(_, webhooks)| webhooks.iter().any(|name| name == webhook));
     if let Some((reason, _)) = unreached {
@@ -157,8 +158,9 @@ fn calls(id: &str) -> bool {
     matches!(probe, Some(Probe::Object(_) | Probe::Collection(_) | Probe::Conversion(_)))
 }
 
-/// Shortens the cause of a failed call to a few words, with the address of the webhook if nothing listens there; returns
-/// other reasons unchanged.
+/// Shortens the cause of a failed call to a few words; returns other reasons unchanged.
+///
+/// Includes the address of the webhook if nothing listens there.
 pub(super) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
     let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return reason.to_owned() };
     if error.contains("context deadline exceeded") || error.contains("Client.Timeout exceeded") {
@@ -184,7 +186,7 @@ mod tests {
         with(&json!([]))
     }
 
-    /// Returns the report of V01, which passed, and V17 with `findings`, about one webhook.
+    /// Returns a report about one webhook in which V01 passed and V17 has `findings`.
     fn with(findings: &Value) -> Report {
         let result = |verdict: &str| json!({"webhook": "c/a", "verdict": verdict, "held": 1, "notChecked": {}, "notApplicable": {}});
         let check = |id: &str, verdict: &str, findings: &Value| {

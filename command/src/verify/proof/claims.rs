@@ -1,24 +1,25 @@
-//! What the findings of each check claim about an API server.
+//! Determines the claim of a finding about an API server.
 
 /// A claim of a finding about an API server, which its `proof.feature` asserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// The requests end in a certain way, such as denied or failed open. Findings with another claim also use this one
-    /// if one of their requests is not admitted.
+    /// The requests end in a certain way, such as denied or failed open.
+    ///
+    /// A finding with another claim also makes this claim if one of its requests is not admitted.
     Ending,
     /// The webhook changes the object of the last request.
     Change,
     /// The webhook changes the object of the last request, and the result differs from the stored object.
     Drift,
-    /// The requests end with different objects.
+    /// The requests result in different objects.
     Difference,
-    /// The webhook changes the object of the last request, and the API server drops what it wrote.
+    /// The webhook changes the object of the last request, and the API server drops the change.
     Dropped,
-    /// The object lacks what another webhook added.
+    /// The object lacks a field that another webhook added.
     LostAddition,
-    /// The object lacks something that the client sent.
+    /// The object lacks a field that the client sent.
     LostField,
-    /// No request to an API server can show the finding, for this reason.
+    /// No request to an API server can show the finding; contains the reason.
     None(&'static str),
 }
 
@@ -38,7 +39,7 @@ const CONVERSION: &str =
     "it is about the response of a conversion webhook to a review that is sent without a request";
 const VALIDATION: &str = "it is about the validation of the server, which runs after the webhooks";
 
-/// Returns the claim of a finding of this check and kind.
+/// Returns the claim of a finding of the given check and kind.
 pub(super) fn of(check: &str, kind: &str) -> Claim {
     match check {
         "V34" if kind.starts_with("the API server rejects") => Claim::None(VALIDATION),

@@ -1,4 +1,4 @@
-//! The feature of a proof: the requests of a finding as steps of `admit run`, with their outcomes.
+//! Creates the feature of a proof: the requests of a finding as steps of `admit run`, with their outcomes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,9 +20,9 @@ use crate::steps::contains;
 
 /// The name of the file with the feature.
 pub(super) const FILE: &str = "proof.feature";
-/// The minimum length in bytes of an object that is written to a separate file.
+/// The minimum length in bytes at which an object is written to a separate file.
 const LONG: usize = 16 * 1024;
-/// The tags of a feature that needs exclusive use of a server started for the run.
+/// The tags of a feature that requires exclusive use of a server that was started for the run.
 pub(super) const OUTSIDE: &str = "@in-process @envtest @serial";
 /// The name of the file with custom resource definitions.
 const DEFINITIONS: &str = "definitions.yaml";
@@ -30,35 +30,35 @@ const DEFINITIONS: &str = "definitions.yaml";
 /// An address that refuses connections, because port 1 is normally unused.
 const NOBODY: &str = "https://127.0.0.1:1/";
 
-/// A feature and the manifests that it names.
+/// A feature and the manifests that its steps refer to.
 #[derive(Debug)]
 pub(super) struct ProofFeature {
     pub(super) text: String,
-    /// The content of the manifests by file name.
+    /// The contents of the manifests, by file name.
     pub(super) manifests: BTreeMap<String, String>,
 }
 
-/// The context of the requests.
+/// The webhooks and objects that surround the requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting<'a> {
     pub(super) subjects: &'a [Subject],
-    /// Namespaces and custom resource definitions.
+    /// The namespaces and custom resource definitions.
     pub(super) around: &'a [Value],
 }
 
-/// A request and the assertions about it.
+/// A request and the steps that assert its result.
 struct Scenario<'a> {
     shown: &'a SampleRequest,
     then: Vec<Then>,
 }
 
-/// A step, and the object in its doc string.
+/// A `Then` step, and the object in its doc string.
 type Then = (String, Option<Value>);
 
-/// Returns the feature of a finding.
+/// Creates the feature of a finding.
 ///
 /// # Errors
-/// Returns why there is no feature, as the end of a sentence.
+/// Returns the reason why there is no feature, as the end of a sentence.
 pub(super) fn feature(
     check: &CheckReport,
     finding: &Finding,
@@ -148,7 +148,7 @@ fn scenarios<'a>(
     Ok(vec![Scenario { shown, then }])
 }
 
-/// Returns steps that assert how a request ends.
+/// Returns steps that assert whether the request is admitted or rejected, and why.
 fn ending(shown: &SampleRequest, setting: Setting<'_>) -> Vec<Then> {
     let step = |text: String| (text, None);
     let refused = |code: i32| step(format!("the request is rejected with {code}"));
@@ -186,7 +186,7 @@ fn fails_open(webhook: &WebhookRef, setting: Setting<'_>) -> bool {
     subject.is_some_and(|subject| subject.webhook.failure_policy == FailurePolicy::Ignore)
 }
 
-/// Returns steps that assert which webhooks changed the object, as in the sample.
+/// Returns steps that assert which webhooks changed the object in the sample request.
 fn changes(shown: &SampleRequest) -> Result<Vec<Then>, String> {
     let is_other =
         |call: &&SampleCall| shown.webhooks.iter().any(|it| it.is_other && it.webhook == call.webhook);
@@ -209,21 +209,21 @@ fn changes(shown: &SampleRequest) -> Result<Vec<Then>, String> {
     Ok(changing)
 }
 
-/// Returns the part of `object` that is missing in the result.
+/// Returns the part of `object` that the resulting object lacks.
 fn lost(object: &Value, shown: &SampleRequest) -> Result<Value, String> {
     let found = shown.object.as_ref().unwrap_or(&Value::Null);
     pattern::missing(object, found)
         .ok_or_else(|| "the result contains everything that the object had before".to_owned())
 }
 
-/// Returns what the webhooks wrote.
+/// Returns the part of the resulting object that the webhooks added.
 fn dropped(shown: &SampleRequest) -> Result<Value, String> {
     let [before, after] =
         [&shown.request.object, &shown.object].map(|it| it.as_ref().unwrap_or(&Value::Null));
     pattern::missing(after, before).ok_or_else(|| "the webhook adds nothing that could be dropped".to_owned())
 }
 
-/// Returns what the other webhook added, which admit simulated.
+/// Returns the part of the object that the other webhook, which admit simulated, added.
 fn added(shown: &SampleRequest) -> Option<Value> {
     let other = shown.webhooks.iter().find(|webhook| webhook.is_other)?;
     let call = shown.calls.iter().find(|call| call.webhook == other.webhook)?;
@@ -247,7 +247,7 @@ fn differing(requests: &[SampleRequest]) -> Result<Vec<Scenario<'_>>, String> {
     Ok(scenarios.collect())
 }
 
-/// Returns the steps of a scenario, and adds the manifests that they name to `manifests`.
+/// Returns the steps of a scenario, and adds the manifests that the steps refer to, to `manifests`.
 fn steps(
     number: usize,
     scenario: &Scenario<'_>,
@@ -311,8 +311,9 @@ fn steps(
     Ok(steps.0)
 }
 
-/// Adds an object that is too long for a step to `manifests` and returns the file name, or returns `None` if it is
-/// short enough.
+/// Adds an object that is too long for a doc string to `manifests`, and returns the file name.
+///
+/// Returns `None` if the object is short enough.
 pub(super) fn long(object: &Value, name: String, manifests: &mut BTreeMap<String, String>) -> Option<String> {
     let text = yaml(object);
     if text.len() < LONG {
@@ -322,7 +323,7 @@ pub(super) fn long(object: &Value, name: String, manifests: &mut BTreeMap<String
     Some(name)
 }
 
-/// The lines of a scenario.
+/// The lines of a scenario's steps.
 #[derive(Default)]
 pub(super) struct Steps(Vec<String>);
 
@@ -345,10 +346,10 @@ impl Steps {
     }
 }
 
-/// Returns the name and content of a file with the configuration of only this webhook.
+/// Returns the name and the content of a manifest with the configuration of `webhook` only.
 ///
-/// If there are other webhooks, `place` is its position in the call order, and whether it is called after the webhook
-/// that the feature defines. Configurations are called in alphabetical order, and the name of the feature's own
+/// If there are other webhooks, `place` is the webhook's position in the call order, and whether it is called after the
+/// webhook that the feature defines. Configurations are called in alphabetical order, and the name of the feature's
 /// configuration begins with `admit-`.
 fn manifest(
     webhook: &SampleWebhook,
@@ -398,8 +399,9 @@ fn manifest(
     Ok((format!("{file}.yaml"), yaml(&configuration)))
 }
 
-/// Returns the labels of the request's namespace, without the one that the server sets, if the scenario's namespace can
-/// replace it.
+/// Returns the labels of the request's namespace if the namespace of the scenario can replace it.
+///
+/// The label that the server sets is omitted.
 fn labels_of<'a>(shown: &'a SampleRequest, around: &'a [Value]) -> impl Iterator<Item = (&'a str, &'a str)> {
     let is_another = !shown.is_about_namespace && !sending::is_namespace(&shown.request);
     let namespace = Some(&shown.request.namespace).filter(|_| is_another);
@@ -417,7 +419,7 @@ fn defines(object: &Value, group: &str) -> bool {
     text(object, &["kind"]) == "CustomResourceDefinition" && text(object, &["spec", "group"]) == group
 }
 
-/// Returns the webhook's name without its configuration, as steps use it.
+/// Returns the webhook's name without its configuration, as in steps.
 fn short(webhook: &WebhookRef) -> &str {
     &webhook.id.name
 }

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 
 use crate::steps::contains;
 
-/// The fields that the server generates, with a different value each time.
+/// The fields that the server generates, with a new value for each object.
 const GENERATED: [&str; 5] = ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"];
 
-/// Returns the first part of `whole` that `other` does not contain, or `None` if it contains everything.
+/// Returns the first part of `whole` that `other` does not contain, or `None` if `other` contains everything.
 pub(super) fn missing(whole: &Value, other: &Value) -> Option<Value> {
     let part = part(whole, other)?;
     (contains(&part, whole) && !contains(&part, other)).then_some(part)
@@ -44,7 +44,7 @@ fn part(whole: &Value, other: &Value) -> Option<Value> {
     }
 }
 
-/// Returns an object that contains only `value`, at the JSON pointer of an `add`.
+/// Returns an object that contains only `value`, at the JSON pointer of an `add` operation.
 pub(super) fn at(pointer: &str, value: &Value) -> Value {
     let segments: Vec<String> =
         pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect();

@@ -1,4 +1,4 @@
-//! The request of a proof as steps: the objects that exist before it, and the `When` step that sends it.
+//! Expresses the request of a proof as steps: the objects that exist before it, and the `When` step that sends it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) const RENAMED: &str = "kube-apiserver rejects an update that gives th
 /// Source: kubernetes pkg/controlplane/controller/systemnamespaces.
 const OF_EVERY_SERVER: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Returns why no step can send the request, as the end of a sentence.
+/// Returns the reason why no step can send the request, as the end of a sentence.
 pub(super) fn obstacle(request: &Attributes) -> Option<String> {
     let name =
         |object: &Option<Value>| object.as_ref().map(|object| at(object, &["metadata", "name"]).clone());
@@ -31,18 +31,19 @@ pub(super) fn obstacle(request: &Attributes) -> Option<String> {
     None
 }
 
-/// Returns whether the request is for a Namespace.
+/// Returns whether the request is about a Namespace.
 pub(super) fn is_namespace(request: &Attributes) -> bool {
     request.resource.group.is_empty() && request.resource.resource == "namespaces"
 }
 
-/// Returns whether the request affects objects outside of the scenario's namespace. It then needs a server started for
-/// the run, and no other scenario may run at the same time.
+/// Returns whether the request affects objects outside of the scenario's namespace.
+///
+/// Such a request requires a server that was started for the run, and no other scenario may run at the same time.
 pub(super) fn is_outside(shown: &SampleRequest) -> bool {
     shown.is_about_namespace || shown.request.namespace.is_empty() || is_namespace(&shown.request)
 }
 
-/// Adds the steps of a request for an object itself.
+/// Adds the steps of a request for an object rather than a subresource.
 pub(super) fn of_object(
     steps: &mut Steps,
     number: usize,
@@ -81,10 +82,10 @@ pub(super) fn of_object(
     }
 }
 
-/// Adds the steps of a request for a subresource, including its parent object.
+/// Adds the steps of a request for a subresource, and for its parent object.
 ///
 /// # Errors
-/// Returns why there are no steps, as the end of a sentence.
+/// Returns the reason why there are no steps, as the end of a sentence.
 pub(super) fn of_subresource(
     steps: &mut Steps,
     request: &Attributes,
@@ -136,8 +137,9 @@ pub(super) fn of_subresource(
     Ok(())
 }
 
-/// Returns the object as a client sends it, without generated fields, and without its namespace unless
-/// `keeps_namespace` is set.
+/// Returns the object as a client sends it, without generated fields.
+///
+/// The namespace of the object is removed unless `keeps_namespace` is set.
 fn sent(object: &Value, keeps_namespace: bool) -> Value {
     const SERVERS_OWN: [&str; 7] = [
         "uid",
