@@ -43,7 +43,7 @@ pub(super) struct RequestOptions {
 /// Rule: REQ-12.
 ///
 /// # Errors
-/// 422 for an invalid value.
+/// Returns 422 for an invalid value.
 pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<Status>> {
     of_kind(kind, query, false)
 }
@@ -53,7 +53,7 @@ pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<
 /// Rule: APY-04.
 ///
 /// # Errors
-/// 422 for an invalid value or a missing field manager.
+/// Returns 422 for an invalid value or a missing field manager.
 pub(super) fn of_apply(query: &Query) -> Result<RequestOptions, Box<Status>> {
     of_kind("PatchOptions", query, true)
 }
@@ -100,7 +100,7 @@ fn of_kind(kind: &str, query: &Query, is_apply: bool) -> Result<RequestOptions, 
 /// Source: apiserver pkg/endpoints/handlers/delete.go.
 ///
 /// # Errors
-/// 400 for a body of another kind, 422 for an invalid value.
+/// Returns 400 for a body of another kind, or 422 for an invalid value.
 pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOptions, Box<Status>> {
     let mut members = match body {
         Some(Value::Object(members)) => members,
@@ -185,7 +185,7 @@ pub(super) fn truth(query: &Query, name: &str) -> Option<bool> {
 /// kube-apiserver parses these parameters before all others.
 ///
 /// # Errors
-/// 400 for a value that is not a 64-bit integer.
+/// Returns 400 for a value that is not a 64-bit integer.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/zz_generated.conversion.go`, `autoConvert_url_Values_To_v1_ListOptions`.
 /// Rule: LST-12.

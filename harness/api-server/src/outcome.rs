@@ -50,7 +50,7 @@ pub(super) struct Outcome {
     pub(super) decoded: Option<Value>,
     /// The object as the client sent it, if retained.
     pub(super) sent: Option<Value>,
-    /// The first operation that was admitted.
+    /// The operation of the first admission; `None` if the request did not reach admission.
     pub(super) admitted: Option<Operation>,
     /// The object in the response before content negotiation, if retained.
     pub(super) object: Option<Arc<Value>>,

@@ -131,7 +131,7 @@ fn unsupported_format(message: String) -> Box<Status> {
 /// Applies the change to `old` and updates the field managers.
 ///
 /// # Errors
-/// The Status of a patch that cannot be applied or whose result is not an object of this kind.
+/// Returns the Status of a patch that cannot be applied or whose result is not an object of this kind.
 pub(super) async fn apply(
     request: &mut ObjectRequest<'_>,
     change: &Change,

@@ -37,7 +37,7 @@ pub(super) fn check_delete(
     Err(Box::new(Status::conflict(group, kind, name, &why)))
 }
 
-/// Checks the preconditions for resources that check them before deletion; `failed` is the prefix of the message.
+/// Checks the preconditions for kinds whose storage checks preconditions itself; `failed` is the prefix of the message.
 ///
 /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go and apiextensions-apiserver
 /// pkg/registry/customresourcedefinition/etcd.go, `Delete`.

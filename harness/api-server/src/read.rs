@@ -79,7 +79,7 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
 /// `serversToValidate`.
 ///
 /// # Errors
-/// 501 for the status of one of these components, 404 for any other name.
+/// Returns 501 for the status of one of these components, or 404 for any other name.
 fn check_supported(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
     if resource.gvr.group_resource() != "componentstatuses" {
         return Ok(());
@@ -189,7 +189,7 @@ impl PageBuilder<'_> {
     /// Adds an item unless it is `None`. Returns whether more items can be added.
     ///
     /// # Errors
-    /// The Status that the client receives instead of a list.
+    /// Returns the Status that the client receives instead of a list.
     fn take(
         &mut self,
         index: usize,
@@ -216,7 +216,7 @@ impl PageBuilder<'_> {
     /// Returns the collected objects, or an error if an object could not be decoded.
     ///
     /// # Errors
-    /// The Status that the client receives instead of a list.
+    /// Returns the Status that the client receives instead of a list.
     fn finish(mut self) -> Result<SelectedPage, Box<Status>> {
         self.unreadable.finish(self.resource)?;
         Ok(self.chosen)

@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 /// Waits until the storage is recent enough to answer a GET of an object.
 ///
 /// # Errors
-/// 400 or 500 for an invalid version, 504 if the version is not reached in time.
+/// Returns 400 or 500 for an invalid version, or 504 if the version is not reached in time.
 ///
 /// Source: apiserver pkg/storage/cacher/delegator.go, `Get`; pkg/storage/etcd3/store.go, `Get`.
 /// Rule: LST-06.
@@ -68,7 +68,7 @@ pub(super) async fn wait_for_get(
 /// `is_single` means that the query selects a single object.
 ///
 /// # Errors
-/// 504 if the version is not reached in time.
+/// Returns 504 if the version is not reached in time.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `ShouldDelegateExactRV`.
 /// Rule: LST-06.
@@ -93,7 +93,7 @@ pub(super) async fn wait_for_list(
 /// Waits until the storage has reached a version.
 ///
 /// # Errors
-/// 504 if the version is not reached in time.
+/// Returns 504 if the version is not reached in time.
 pub(super) async fn wait(storage: &Storage, version: u64, until: Instant) -> Result<(), Box<Status>> {
     let mut notifications = storage.subscribe();
     loop {

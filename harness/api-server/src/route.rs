@@ -229,7 +229,7 @@ fn subpath(path: &str, segments: usize) -> String {
 /// Returns the verb of `method` on `target`.
 ///
 /// # Errors
-/// 405 if the resource does not support the verb.
+/// Returns 405 if the resource does not support the verb.
 pub(super) fn verb(method: &Method, target: &Target) -> Result<Verb, Box<Status>> {
     let subresource = target.resource.subresource(&target.subresource);
     if let Some(subresource) = subresource.filter(|subresource| is_connection(&subresource.name)) {

@@ -69,7 +69,7 @@ pub(super) fn to_be_changed(object: &Value, resource: &Resource) -> Value {
 /// Checks that a Scale of a custom resource sets the replicas.
 ///
 /// # Errors
-/// 400 if the replicas are missing.
+/// Returns 400 if the replicas are missing.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `UpdatedObject`.
 /// Rule: KND-14.
@@ -87,7 +87,7 @@ pub(super) fn check_replicas(scale: &Value, resource: &Resource) -> Result<(), B
 /// Returns the Scale of an object for a read.
 ///
 /// # Errors
-/// 500 for a custom resource without replicas.
+/// Returns 500 for a custom resource without replicas.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `Get`.
 /// Rule: KND-14.
@@ -180,7 +180,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
 /// Validates the Scale of an object of a built-in kind.
 ///
 /// # Errors
-/// 422 for a negative number of replicas, 409 for the uid of another object.
+/// Returns 422 for a negative number of replicas, or 409 for the uid of another object.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`;
 /// pkg/registry/apps/deployment/storage/storage.go, `scaleUpdatedObjectInfo.UpdatedObject`.

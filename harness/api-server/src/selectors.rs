@@ -32,7 +32,7 @@ impl<'q> Selectors<'q> {
     /// Parses `labelSelector` and `fieldSelector`.
     ///
     /// # Errors
-    /// 400 for an invalid selector.
+    /// Returns 400 for an invalid selector.
     ///
     /// Source: apimachinery pkg/apis/meta/internalversion/conversion.go,
     /// `Convert_v1_ListOptions_To_internalversion_ListOptions`.
@@ -47,7 +47,7 @@ impl<'q> Selectors<'q> {
     /// Checks the selected fields against `resource` and returns the selection.
     ///
     /// # Errors
-    /// 400 for fields that cannot be selected.
+    /// Returns 400 for fields that cannot be selected.
     pub(super) fn for_resource(self, resource: &Resource) -> Result<Selection, Box<Status>> {
         let fields = self.fields.into_iter().map(|(path, equal, value)| {
             check_field(path, resource)?;
@@ -275,7 +275,7 @@ fn field_terms(text: &str) -> Result<Vec<(&str, bool, String)>, Box<Status>> {
 /// Checks that a field can be selected.
 ///
 /// # Errors
-/// 400 if the resource does not support selecting the field.
+/// Returns 400 if the resource does not support selecting the field.
 ///
 /// Source: apimachinery pkg/runtime/conversion.go, `DefaultMetaV1FieldSelectorConversion`; apiextensions-apiserver
 /// pkg/apiserver/conversion/converter.go, `ConvertFieldLabel`.

@@ -96,7 +96,7 @@ impl ServiceAllocator {
     /// Allocates the omitted values of a new Service, or of an update of `old`. Does not change other resources.
     ///
     /// # Errors
-    /// 422 if the Service requests an unavailable value, 500 if no values are left.
+    /// Returns 422 if the Service requests an unavailable value, or 500 if no values are left.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `beginCreate` and `beginUpdate`.
     /// Rule: KND-05.

@@ -114,7 +114,7 @@ impl State {
     /// Converts an object of `resource` to its storage version.
     ///
     /// # Errors
-    /// [`ConversionError`] if the versions differ and the conversion fails.
+    /// Returns [`ConversionError`] if the versions differ and the conversion fails.
     pub(super) async fn to_storage(
         &self,
         mut object: Value,
@@ -129,7 +129,8 @@ impl State {
     /// Converts like [`Self::to_storage`], but without calling a webhook.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] if a webhook has to be called, and the errors of [`Self::to_storage`].
+    /// Returns [`ConversionError::ByWebhook`] if a webhook must convert the object, and the errors of
+    /// [`Self::to_storage`].
     pub(super) fn to_storage_at_once(
         &self,
         mut object: Value,
@@ -167,7 +168,8 @@ impl State {
     /// Calls the conversion webhook of a definition.
     ///
     /// # Errors
-    /// kube-apiserver's error for a failed conversion, or an error for a configuration that admit does not support.
+    /// Returns kube-apiserver's error for a failed conversion, or an error for a configuration that admit does not
+    /// support.
     pub(super) async fn ask_webhook(&self, asked: &ByWebhook) -> Result<Value, ConversionError> {
         self.converter.convert(asked).await
     }
@@ -203,7 +205,7 @@ impl State {
     /// Removes fields of custom resources that are not in the schema, and sets the defaults of the version.
     ///
     /// # Errors
-    /// The part of a schema that admit does not support.
+    /// Returns the part of a schema that admit does not support.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `crdConversionRESTOptionsGetter`.
     pub(super) fn complete_stored(&self, object: &mut Value) -> Result<(), Unsupported> {
@@ -223,7 +225,7 @@ impl State {
     /// schema.
     ///
     /// # Errors
-    /// The part of a schema that admit does not support.
+    /// Returns the part of a schema that admit does not support.
     pub(super) fn complete_written(
         &self,
         object: &mut Value,
@@ -243,7 +245,7 @@ impl State {
     /// Sets the defaults that the conversion through the internal type sets.
     ///
     /// # Errors
-    /// The part of a schema that admit does not support.
+    /// Returns the part of a schema that admit does not support.
     pub(super) fn complete(&self, object: &mut Value) -> Result<(), Unsupported> {
         self.complete_version(object)?;
         defaulting::through_internal(object);
@@ -276,7 +278,7 @@ impl State {
     /// Rule: CNV-15.
     ///
     /// # Errors
-    /// [`ConversionError`] if the versions differ and the conversion fails.
+    /// Returns [`ConversionError`] if the versions differ and the conversion fails.
     pub(super) async fn in_version_of(
         &self,
         stored: &Arc<Value>,
@@ -305,7 +307,8 @@ impl State {
     /// Converts like [`Self::in_version_of`], but without calling a webhook.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] if a webhook has to be called, and the errors of [`Self::in_version_of`].
+    /// Returns [`ConversionError::ByWebhook`] if a webhook must convert the object, and the errors of
+    /// [`Self::in_version_of`].
     pub(super) fn in_version_of_at_once(
         &self,
         stored: &Arc<Value>,
@@ -437,6 +440,8 @@ pub(super) struct Services {
     pub(super) storage: Arc<Storage>,
 }
 
+/// Resolves a service to a host and a port.
+///
 /// Source: kube-aggregator pkg/apiserver/resolvers.go and apiserver pkg/util/proxy/proxy.go, `ResolveCluster`.
 /// Rule: HTTP-14, HTTP-16.
 impl ServiceResolver for Services {

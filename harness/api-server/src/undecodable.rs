@@ -56,7 +56,7 @@ pub(super) fn of_write(error: ConversionError, object: &Value, resource: &Resour
 /// Returns the object from which an update starts. A dry run reports a failed conversion like a GET.
 ///
 /// # Errors
-/// The Status that the client receives.
+/// Returns the Status that the client receives.
 ///
 /// Rule: CNV-10.
 pub(super) async fn read_for_update(
@@ -90,7 +90,7 @@ impl UndecodableObjects {
     /// Adds an object that cannot be decoded. Too many such objects abort the list.
     ///
     /// # Errors
-    /// The Status that the client receives instead of a list.
+    /// Returns the Status that the client receives instead of a list.
     pub(super) fn add(
         &mut self,
         error: ConversionError,
@@ -112,7 +112,7 @@ impl UndecodableObjects {
     /// Checks whether all objects could be decoded.
     ///
     /// # Errors
-    /// The Status that the client receives instead of a list.
+    /// Returns the Status that the client receives instead of a list.
     ///
     /// Rule: CNV-10.
     pub(super) fn finish(&mut self, resource: &Resource) -> Result<(), Box<Status>> {

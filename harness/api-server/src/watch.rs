@@ -96,7 +96,7 @@ impl Watch {
     /// Returns the watch with its objects as Tables with one row.
     ///
     /// # Errors
-    /// 501 for a kind without columns.
+    /// Returns 501 for a kind without columns.
     pub(super) fn of_tables(self, options: TableOptions) -> Result<Self, Box<Status>> {
         Table::of_object(Arc::default(), &self.resource, "", options, Timestamp::now())?;
         Ok(Self { representation: Representation::Table(options), ..self })
@@ -327,7 +327,7 @@ impl Watcher {
     /// Writes the events since the last piece.
     ///
     /// # Errors
-    /// [`WatchEnded`] if this is the last piece.
+    /// Returns [`WatchEnded`] if this is the last piece.
     fn write_events(&mut self, piece: &mut Piece) -> Result<(), WatchEnded> {
         let result = self.try_write_events(piece);
         result.map_err(|end| {
@@ -369,7 +369,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Moves to the start of the watch. Fails if the start is no longer in the history.
+    /// Sets the progress to the start of the watch. Fails if the start is no longer in the history.
     fn begin(&mut self) -> Result<(), Box<Status>> {
         let storage = &self.watch.state.storage;
         self.progress = match self.watch.options.start {

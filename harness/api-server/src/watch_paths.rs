@@ -10,7 +10,7 @@ use super::selectors::Selectors;
 /// Converts a path below `/watch/` to a collection with a watch query. A name in the path becomes a field selector.
 ///
 /// # Errors
-/// 405 for methods other than GET, 400 for a field selector with another name.
+/// Returns 405 for methods other than GET, or 400 for a field selector with another name.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource` and `listOpts`.
 /// Rule: LST-10.

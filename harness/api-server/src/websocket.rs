@@ -1,4 +1,4 @@
-//! Watches over WebSocket: a text frame for each event, as requested by the informers of Java clients.
+//! Watches over WebSocket: a text frame for each event. The informers of Java clients request watches over WebSocket.
 //!
 //! Source: apiserver pkg/endpoints/handlers/watch.go, `HandleWS`; the handshake is that of golang.org/x/net/websocket,
 //! server.go and hybi.go.

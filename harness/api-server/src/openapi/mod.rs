@@ -105,7 +105,7 @@ impl BuiltDocuments {
     /// Adds the size of a document to the total.
     ///
     /// # Errors
-    /// The documents of custom resources are too large.
+    /// Returns an error if the documents of custom resources are too large.
     fn take(&mut self, document: &Document) -> Result<(), Unsupported> {
         let size = self.size + document.text.len();
         if size > MAX_DOCUMENT_BYTES {
@@ -133,7 +133,7 @@ impl OpenApi {
     /// Rule: OAPI-01.
     ///
     /// # Errors
-    /// The documents of custom resources are too large.
+    /// Returns an error if the documents of custom resources are too large.
     fn index(&self, definitions: &[Arc<Value>]) -> Result<String, Unsupported> {
         let mut etags: BTreeMap<String, String> =
             LIBRARY.etags("v3/").map(|(name, etag)| (name.to_owned(), etag.to_owned())).collect();
@@ -159,7 +159,7 @@ impl OpenApi {
     /// Returns the v3 document of a group version such as `apis/apps/v1`; `None` if the group version is not served.
     ///
     /// # Errors
-    /// The documents of custom resources are too large.
+    /// Returns an error if the documents of custom resources are too large.
     fn document(&self, name: &str, definitions: &[Arc<Value>]) -> Result<Option<Document>, Unsupported> {
         if let Some(document) = LIBRARY.document(&format!("v3/{name}")) {
             return Ok(Some(document));
@@ -184,7 +184,7 @@ impl OpenApi {
     /// Rule: OAPI-06.
     ///
     /// # Errors
-    /// The documents of custom resources are too large.
+    /// Returns an error if the documents of custom resources are too large.
     fn v2(&self, definitions: &[Arc<Value>]) -> Result<Option<Document>, Unsupported> {
         let own = LIBRARY.document("v2");
         if definitions.is_empty() {

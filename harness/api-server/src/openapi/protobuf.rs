@@ -183,7 +183,7 @@ static SCHEMA: Message = Message {
 /// Rule: OAPI-07.
 ///
 /// # Errors
-/// The document is not valid JSON or too deeply nested.
+/// Returns an error if the document is not valid JSON or is too deeply nested.
 pub(super) fn encoded(document: &[u8]) -> serde_json::Result<Vec<u8>> {
     let document: Node = serde_json::from_slice(document)?;
     let mut out = Vec::new();

@@ -87,7 +87,7 @@ fn refused(pod: &Value, why: &str) -> Box<Status> {
 }
 
 impl PodNodeSelectorConfiguration {
-    /// Returns the selector with this key; empty if absent.
+    /// Returns the configured selector with the key `name`; empty if absent.
     fn selector(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }

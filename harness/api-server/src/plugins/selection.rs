@@ -112,7 +112,7 @@ impl AdmissionPlugins {
     /// Rule: CHN-11.
     ///
     /// # Errors
-    /// [`SelectionError`] for an unknown name, a name in both lists, or a plugin that admit does not support.
+    /// Returns [`SelectionError`] for an unknown name, a name in both lists, or a plugin that admit does not support.
     pub fn select<T: AsRef<str>>(enable: &[T], disable: &[T]) -> Result<Self, SelectionError> {
         let check = Self::check_names(enable, disable);
         let named = |names: &[T], name: &str| names.iter().any(|named| named.as_ref() == name);
@@ -135,7 +135,7 @@ impl AdmissionPlugins {
     /// Checks whether kube-apiserver accepts these names.
     ///
     /// # Errors
-    /// [`SelectionError::Refused`] for an unknown name or a name in both lists.
+    /// Returns [`SelectionError::Refused`] for an unknown name or a name in both lists.
     pub fn check_names<T: AsRef<str>>(enable: &[T], disable: &[T]) -> Result<(), SelectionError> {
         let mut errors = Vec::new();
         for (flag, names) in [("enable", enable), ("disable", disable)] {

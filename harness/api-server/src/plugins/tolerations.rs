@@ -32,7 +32,7 @@ pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
 /// The taints that a toleration matches: effect, key, and value. `None` matches any value.
 type Scope<'a> = (&'a str, &'a str, Option<&'a str>);
 
-/// Tolerations by scope.
+/// An index of tolerations by scope.
 ///
 /// Source: the same file, `isSuperset`.
 #[derive(Default)]

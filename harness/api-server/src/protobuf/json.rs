@@ -27,7 +27,7 @@ impl Decoder {
     /// Decodes a message to JSON. Omits null members.
     ///
     /// # Errors
-    /// [`DecodeError`] if the bytes are not a message of this type or the message is too large.
+    /// Returns [`DecodeError`] if the bytes are not a message of this type or the message is too large.
     pub(super) fn decode(&mut self, id: MessageId, bytes: &[u8]) -> Result<Value, DecodeError> {
         if self.parts == MAX_MESSAGES || self.depth == MAX_DEPTH {
             return Err(DecodeError::TooLarge);
@@ -201,7 +201,7 @@ impl Merged<'_> {
     }
 }
 
-/// Merges the values of a field. The last value is used; messages are concatenated, which merges them.
+/// Merges all values of a field: concatenates messages, which merges them, or returns the last value of another type.
 fn merged<'a>(field: &Field, wires: &[Wire<'a>]) -> Result<Option<Merged<'a>>, DecodeError> {
     let Some((last, others)) = wires.split_last() else { return Ok(None) };
     if others.is_empty() || !matches!(field.kind, Kind::Message(_)) {

@@ -72,7 +72,7 @@ impl<'a> Envelope<'a> {
     /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `Decode`.
     ///
     /// # Errors
-    /// [`DecodeError`] if the body is not an envelope.
+    /// Returns [`DecodeError`] if the body is not an envelope.
     pub(super) fn open(body: &'a [u8]) -> Result<Self, DecodeError> {
         if body.is_empty() {
             return Err(DecodeError::Empty);
@@ -106,7 +106,7 @@ impl<'a> Envelope<'a> {
     /// Decodes the object to JSON with its `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// [`DecodeError`] if the server does not know `kind`, or if the bytes are not an object of this kind.
+    /// Returns [`DecodeError`] if the server does not know `kind`, or if the bytes are not an object of this kind.
     pub(super) fn decode(&self, kind: &GroupVersionKind) -> Result<Value, DecodeError> {
         let Some(message) = MESSAGES.of_kind(kind) else {
             return Err(DecodeError::NotRegistered { version: kind.api_version(), kind: kind.kind.clone() });

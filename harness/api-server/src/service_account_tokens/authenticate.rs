@@ -41,7 +41,7 @@ const INVALIDATED: &str = "service account token has been invalidated";
 /// Authenticates a token for one of the `audiences`; returns `None` if it is not a service account token.
 ///
 /// # Errors
-/// The token is invalid or no longer valid.
+/// Returns the reason why the token is rejected.
 ///
 /// Source: kubernetes pkg/serviceaccount/jwt.go, `AuthenticateToken`.
 /// Rule: TOK-07, TOK-08, TOK-09, TOK-10.
@@ -88,7 +88,7 @@ pub(crate) fn authenticate(
     Ok(Some(Authenticated { user, audiences: shared, annotations }))
 }
 
-/// Formats strings like Go's `%q`.
+/// Formats strings like the verb `%q` in Go.
 fn list(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
 }

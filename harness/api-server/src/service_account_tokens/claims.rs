@@ -146,7 +146,7 @@ impl Claims {
         })
     }
 
-    /// Checks that the token is valid now, with a clock skew of a minute.
+    /// Checks that the token is valid at `now`, with a clock skew of a minute.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ const EXPIRATION_EXTENSION_SECONDS: i64 = 365 * 24 * 60 * 60;
 /// Creates a token after mutating admission.
 ///
 /// # Errors
-/// The Status that the client receives.
+/// Returns the Status that the client receives.
 ///
 /// Source: kubernetes pkg/registry/core/serviceaccount/storage/token.go, `Create`.
 /// Rule: TOK-01, TOK-02, TOK-03, TOK-04, TOK-05.

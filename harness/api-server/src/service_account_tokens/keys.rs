@@ -100,7 +100,7 @@ impl VerifyingKey {
     /// Loads all keys in PEM data: public keys, private keys, and keys of certificates. Ignores other blocks.
     ///
     /// # Errors
-    /// The data does not contain a key, or contains a key that admit does not support.
+    /// Returns an error if the data does not contain a key, or contains a key that admit does not support.
     ///
     /// Source: client-go util/keyutil/key.go, `ParsePublicKeysPEM`.
     /// Rule: TOK-13.
@@ -224,7 +224,7 @@ impl SigningKey {
     /// Loads the first private key in PEM data.
     ///
     /// # Errors
-    /// The data does not contain a key, or contains a key that admit does not support.
+    /// Returns an error if the data does not contain a key, or contains a key that admit does not support.
     ///
     /// Source: client-go util/keyutil/key.go, `ParsePrivateKeyPEM`.
     /// Rule: TOK-13.

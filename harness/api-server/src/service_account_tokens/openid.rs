@@ -41,7 +41,7 @@ struct Keys<'a> {
 /// Returns the response with a document, or a 404 if the issuer is not a URL that can serve the document.
 ///
 /// # Errors
-/// 405 for methods other than GET, 406 for a client that does not accept the document.
+/// Returns 405 for methods other than GET, or 406 for a client that does not accept the document.
 ///
 /// Source: kubernetes pkg/routes/openidmetadata.go; go-restful jsr311.go, `detectRoute`.
 /// Rule: TOK-06.

@@ -17,7 +17,7 @@ const SERVER_FAMILY: &str = "IPv4";
 /// Sets the IP families and their policy.
 ///
 /// # Errors
-/// 422 if the server does not support the families, or if the fields conflict.
+/// Returns 422 if the server does not support the families, or if the fields conflict.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `initIPFamilyFields`.
 pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Result<(), Box<Status>> {

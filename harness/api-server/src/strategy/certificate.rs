@@ -80,7 +80,7 @@ fn set_times(conditions: &mut [Value], before: &[Value]) {
 
 /// Validates the conditions after an update of the status or the approval.
 ///
-/// Does not report errors that the stored conditions already have.
+/// Does not report an error if the stored conditions already contained it.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateConditions` and
 /// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go`, whose errors come

@@ -7,8 +7,8 @@ const REFERENCE: &str = "dataSourceRef";
 
 /// Synchronizes `dataSource` and `dataSourceRef`.
 ///
-/// Drops a reference to another namespace unless the old claim had a reference. Drops a lone `dataSource` that is
-/// neither a claim nor a snapshot unless the old claim had a source.
+/// Drops a reference to another namespace unless the old claim had a reference. Drops a `dataSource` without a
+/// `dataSourceRef` that is neither a claim nor a snapshot, unless the old claim had a source.
 ///
 /// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `DropDisabledFields`,
 /// `EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`.

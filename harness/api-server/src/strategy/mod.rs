@@ -154,7 +154,7 @@ pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [
     }
 }
 
-/// The resources that an update creates if they do not exist.
+/// The resources whose objects an update creates if they do not exist.
 ///
 /// Source: `AllowCreateOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
 const CREATE_ON_UPDATE_RESOURCES: [&str; 11] = [
@@ -199,7 +199,7 @@ fn validates_metadata_last(resource: &Resource) -> bool {
 /// Validates an object of any kind. Returns the warnings.
 ///
 /// # Errors
-/// 422 for an invalid object, 501 for constructs that admit does not support.
+/// Returns 422 for an invalid object, or 501 for constructs that admit does not support.
 pub(super) fn validate(
     object: &Value,
     old: Option<&Value>,
@@ -212,7 +212,7 @@ pub(super) fn validate(
 /// Validates like [`validate`] and reports the error `first`, if any, before all others.
 ///
 /// # Errors
-/// 422 for an invalid object, 501 for constructs that admit does not support.
+/// Returns 422 for an invalid object, or 501 for constructs that admit does not support.
 pub(super) fn validate_after(
     first: Option<FieldError>,
     object: &Value,
@@ -292,7 +292,7 @@ pub(super) fn admin_access(
 /// Validates the conditions of a `CertificateSigningRequest` in an update of its status or its approval.
 ///
 /// # Errors
-/// 422 for an invalid condition.
+/// Returns 422 for an invalid condition.
 pub(super) fn validate_conditions(
     object: &Value,
     old: &Value,

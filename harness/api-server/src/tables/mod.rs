@@ -74,7 +74,7 @@ impl TableOptions {
     /// Rule: TBL-03.
     ///
     /// # Errors
-    /// 400 for an invalid `includeObject`.
+    /// Returns 400 for an invalid `includeObject`.
     pub(super) fn with_query(self, query: &Query) -> Result<Self, Box<Status>> {
         let include = match query.first("includeObject").unwrap_or_default() {
             "" | "Metadata" => Include::Metadata,
@@ -183,7 +183,7 @@ impl Table {
     /// Rule: TBL-01.
     ///
     /// # Errors
-    /// 501 for a kind without columns.
+    /// Returns 501 for a kind without columns.
     pub(super) fn of_object(
         object: Arc<Value>,
         resource: &Resource,
@@ -204,7 +204,7 @@ impl Table {
     /// Rule: TBL-01.
     ///
     /// # Errors
-    /// 501 for a kind without columns.
+    /// Returns 501 for a kind without columns.
     pub(super) fn of_list(
         items: Vec<Item>,
         metadata: Value,

@@ -96,7 +96,7 @@ pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
 
 /// Returns whether a Secret's Docker config is not a JSON object.
 ///
-/// If it is not, kube-apiserver's response contains the message of Go's decoder.
+/// In this case, kube-apiserver's response contains the message of Go's decoder.
 pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {
     let key = match text(object, "type") {
         "kubernetes.io/dockercfg" => ".dockercfg",

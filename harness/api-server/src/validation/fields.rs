@@ -250,7 +250,7 @@ impl Errors {
         }
     }
 
-    /// Requires string fields of `owner` to be present.
+    /// Requires string fields of `owner` to be non-empty.
     pub(super) fn all_required(&mut self, path: &Path<'_>, owner: &Value, fields: &[&str]) {
         for field in fields.iter().filter(|field| text(owner, field).is_empty()) {
             self.required(&path.child(field), "");

@@ -72,7 +72,7 @@ impl Change<'_> {
 /// Returns an error for each reason why the versions of a definition are invalid.
 ///
 /// # Errors
-/// The error messages would be too large.
+/// Returns an error if the error messages would be too large.
 pub(super) fn of_versions(versions: &Value, whys: &[&str]) -> Result<Vec<FieldError>, Unsupported> {
     let (mut errors, spec) = (Errors::default(), Path::new("spec"));
     for why in whys {
@@ -87,7 +87,7 @@ pub(super) fn of_versions(versions: &Value, whys: &[&str]) -> Result<Vec<FieldEr
 /// Rule: VLO-01.
 ///
 /// # Errors
-/// The object needs a validation that admit does not support.
+/// Returns an error if the object needs a validation that admit does not support.
 pub(super) fn errors(
     object: &Value,
     old: Option<&Value>,

@@ -165,7 +165,7 @@ fn shown(number: f64) -> String {
     }
 }
 
-/// The names of the resources that a quota can limit.
+/// The resource names without a domain that a quota can limit.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `standardQuotaResources`.
 const STANDARD_QUOTA_RESOURCES: [&str; 19] = [

@@ -22,7 +22,7 @@ const FIELDS: [Field; 5] = [
 /// Checks that a schedule can be parsed.
 ///
 /// # Errors
-/// The message of the library that kube-apiserver uses.
+/// Returns the message of the library that kube-apiserver uses if the schedule is invalid.
 ///
 /// Source: github.com/robfig/cron/v3 parser.go, `Parse`.
 pub(super) fn parse(schedule: &str) -> Result<(), String> {

@@ -55,7 +55,7 @@ impl PodSecurityConfiguration {
     /// Rule: LOAD-16.
     ///
     /// # Errors
-    /// The reason why the configuration is invalid, with kube-apiserver's message.
+    /// Returns the reason why the configuration is invalid, with kube-apiserver's message.
     pub fn new(defaults: &PodSecurityDefaults, exemptions: PodSecurityExemptions) -> Result<Self, String> {
         let mut errors = Vec::new();
         let mut mode = |field: &str, level: &str, version: &str| {

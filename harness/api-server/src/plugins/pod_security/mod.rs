@@ -1,4 +1,4 @@
-//! `PodSecurity`: enforces the Pod Security Standards in the labels of namespaces.
+//! `PodSecurity`: enforces the Pod Security Standards that the labels of namespaces select.
 
 mod baseline;
 mod checks;

@@ -27,7 +27,7 @@ enum Node {
         is_index: bool,
         step: Option<i64>,
     },
-    /// `[?(LEFT OPERATOR RIGHT)]`
+    /// `[?(LEFT OPERATOR RIGHT)]`, which selects the matching items.
     Filter {
         left: Vec<Self>,
         operator: Operator,
@@ -101,7 +101,7 @@ impl Path {
     }
 }
 
-/// The error of a path that does not match the object or has too many results.
+/// The error for a path that does not match the object or has too many results.
 #[derive(Clone, Copy, Debug)]
 struct PathMismatch;
 

@@ -1,4 +1,4 @@
-//! Parses `JSONPath` expressions. Accepts and rejects the same paths as client-go's parser.
+//! Parses `JSONPath` expressions. Accepts and rejects the same malformed paths as client-go's parser.
 //!
 //! Source: client-go util/jsonpath/parser.go.
 

@@ -38,7 +38,7 @@ mod most {
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// The construct that admit cannot validate like kube-apiserver.
+/// Returns the construct that admit cannot validate like kube-apiserver.
 pub(super) fn claim(
     errors: &mut Errors,
     object: &Value,
@@ -63,7 +63,7 @@ pub(super) fn claim(
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// The construct that admit cannot validate like kube-apiserver.
+/// Returns the construct that admit cannot validate like kube-apiserver.
 pub(super) fn template(
     errors: &mut Errors,
     object: &Value,
@@ -85,7 +85,7 @@ pub(super) fn template(
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// The construct that admit cannot validate like kube-apiserver.
+/// Returns the construct that admit cannot validate like kube-apiserver.
 pub(super) fn class(
     errors: &mut Errors,
     object: &Value,

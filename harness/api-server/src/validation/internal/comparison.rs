@@ -10,7 +10,7 @@ use std::ops::Range;
 const CONTEXT_LINES: usize = 3;
 /// The number of lines from which the diff ignores lines that make up more than one percent of the text.
 const AUTO_JUNK_MIN_LINES: usize = 200;
-/// The maximum number of pairs of equal lines to compare, which takes a few tenths of a second.
+/// The maximum number of pairs of equal lines to compare. Comparing this many pairs takes a few tenths of a second.
 const MAX_PAIRS: usize = 2_000_000;
 
 /// A range of old lines that a range of new lines replaces.
