@@ -32,7 +32,7 @@ pub(super) enum Answer {
     Object(StatusCode, Arc<Value>),
     /// A stored object.
     Stored(StatusCode, Arc<StoredObject>),
-    /// A document with a content type other than `application/json`.
+    /// A document with this content type, such as an aggregated discovery document.
     Document(&'static str, Value),
     /// A list.
     List(List),
@@ -42,7 +42,7 @@ pub(super) enum Answer {
     Watch(Watch),
     /// Plain text.
     Text(StatusCode, String),
-    /// A response whose bytes are shared with other responses.
+    /// A complete HTTP response.
     Prepared(Box<http::Response<Bytes>>),
 }
 
@@ -393,7 +393,7 @@ pub(super) fn refusal(status: &Status, media_type: Option<MediaType>) -> Respons
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     Stored(Arc<StoredObject>),
-    /// An object that differs from the stored text because it was converted or some of its fields were removed.
+    /// An object that differs from the stored JSON because it was converted or some of its fields were removed.
     Converted(EncodedObject),
 }
 

@@ -72,7 +72,7 @@ const COPIES: usize = 2;
 
 /// Reserves memory for the object in a JSON body before the body is decoded.
 ///
-/// Returns the number of reserved bytes. The caller adjusts the reservation when the actual size is known.
+/// Returns the number of reserved bytes, so that the caller can adjust the reservation to the actual size later.
 ///
 /// # Errors
 /// 429 if other requests use the memory, 501 if the object exceeds the memory budget.

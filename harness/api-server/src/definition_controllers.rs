@@ -46,8 +46,8 @@ fn lock(activity: &Mutex<TaskState>) -> MutexGuard<'_, TaskState> {
 
 /// Returns whether the task updates the definitions after a change, because a webhook rule matches the updates.
 ///
-/// If true, this function also notifies the task of the change and starts the task if it is not running. Without a Tokio
-/// runtime, the result is always false.
+/// If true, this function also notifies the task of the change and starts the task if it is not running. Without a
+/// Tokio runtime, the result is always false.
 ///
 /// Rule: SCH-20.
 pub(super) fn writes_asynchronously(server: &Arc<Server>) -> bool {

@@ -108,8 +108,8 @@ impl PreparedRequest {
 
 /// Calls the handler of a request for a built-in or a custom resource.
 ///
-/// The future of each verb is boxed, so that a request is only as large as its verb requires and nested requests do not
-/// multiply the stack use of all verbs.
+/// The future of each verb is boxed. Otherwise, every request would need as much stack as the largest verb, multiplied
+/// by the depth of nested requests.
 ///
 /// Rule: CHN-12.
 fn dispatch<'r, 'o: 'r>(

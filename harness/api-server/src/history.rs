@@ -1,6 +1,7 @@
 //! The latest writes, which watches read.
 //!
-//! The history is limited in bytes. The watch cache of kube-apiserver is limited by the number of events.
+//! The history is limited by size and by the number of changes. The watch cache of kube-apiserver is limited only by
+//! the number of events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

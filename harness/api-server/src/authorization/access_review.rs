@@ -35,7 +35,7 @@ const METADATA: [&str; 14] = [
     "finalizers",
 ];
 
-/// Rejects an invalid review; `resource` is the plural name of its kind.
+/// Rejects an invalid review; `resource` is the plural resource name of the review.
 ///
 /// Source: kubernetes pkg/apis/authorization/validation/validation.go; `pkg/registry/authorization/*/rest.go`.
 /// Rule: RBAC-13, RBAC-14.

@@ -12,7 +12,7 @@ const UNEXPECTED_VALUES: &str = "may not be specified when `operator` is 'Exists
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnknownOperator {
     Refused,
-    /// Accepts an unknown operator, which a newer client may have written.
+    /// An unknown operator is accepted, because a newer client may have written it.
     Allowed,
 }
 

@@ -104,7 +104,7 @@ impl Actors {
         newest.into_values().collect()
     }
 
-    /// Returns the resource whose objects are stored under this name.
+    /// Returns the resource whose objects are stored under this group and plural name.
     pub(super) fn stored_as(&self, group: &str, plural: &str) -> Option<Arc<Resource>> {
         self.deletable()
             .into_iter()

@@ -15,7 +15,7 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
-/// The annotations that conversions read and write but do not copy.
+/// The annotations that conversions interpret or discard instead of copying them.
 pub(crate) const ROUND_TRIP: [&str; 6] = [
     METRICS,
     BEHAVIOR,

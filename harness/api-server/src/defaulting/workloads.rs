@@ -117,7 +117,9 @@ pub(super) fn job(object: &mut Value) {
     pod_failure_policy(spec);
 }
 
-/// Sets the defaults of a `CronJob`. The job template gets the defaults of a pod template, but not the defaults of a Job.
+/// Sets the defaults of a `CronJob`.
+///
+/// The job template gets the defaults of its pod template, but not the defaults of a Job.
 ///
 /// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_CronJob`.
 pub(super) fn cron_job(object: &mut Value) {

@@ -300,8 +300,7 @@ fn service_account_groups(namespace: &str) -> Vec<String> {
     vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
 }
 
-/// Adds `system:unauthenticated` to the groups of the anonymous user, or `system:authenticated` to those of another
-/// user.
+/// Adds the group `system:unauthenticated` to the anonymous user, or `system:authenticated` to any other user.
 ///
 /// Does not add a group twice, and does not add `system:authenticated` to a user in `system:unauthenticated`.
 ///
