@@ -246,7 +246,7 @@ fn is_indented(headers: &HeaderMap, query: &Query) -> bool {
 /// Rule: KND-10, TBL-04.
 ///
 /// # Errors
-/// 406 for a media type that kube-apiserver does not serve, 501 for one that admit does not support.
+/// Returns 406 for a media type that kube-apiserver does not serve, or 501 for one that admit does not support.
 pub(super) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
@@ -292,7 +292,7 @@ pub(super) fn negotiate(
 /// If `is_checked` is true, first checks the media types as [`check_produced`] does.
 ///
 /// # Errors
-/// 406 for a media type that kube-apiserver does not serve, 501 for one that admit does not support.
+/// Returns 406 for a media type that kube-apiserver does not serve, or 501 for one that admit does not support.
 pub(super) fn negotiate_document(
     headers: &HeaderMap,
     query: &Query,
@@ -316,7 +316,7 @@ pub(super) fn negotiate_document(
 /// Source: go-restful route.go, `matchesAccept`.
 ///
 /// # Errors
-/// 406 with the message of go-restful.
+/// Returns 406 with the message of go-restful.
 pub(super) fn check_produced(headers: &HeaderMap, produced: &[&str]) -> Result<(), Box<Status>> {
     let produced: Vec<&str> = produced.iter().copied().filter(|types| !types.is_empty()).collect();
     let produced = produced.join(", ");

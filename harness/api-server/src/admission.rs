@@ -178,7 +178,7 @@ impl Admission {
     /// Reloads the stored webhook configurations.
     ///
     /// # Errors
-    /// The Status of the first configuration that cannot be parsed; the webhooks stay unchanged.
+    /// Returns the Status of the first configuration that cannot be parsed; the webhooks stay unchanged.
     pub(super) fn reload_webhooks(&self) -> Result<(), Box<Status>> {
         let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
         let of = |resource: &str, before: &WebhookSources| {
@@ -244,7 +244,7 @@ impl<'a> RequestAdmission<'a> {
     /// Rule: AUD-10.
     ///
     /// # Errors
-    /// The Status that the client receives.
+    /// Returns the Status that the client receives.
     pub(super) async fn mutate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let (first, last) = self.plugins();
@@ -260,7 +260,7 @@ impl<'a> RequestAdmission<'a> {
     /// Rule: AUD-10.
     ///
     /// # Errors
-    /// The Status that the client receives.
+    /// Returns the Status that the client receives.
     pub(super) async fn validate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let (first, last) = self.plugins();
@@ -304,7 +304,7 @@ impl<'a> RequestAdmission<'a> {
     /// Rule: ERR-16, HTTP-06, VAL-08.
     ///
     /// # Errors
-    /// 504 if the deadline has passed.
+    /// Returns 504 if the deadline has passed.
     fn in_time(&mut self, operation: Operation) -> Result<(), Box<Status>> {
         if operation == Operation::Connect || !self.is_out_of_time() {
             return Ok(());

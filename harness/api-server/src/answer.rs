@@ -57,7 +57,7 @@ impl Answer {
     /// Rule: KND-10, KND-13.
     ///
     /// # Errors
-    /// 406 if the client asks for the metadata of a list but the response is an object, or the reverse.
+    /// Returns 406 if the client asks for the metadata of a list but the response is an object, or the reverse.
     pub(super) fn into_metadata(
         self,
         options: MetadataOptions,
@@ -106,7 +106,7 @@ impl Answer {
     /// Rule: TBL-01, TBL-02.
     ///
     /// # Errors
-    /// 501 for a kind whose columns admit does not define.
+    /// Returns 501 for a kind whose columns admit does not define.
     pub(super) fn into_table(
         self,
         resource: &Resource,

@@ -48,8 +48,8 @@ impl ApplyPatch {
 /// Reads the patch of a request. The patch is YAML, which includes JSON.
 ///
 /// # Errors
-/// 400 if the patch is invalid, 429 if other requests use the memory that it needs, 501 if it exceeds the memory
-/// budget.
+/// Returns 400 if the patch is invalid, 429 if other requests use the memory that it needs, or 501 if it exceeds the
+/// memory budget.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `validateAndTranscodePatch` and `applyPatcher`.
 /// Rule: APY-12.
@@ -103,7 +103,7 @@ pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
 /// Applies the patch to the stored object, or creates the object if none is stored.
 ///
 /// # Errors
-/// The Status of a conflict, or of a patch that cannot be applied.
+/// Returns the Status of a conflict, or of a patch that cannot be applied.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher` and `applyPatch`; apimachinery
 /// pkg/util/managedfields/internal/structuredmerge.go, `Apply`.

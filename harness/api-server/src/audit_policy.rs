@@ -128,7 +128,7 @@ impl AuditPolicy {
     /// Parses a policy. Ignores unknown fields; kube-apiserver also ignores them, and logs a warning.
     ///
     /// # Errors
-    /// The reason why the policy is invalid: kube-apiserver's message, except for values of a wrong type.
+    /// Returns the reason why the policy is invalid: kube-apiserver's message, except for values of a wrong type.
     pub fn parse(document: &Value) -> Result<Self, String> {
         let text = |field| document.get(field).and_then(Value::as_str).unwrap_or_default();
         match (text("apiVersion"), text("kind")) {

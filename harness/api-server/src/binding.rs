@@ -14,7 +14,7 @@ use super::{create, metadata, preconditions, status_conditions};
 /// Rejects a binding unless its target is a node with a valid name.
 ///
 /// # Errors
-/// 500 with the validation errors, as in kube-apiserver.
+/// Returns 500 with the validation errors, as in kube-apiserver.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodBinding`.
 pub(super) fn check(binding: &Value) -> Result<(), Box<Status>> {
@@ -42,7 +42,7 @@ pub(super) fn check(binding: &Value) -> Result<(), Box<Status>> {
 /// Assigns the Pod of an admitted binding to the node.
 ///
 /// # Errors
-/// 404 if the Pod does not exist, 409 if it cannot be bound or its uid or `resourceVersion` differs.
+/// Returns 404 if the Pod does not exist, or 409 if it cannot be bound or its uid or `resourceVersion` differs.
 ///
 /// Source: kubernetes pkg/registry/core/pod/storage/storage.go, `setPodNodeAndMetadata` and `assignPod`.
 pub(super) fn bind(

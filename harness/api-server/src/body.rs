@@ -75,7 +75,7 @@ const COPIES: usize = 2;
 /// Returns the number of reserved bytes, so that the caller can adjust the reservation to the actual size later.
 ///
 /// # Errors
-/// 429 if other requests use the memory, 501 if the object exceeds the memory budget.
+/// Returns 429 if other requests use the memory, or 501 if the object exceeds the memory budget.
 pub(super) fn reserve(request: &mut ObjectRequest<'_>) -> Result<usize, Box<Status>> {
     let bytes = expected(&request.body).weight.saturating_mul(copies(request.keep));
     request.reservation.try_grow(bytes)?;
@@ -85,7 +85,7 @@ pub(super) fn reserve(request: &mut ObjectRequest<'_>) -> Result<usize, Box<Stat
 /// Reserves memory for a document that was decoded before its size was known.
 ///
 /// # Errors
-/// 429 if other requests use the memory, 501 if the document exceeds the memory budget.
+/// Returns 429 if other requests use the memory, or 501 if the document exceeds the memory budget.
 pub(super) fn hold(request: &mut ObjectRequest<'_>, read: &Value) -> Result<(), Box<Status>> {
     Ok(request.reservation.try_grow(weight(read).saturating_mul(copies(request.keep)))?)
 }
@@ -104,7 +104,7 @@ const fn copies(keep: BodyRetention) -> usize {
 /// Rule: REQ-16.
 ///
 /// # Errors
-/// 429 if other requests use the memory, 501 if the object exceeds the memory budget.
+/// Returns 429 if other requests use the memory, or 501 if the object exceeds the memory budget.
 pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
     let server = request.server;
     let _turn = server.in_flight.turn(request.body.len());
@@ -117,8 +117,8 @@ pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) 
 /// Decodes the body as a document of any kind. Returns `None` if the body is empty.
 ///
 /// # Errors
-/// 400 if the body cannot be decoded, 415 for an unsupported media type, 429 if other requests use the memory that the
-/// document needs, 501 if the document exceeds the memory budget.
+/// Returns 400 if the body cannot be decoded, 415 for an unsupported media type, 429 if other requests use the memory
+/// that the document needs, or 501 if the document exceeds the memory budget.
 pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>, Box<Status>> {
     if request.body.is_empty() {
         return Ok(None);
@@ -184,9 +184,9 @@ fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Stat
 /// Source: apiserver pkg/endpoints/handlers/create.go and `transformDecodeError` in rest.go.
 ///
 /// # Errors
-/// 400 if the body cannot be decoded, is of another kind, or has unknown fields under strict validation; 415 for an
-/// unsupported media type; 429 if other requests use the memory that the object needs; 501 if the object exceeds the
-/// memory budget.
+/// Returns 400 if the body cannot be decoded, is of another kind, or has unknown fields under strict validation; 415
+/// for an unsupported media type; 429 if other requests use the memory that the object needs; or 501 if the object
+/// exceeds the memory budget.
 pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
     let server = request.server;
     let _turn = server.in_flight.turn(request.body.len());
@@ -320,8 +320,8 @@ pub(super) fn internal_package(kind: &GroupVersionKind) -> &str {
 /// Sets `apiVersion` and `kind` if an object of a built-in type omits them.
 ///
 /// # Errors
-/// 400 if the object is of another kind or a field has a wrong type, 422 if a subresource of a custom resource is of
-/// another kind, 501 for a schema that admit does not support.
+/// Returns 400 if the object is of another kind or a field has a wrong type, 422 if a subresource of a custom resource
+/// is of another kind, or 501 for a schema that admit does not support.
 pub(super) fn typed(
     mut object: Value,
     kind: &GroupVersionKind,
@@ -390,7 +390,7 @@ pub(super) fn typed(
 /// which validation rejects later.
 ///
 /// # Errors
-/// 400 for a field of a wrong type, 501 for a schema that admit does not support.
+/// Returns 400 for a field of a wrong type, or 501 for a schema that admit does not support.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer`.
 /// Rule: SCH-01, SCH-19.

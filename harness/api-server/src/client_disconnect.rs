@@ -24,7 +24,7 @@ impl ClientDisconnect {
     /// Runs `admission` until it completes or the client disconnects.
     ///
     /// # Errors
-    /// The error of `admission`; 504 if the client has disconnected.
+    /// Returns the error of `admission`, or 504 if the client has disconnected.
     ///
     /// Source: apiserver pkg/endpoints/handlers/finisher/finisher.go, `finishRequest`.
     /// Rule: AUD-13.

@@ -88,7 +88,7 @@ impl ClusterFixture {
     /// Returns the paths of the unknown fields of `object`, such as `webhooks[0].failPolicy`.
     ///
     /// # Errors
-    /// The Status with which the API server rejects an object that it cannot decode.
+    /// Returns the Status with which the API server rejects an object that it cannot decode.
     pub fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, Box<Status>> {
         let kind = GroupVersionKind::from_object(object);
         Ok(self.typed(object.clone(), &kind)?.1)
@@ -171,8 +171,8 @@ impl ClusterFixture {
     /// validated.
     ///
     /// # Errors
-    /// 501 for constructs that admit does not support, or the Status with which the server rejects the object if that
-    /// is not a 422.
+    /// Returns 501 for constructs that admit does not support, or the Status with which the server rejects the object
+    /// if that is not a 422.
     ///
     /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and pkg/registry/rest/update.go, `BeforeUpdate`.
     pub fn invalid_fields(&self, request: &Attributes) -> Result<Vec<StatusCause>, Box<Status>> {
@@ -243,7 +243,7 @@ impl ClusterFixture {
     /// subresource of the object with the same name.
     ///
     /// # Errors
-    /// 404 if the kind is not served, 400 if the object has fields of wrong types.
+    /// Returns 404 if the kind is not served, or 400 if the object has fields of wrong types.
     pub fn create(&self, object: Value, namespace: &str, user: UserInfo) -> Result<Attributes, Box<Status>> {
         let kind = GroupVersionKind::from_object(&object);
         let (resource, subresource) = self.created_at(&kind).ok_or_else(|| {

@@ -17,7 +17,7 @@ use super::{authorization, binding, body, create, eviction, metadata, options, s
 /// Returns the object that a subresource request refers to.
 ///
 /// # Errors
-/// 404 if the object does not exist.
+/// Returns 404 if the object does not exist.
 pub(super) fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     let target = &request.target;
     let gvr = &target.resource.gvr;

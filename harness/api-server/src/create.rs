@@ -86,7 +86,7 @@ impl CreateOrigin {
 /// Admits an object whose defaults are already set, then stores it.
 ///
 /// # Errors
-/// The Status that the client receives; 409 `AlreadyExists` if the object already exists.
+/// Returns the Status that the client receives, or 409 `AlreadyExists` if the object already exists.
 ///
 /// Rule: KND-11.
 pub(super) async fn admit_and_store(

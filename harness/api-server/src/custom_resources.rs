@@ -81,7 +81,7 @@ impl CustomResourceInfo {
     /// Returns the compiled schema.
     ///
     /// # Errors
-    /// The construct in the schema that admit does not support.
+    /// Returns the construct in the schema that admit does not support.
     pub(super) fn schema(&self) -> Result<&Compiled, Unsupported> {
         self.schema.as_deref().map_err(Clone::clone)
     }
@@ -254,7 +254,7 @@ fn known_serving(definition: &Value, before: Option<(&Value, &[Arc<Resource>])>)
 /// Rejects a schema with constructs that admit does not support, unless `old` contains the same schema.
 ///
 /// # Errors
-/// 501 for a construct that admit does not support.
+/// Returns 501 for a construct that admit does not support.
 pub(super) fn check_schemas(definition: &Value, old: Option<&Value>) -> Result<(), Box<Status>> {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let before = || old.and_then(|old| old.pointer("/spec/versions")?.as_array()).into_iter().flatten();

@@ -30,7 +30,7 @@ fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) -> Vec<Fiel
 /// Validates a custom resource in a write of the object or its status. Returns the warnings.
 ///
 /// # Errors
-/// 422 for an invalid object, 501 for constructs that admit does not support.
+/// Returns 422 for an invalid object, or 501 for constructs that admit does not support.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate` and `ValidateUpdate`;
 /// `status_strategy.go`, `ValidateUpdate`.

@@ -20,7 +20,7 @@ use super::{approval_policy, definition_conversion, definition_update, metadata,
 /// `errors` must contain the errors of the metadata, which come first in the 422.
 ///
 /// # Errors
-/// 422 for an invalid definition, 501 for constructs that admit does not support.
+/// Returns 422 for an invalid definition, or 501 for constructs that admit does not support.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `ValidateCustomResourceDefinition`,
 /// `ValidateCustomResourceDefinitionUpdate` and `ValidateUpdateCustomResourceDefinitionStatus`.

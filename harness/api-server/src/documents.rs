@@ -38,7 +38,8 @@ pub(super) async fn answer(
 /// Returns the encoding of a document.
 ///
 /// # Errors
-/// 406 for a media type in which kube-apiserver does not serve the document, 501 for one that admit does not support.
+/// Returns 406 for a media type in which kube-apiserver does not serve the document, or 501 for one that admit does not
+/// support.
 fn media_type(
     route: &Route,
     resources: &Resources,

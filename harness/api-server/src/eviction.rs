@@ -51,8 +51,8 @@ pub(super) fn is_beta(given: &GroupVersionKind, kind: &GroupVersionKind) -> bool
 /// The server calls this function between mutating and validating admission.
 ///
 /// # Errors
-/// 422 for an option that an eviction does not support, 500 if the `dryRun` options of the eviction and the request
-/// differ.
+/// Returns 422 for an option that an eviction does not support, or 500 if the `dryRun` options of the eviction and the
+/// request differ.
 ///
 /// Source: `EvictionREST.Create` and `propagateDryRun`.
 pub(super) fn prepare(eviction: &mut Value, request: &RequestOptions) -> Result<(), Box<Status>> {
@@ -98,8 +98,8 @@ fn go_list(list: &Value) -> String {
 /// Performs an admitted eviction.
 ///
 /// # Errors
-/// 429 or 403 if the budget does not allow the eviction, 404 if the Pod does not exist, 409 if the preconditions do not
-/// hold, and the admission errors of the update of the budget's status.
+/// Returns 429 or 403 if the budget does not allow the eviction, 404 if the Pod does not exist, or 409 if the
+/// preconditions do not hold. Also returns the admission errors of the update of the budget's status.
 pub(super) async fn evict(
     request: &mut ObjectRequest<'_>,
     eviction: &Value,

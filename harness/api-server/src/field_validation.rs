@@ -26,7 +26,7 @@ impl FieldValidation {
     /// Returns the errors of a strict decoder as warnings, or fails with them under strict validation.
     ///
     /// # Errors
-    /// The message of Go's strict decoder.
+    /// Returns the message of Go's strict decoder.
     ///
     /// Source: apimachinery pkg/runtime/error.go, `strictDecodingError`; sigs.k8s.io/json, `UnmarshalStrict`.
     pub(super) fn tell(self, errors: Vec<String>) -> Result<Vec<String>, String> {
@@ -42,7 +42,7 @@ impl FieldValidation {
     /// Under strict validation, the duplicate keys form one error with several lines.
     ///
     /// # Errors
-    /// The message of Go's strict decoder.
+    /// Returns the message of Go's strict decoder.
     pub(super) fn tell_of_yaml(
         self,
         repeated: Vec<String>,

@@ -105,7 +105,8 @@ impl ApiServer {
     /// Admission does not run. The given `uid`, times, and status are kept; missing fields are set as for a new object.
     ///
     /// # Errors
-    /// The Status with which the server would reject the object, such as 404 for a kind that the server does not serve.
+    /// Returns the Status with which the server would reject the object, such as 404 for a kind that the server does
+    /// not serve.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(object, Validation::AsNew)
     }
@@ -116,8 +117,8 @@ impl ApiServer {
     /// The object is not validated, and webhook configurations may be of version v1beta1.
     ///
     /// # Errors
-    /// The Status with which the server rejects an object that it cannot decode, or 404 for a kind that it does not
-    /// serve.
+    /// Returns the Status with which the server rejects an object that it cannot decode, or 404 for a kind that it does
+    /// not serve.
     pub fn put_stored(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(config::upgraded(&object).unwrap_or(object), Validation::Skipped)
     }
@@ -125,7 +126,7 @@ impl ApiServer {
     /// Removes an object without admission, ignoring its finalizers. Returns whether the object existed.
     ///
     /// # Errors
-    /// 404 for a kind that the server does not serve.
+    /// Returns 404 for a kind that the server does not serve.
     pub fn take(&self, kind: &GroupVersionKind, namespace: &str, name: &str) -> Result<bool, Box<Status>> {
         let resources = self.server.state.resources();
         let resource = known(&resources, kind)?;

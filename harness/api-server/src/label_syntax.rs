@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
 /// Rule: LST-13.
 ///
 /// # Errors
-/// The message of kube-apiserver about the first syntax error.
+/// Returns the message of kube-apiserver about the first syntax error.
 pub(super) fn check(text: &str) -> Result<(), String> {
     let mut parser = Parser { rest: text };
     loop {

@@ -78,7 +78,7 @@ impl InFlightRequests {
     /// Admits a request from a connection and returns its share of the memory budget.
     ///
     /// # Errors
-    /// 429 if too many requests are in flight.
+    /// Returns 429 if too many requests are in flight.
     ///
     /// Source: apiserver pkg/server/filters/maxinflight.go, `WithMaxInFlightLimit`, which lets system:masters pass.
     pub(super) fn begin(&self, effect: Effect) -> Result<Reservation, Box<Status>> {

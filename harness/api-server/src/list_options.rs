@@ -42,7 +42,7 @@ impl ListOptions {
     /// Parses the options and selectors of a list or a collection deletion.
     ///
     /// # Errors
-    /// 400 for a limit that is not a number and for invalid selectors, 422 for conflicting parameters.
+    /// Returns 400 for a limit that is not a number and for invalid selectors, or 422 for conflicting parameters.
     ///
     /// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `ValidateListOptions`.
     /// Rule: LST-05.
@@ -97,7 +97,7 @@ impl ListOptions {
     /// `resourceVersion`.
     ///
     /// # Errors
-    /// 400 for an invalid version or token, or if the query contains both.
+    /// Returns 400 for an invalid version or token, or if the query contains both.
     ///
     /// Source: apiserver pkg/storage/interfaces.go, `ValidateListOptions`; pkg/storage/cacher/delegator/interface.go,
     /// `ShouldDelegateList`; pkg/storage/cacher/cacher.go, `computeListLimit`.
@@ -157,7 +157,7 @@ impl Continue {
     /// Decodes a continue token.
     ///
     /// # Errors
-    /// The reason why the token is invalid.
+    /// Returns the reason why the token is invalid.
     ///
     /// Source: apiserver pkg/storage/continue.go, `DecodeContinue`.
     /// Rule: LST-04.
@@ -224,7 +224,7 @@ fn go_kind(value: &Value, kind: &str) -> String {
 /// Decodes URL-safe base64 without padding.
 ///
 /// # Errors
-/// A message with the position of the first invalid byte.
+/// Returns a message with the position of the first invalid byte.
 ///
 /// Source: Go encoding/base64/base64.go, `decodeQuantum`.
 fn base64_decoded(text: &str) -> Result<Vec<u8>, String> {

@@ -42,7 +42,7 @@ pub(super) struct Requester {
 /// Sends a loopback request and discards the body of a successful response.
 ///
 /// # Errors
-/// The Status of the response.
+/// Returns the Status of the response if the request fails.
 pub(super) async fn send(
     server: &Arc<Server>,
     change: Change<'_>,
@@ -78,7 +78,7 @@ async fn respond(server: &Arc<Server>, request: Request<Bytes>, requester: Reque
 /// Updates an object as `system:apiserver`.
 ///
 /// # Errors
-/// The Status of the response.
+/// Returns the Status of the response if the request fails.
 pub(super) async fn put(server: &Arc<Server>, path: String, object: &Value) -> Result<(), Box<Status>> {
     send(
         server,

@@ -30,7 +30,7 @@ impl Authenticators {
     /// Returns the user of a request; the anonymous user if the request does not have credentials.
     ///
     /// # Errors
-    /// The Status that [`known`] returns; 401 for a request without credentials if anonymous requests are disabled.
+    /// Returns the Status of [`known`], or 401 for a request without credentials if anonymous requests are disabled.
     ///
     /// Rule: RBAC-26.
     pub(super) fn user(
@@ -54,7 +54,7 @@ impl Authenticators {
 /// Returns the user of a request with the groups that the server adds; `None` if the request does not have credentials.
 ///
 /// # Errors
-/// 401 for invalid credentials, 501 for service account tokens from Secrets.
+/// Returns 401 for invalid credentials, or 501 for service account tokens from Secrets.
 ///
 /// Source: kubernetes pkg/kubeapiserver/authenticator/config.go, `New`.
 /// Rule: RBAC-26.

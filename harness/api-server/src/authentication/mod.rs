@@ -149,7 +149,7 @@ impl Authenticator {
     /// Identifies the client of a request from its headers and the certificate of its connection.
     ///
     /// # Errors
-    /// [`AuthenticationFailure`] with the Status that the client receives.
+    /// Returns [`AuthenticationFailure`] with the Status that the client receives.
     pub(crate) fn identify(
         &self,
         headers: &HeaderMap,

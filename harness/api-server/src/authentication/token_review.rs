@@ -18,7 +18,7 @@ const INVALID: &str = "invalid bearer token";
 /// Rejects a review without a token. The server calls this function before admission.
 ///
 /// # Errors
-/// 400 if the token is missing.
+/// Returns 400 if the token is missing.
 ///
 /// Source: kubernetes pkg/registry/authentication/tokenreview/storage.go, `Create`.
 /// Rule: TOK-12.
@@ -33,7 +33,7 @@ pub(crate) fn check(review: &Value) -> Result<(), Box<Status>> {
 /// Authenticates the token of a review and returns the review with the result in its status.
 ///
 /// # Errors
-/// 501 for service account tokens from Secrets and for malformed tokens.
+/// Returns 501 for service account tokens from Secrets and for malformed tokens.
 ///
 /// Source: as [`check`].
 /// Rule: TOK-11, TOK-12.

@@ -71,7 +71,7 @@ impl TokenAuthenticator {
     /// Returns the user of a token that is valid for one of the `audiences`; `None` if the token is unknown.
     ///
     /// # Errors
-    /// [`TokenRejection`] if the token is an invalid or unsupported service account token.
+    /// Returns [`TokenRejection`] if the token is an invalid or unsupported service account token.
     ///
     /// Source: kubernetes pkg/kubeapiserver/authenticator/config.go, `New`; apiserver
     /// pkg/authentication/authenticator/audagnostic.go.

@@ -41,7 +41,7 @@ const METADATA: [&str; 14] = [
 /// Rule: RBAC-13, RBAC-14.
 ///
 /// # Errors
-/// 400 for a rules review without a namespace, 422 for invalid fields of any other review.
+/// Returns 400 for a rules review without a namespace, or 422 for invalid fields of any other review.
 pub(crate) fn check(resource: &str, review: &Value) -> Result<(), Box<Status>> {
     let none = Value::Null;
     let spec = review.get("spec").unwrap_or(&none);
@@ -155,7 +155,7 @@ fn selector_errors(selector: &Value, path: &str, is_of_labels: bool) -> Vec<Fiel
 /// Rule: RBAC-11, RBAC-12.
 ///
 /// # Errors
-/// 501 for a label selector that admit does not support.
+/// Returns 501 for a label selector that admit does not support.
 pub(crate) fn answer(
     resource: &str,
     mut review: Value,

@@ -19,7 +19,8 @@ use crate::request::ObjectRequest;
 /// Rule: RBAC-15, RBAC-16, RBAC-17.
 ///
 /// # Errors
-/// 403 if the user would grant permissions that the user does not have; 404 if a binding references a missing role.
+/// Returns 403 if the user would grant permissions that the user does not have, or 404 if a binding references a
+/// missing role.
 pub(crate) fn check(
     request: &ObjectRequest<'_>,
     object: &Value,

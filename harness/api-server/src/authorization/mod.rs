@@ -72,7 +72,7 @@ pub(super) fn authorize(
 /// Checks that the user of a PUT or a patch may also create the object.
 ///
 /// # Errors
-/// 403 if the user may not create the object.
+/// Returns 403 if the user may not create the object.
 ///
 /// Source: apiserver pkg/endpoints/handlers/update.go, `withAuthorization`.
 /// Rule: APY-22.
@@ -100,7 +100,7 @@ fn creation<'a>(request: &'a ObjectRequest<'_>) -> AccessRequest<'a> {
 /// Checks that the user of a stream to a Pod has permission for `create`, even if the stream begins with a GET.
 ///
 /// # Errors
-/// 403 if the user does not have permission.
+/// Returns 403 if the user does not have permission.
 ///
 /// Source: kubernetes pkg/registry/core/pod/rest/authorize.go, `ensureAuthorizedForVerb`.
 pub(super) fn check_stream(request: &ObjectRequest<'_>) -> Result<(), Box<Status>> {

@@ -49,7 +49,7 @@ impl StoredPolicies {
     /// Returns the rules of a role that a binding in `namespace` references.
     ///
     /// # Errors
-    /// [`RoleNotFound`] if the role does not exist.
+    /// Returns [`RoleNotFound`] if the role does not exist.
     pub(super) fn role_rules(
         &self,
         kind: &str,

@@ -23,7 +23,7 @@ const GROUP: &str = "certificates.k8s.io";
 /// Rule: RBAC-25.
 ///
 /// # Errors
-/// 403 if the user does not have permission.
+/// Returns 403 if the user does not have permission.
 pub(crate) fn check(
     request: &ObjectRequest<'_>,
     new: &Value,

@@ -71,7 +71,7 @@ impl Actors {
     /// Sends a request. The server authorizes and admits it like a request from a connection.
     ///
     /// # Errors
-    /// The Status of the response if the request fails.
+    /// Returns the Status of the response if the request fails.
     pub(super) async fn send(&self, actor: Actor, change: Change<'_>) -> Result<(), Box<Status>> {
         let account = actor.account();
         let agent = format!(

@@ -31,8 +31,8 @@ pub(crate) enum Strategy {
 /// Converts `object` to the version of `kind`.
 ///
 /// # Errors
-/// [`ConversionError`] if the server cannot convert between the two kinds, if admit does not support the conversion, or
-/// if a webhook must convert the object.
+/// Returns [`ConversionError`] if the server cannot convert between the two kinds, if admit does not support the
+/// conversion, or if a webhook must convert the object.
 ///
 /// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/converter.go and `nop_converter.go`.
 pub(crate) fn convert(

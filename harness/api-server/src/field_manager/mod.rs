@@ -54,7 +54,7 @@ impl From<Written> for ManagedObject {
 /// Returns `new` with updated `managedFields` after a create, an update, or a patch; `live` is the stored object.
 ///
 /// # Errors
-/// The Status of a conversion that could not be attempted. A failed conversion leaves the managers unchanged.
+/// Returns the Status of a conversion that could not be attempted. A failed conversion leaves the managers unchanged.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch}.go`, `UpdateNoErrors`.
 /// Rule: APY-02, APY-03, APY-16, APY-20.
@@ -78,7 +78,7 @@ pub(super) async fn update(
 /// Returns the stored object with the patch applied to it, without setting defaults.
 ///
 /// # Errors
-/// The Status of a conflict, an invalid patch, an unknown field, or a conversion that could not be attempted.
+/// Returns the Status of a conflict, an invalid patch, an unknown field, or a conversion that could not be attempted.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher`.
 /// Rule: APY-05, APY-06, APY-07, APY-11, APY-17.
@@ -106,7 +106,7 @@ pub(super) async fn apply(
 /// Repeats `compute` until it has received the responses of all conversion webhooks that it requires.
 ///
 /// # Errors
-/// The reason why a conversion could not be attempted.
+/// Returns the reason why a conversion could not be attempted.
 async fn with_answers<T>(
     state: &State,
     compute: impl Fn(&Answers) -> Result<T, ConversionError>,
@@ -161,8 +161,8 @@ impl<'a> WriteContext<'a> {
     /// Returns `new` with updated `managedFields` like [`update`], but does not require a request.
     ///
     /// # Errors
-    /// [`ConversionError::ByWebhook`] if a webhook must convert an object; another [`ConversionError`] if a conversion
-    /// could not be attempted.
+    /// Returns [`ConversionError::ByWebhook`] if a webhook must convert an object, or another [`ConversionError`] if a
+    /// conversion could not be attempted.
     pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Result<ManagedObject, ConversionError> {
         self.try_update(live, new, &metadata::now(), &Answers::default())
     }
@@ -182,7 +182,8 @@ impl<'a> WriteContext<'a> {
     /// Runs the field manager with these responses of conversion webhooks.
     ///
     /// # Errors
-    /// The first conversion that could not be attempted, for example because the response of its webhook is missing.
+    /// Returns the first conversion that could not be attempted, for example because the response of its webhook is
+    /// missing.
     fn compute<T>(
         &self,
         now: &str,
@@ -231,7 +232,7 @@ fn manager(request: &ObjectRequest<'_>) -> String {
 /// Runs the mutating phase of a request. Discards `managedFields` from webhooks if they are invalid.
 ///
 /// # Errors
-/// The Status that the client receives.
+/// Returns the Status that the client receives.
 ///
 /// Source: apiserver pkg/endpoints/handlers/fieldmanager/admission.go, `Admit`.
 /// Rule: APY-15, MUT-20.
@@ -278,7 +279,7 @@ pub(super) fn set_entries(object: &mut Value, entries: Value) {
 /// Returns the Scale of an object. Its `managedFields` contain the managers of the replicas field.
 ///
 /// # Errors
-/// 500 if the `managedFields` of the object are invalid.
+/// Returns 500 if the `managedFields` of the object are invalid.
 ///
 /// Source: apimachinery pkg/util/managedfields/scalehandler.go, `ToSubresource`.
 /// Rule: APY-14.
@@ -296,7 +297,7 @@ pub(super) fn scale_of(
 /// Copies the field managers of a Scale to the scaled object.
 ///
 /// # Errors
-/// 500 if the `managedFields` of the object or the Scale are invalid.
+/// Returns 500 if the `managedFields` of the object or the Scale are invalid.
 ///
 /// Source: apimachinery pkg/util/managedfields/scalehandler.go, `ToParent`.
 /// Rule: APY-14.

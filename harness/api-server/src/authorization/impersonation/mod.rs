@@ -86,7 +86,7 @@ impl Impersonation {
     /// Rule: RBAC-23.
     ///
     /// # Errors
-    /// 403 if `requestor` may not impersonate the user in this request.
+    /// Returns 403 if `requestor` may not impersonate the user in this request.
     pub(crate) fn resolve(
         &self,
         authorizer: &dyn Authorizer,
