@@ -283,7 +283,7 @@ pub(super) fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Validates the managedFields of an object. Does not report decoding errors.
+/// Validates the `managedFields` of an object. Does not report decoding errors.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateManagedFields`.
 /// Rule: APY-16.

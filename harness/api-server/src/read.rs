@@ -225,7 +225,7 @@ impl PageBuilder<'_> {
 
 /// Converts stored objects and selects at most `limit` of them.
 ///
-/// Drops each decoded object before decoding the next, so that only the encoded objects are all in memory at once.
+/// Drops each decoded object when it is encoded, so that only the encoded objects are all in memory at once.
 async fn select_page(
     request: &ObjectRequest<'_>,
     selection: &Selection,

@@ -210,7 +210,7 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
     }
 }
 
-/// Returns the decoded path after the first `segments` segments, including a trailing slash.
+/// Returns the decoded path after the first `segments` segments, including a trailing slash if present.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `getRequestOptions`; pkg/endpoints/request/requestinfo.go, `splitPath`.
 /// Rule: REQ-22.

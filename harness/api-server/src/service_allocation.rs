@@ -186,7 +186,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns a free number in `range`, or in `others` if `range` is exhausted.
+/// Returns a random free number in `range`, or the first free number in `others` if `range` is exhausted.
 fn free(
     range: &RangeInclusive<u32>,
     others: &RangeInclusive<u32>,

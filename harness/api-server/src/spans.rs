@@ -208,7 +208,7 @@ fn scope(info: &RequestInfo) -> &'static str {
     }
 }
 
-/// Returns the `User-Agent` header, truncated to the maximum length.
+/// Returns the `User-Agent` header, truncated to the maximum length; `unknown` if absent.
 ///
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `lazyTruncatedUserAgent`.
 fn user_agent(parts: &Parts) -> Cow<'_, str> {

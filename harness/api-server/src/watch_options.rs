@@ -35,7 +35,7 @@ pub(super) struct WatchOptions {
 
 /// Parses the options and selectors of a watch of `resource`.
 ///
-/// Errors are reported in upstream's order: the version is parsed last.
+/// Reports errors in upstream's order: parses the version last.
 ///
 /// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `validateWatchOptions`, and
 /// pkg/apis/meta/internalversion/defaults.go, `SetListOptionsDefaults`; apiserver pkg/endpoints/handlers/get.go,

@@ -10,7 +10,7 @@ use super::selectors::Selectors;
 /// Converts a path below `/watch/` to a collection with a watch query. A name in the path becomes a field selector.
 ///
 /// # Errors
-/// Returns 405 for methods other than GET, or 400 for a field selector with another name.
+/// Returns 405 for methods other than GET, or 400 for a field selector that does not select the name.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource` and `listOpts`.
 /// Rule: LST-10.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::containers::{self, LISTS, items};
 use super::forbidden;
 
-/// Sets the pull policy `Always` on the containers of a Pod, unless an update does not add images.
+/// Sets the pull policy of containers and image volumes to `Always`, unless an update does not add images.
 ///
 /// After mutation, rejects a Pod with another pull policy.
 ///

@@ -75,7 +75,7 @@ fn api_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Fills in the omitted fields of a token request. Returns the service account.
+/// Checks the metadata of a token request and fills in omitted fields. Returns the service account.
 ///
 /// Rule: TOK-01.
 fn completed(object: &mut Value, request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {

@@ -128,7 +128,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Loads a public key. Returns `None` for a key that is neither RSA nor ECDSA.
+    /// Loads a public key. Returns `None` for a key that cannot be parsed or has an unknown type or curve.
     ///
     /// Source: kubernetes pkg/serviceaccount/jwt.go, `keyIDFromPublicKey`; openidmetadata.go, `jwkFromPublicKey`.
     fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Result<Option<Self>, KeyError> {

@@ -8,7 +8,9 @@ use super::super::discovery::Resource;
 use super::super::{defaulting, metadata};
 use super::{TEMPLATE_GENERATION, claim, counts_generation, disabled_fields, job, pod, set_annotation};
 
-/// Applies the part of the create strategy that depends only on the object. The object must already have a name.
+/// Applies the part of the create strategy that depends only on the object.
+///
+/// The caller must already have generated a name from `generateName`.
 ///
 /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and the resources' `PrepareForCreate`.
 /// Rule: KND-03.
@@ -57,7 +59,9 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     disabled_fields::drop(object, resource);
 }
 
-/// Replaces the labels of a new Job with those of its template, from which the labels were defaulted.
+/// Replaces the labels of a new Job with those of its template.
+///
+/// The labels must have been defaulted from the template.
 ///
 /// In kube-apiserver, a Job and its template share one map of labels until the Job is copied or decoded again.
 ///
@@ -141,7 +145,7 @@ pub(super) fn keep_names_of_secrets(account: &mut Value) {
 
 /// Removes `deprecatedTopology`, which is read-only in `discovery.k8s.io/v1`.
 ///
-/// An endpoint keeps the node that the old topology contains.
+/// Sets `nodeName` of an endpoint from its topology if the old slice contains an endpoint with this topology.
 ///
 /// Source: kubernetes pkg/registry/discovery/endpointslice/strategy.go, `dropTopologyOnV1`.
 pub(super) fn drop_topology(slice: &mut Value, old: Option<&Value>) {

@@ -344,7 +344,7 @@ pub(super) fn needs_empty_lists(resource: &Resource, subresource: &str) -> bool 
     counts_empty_lists(resource) || (subresource == "status" && resource.gvr.group_resource() == "pods")
 }
 
-/// Returns whether a request body sets an empty list or map. The server does not store empty lists and maps.
+/// Returns whether a request body sets an empty list, `matchLabels`, or `caBundle`. The server does not store them.
 pub(super) fn has_empty_lists(object: &Value) -> bool {
     fn has(value: &Value) -> bool {
         match value {

@@ -87,7 +87,7 @@ pub(super) fn keep_all_but_resources(pod: &mut Value, old: &Value) {
     complete_resources(pod);
 }
 
-/// Adds the labels in `matchLabelKeys` and `mismatchLabelKeys` to the label selectors of the same term.
+/// Adds the labels in `matchLabelKeys` and `mismatchLabelKeys` to the label selector of the same term or constraint.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `mutatePodAffinity` and `mutateTopologySpreadConstraints`.
 fn apply_label_keys(pod: &mut Value) {

@@ -18,7 +18,7 @@ pub(super) fn at(time: &Value) -> Option<Timestamp> {
     time.as_str()?.parse().ok()
 }
 
-/// Formats a duration with two or three significant digits.
+/// Formats a duration with one or two units, such as `3d` or `5m30s`.
 ///
 /// Source: apimachinery pkg/util/duration/duration.go, `HumanDuration`.
 /// Rule: TBL-05.

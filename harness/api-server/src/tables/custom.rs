@@ -27,7 +27,7 @@ struct Column {
 }
 
 impl CustomColumns {
-    /// Parses the columns of a version of a definition.
+    /// Parses the columns of a version of a definition. If the version does not define columns, returns the age.
     ///
     /// Rule: TBL-09.
     pub(crate) fn for_version(version: &Value) -> Result<Arc<Self>, Unsupported> {

@@ -306,7 +306,7 @@ impl Serialize for Row<'_> {
     }
 }
 
-/// Returns the object with the metadata of the internal version, which has fields instead of some annotations.
+/// Returns the metadata of an object in the internal version, which has fields instead of some annotations.
 ///
 /// Tables and metadata-only objects are built from this metadata.
 ///

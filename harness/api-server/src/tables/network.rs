@@ -67,7 +67,7 @@ fn external_ip(service: &Value) -> String {
     }
 }
 
-/// Returns the addresses of a load balancer.
+/// Returns the distinct addresses of a load balancer, sorted and joined with commas.
 fn load_balancer(object: &Value) -> String {
     let ingress = items(object, &["status", "loadBalancer", "ingress"]);
     let address = |place: &Value| match text(place, &["ip"]) {

@@ -13,7 +13,7 @@ pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     (kind == "Pod").then_some(pod as Cells)
 }
 
-/// Returns the row conditions of a finished Pod.
+/// Returns the row conditions of a finished Pod; `None` for other objects.
 ///
 /// Rule: TBL-07.
 pub(super) fn conditions(object: &Value) -> Option<Value> {

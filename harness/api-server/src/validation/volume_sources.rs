@@ -252,7 +252,9 @@ fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>)
     }
 }
 
-/// Reports an initiator and a portal whose total length exceeds the maximum. The error contains `shown`.
+/// Reports a volume name and a portal that are too long together for a source with an initiator name.
+///
+/// The error contains `shown`.
 pub(super) fn initiator_length(
     errors: &mut Errors,
     path: &Path<'_>,

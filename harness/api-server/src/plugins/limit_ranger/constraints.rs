@@ -41,7 +41,7 @@ pub(super) fn of_pod(limit_range: &Value, pod: &Value) -> Vec<String> {
     violations
 }
 
-/// Returns the violations of a `PersistentVolumeClaim`, which has only requests.
+/// Returns the violations of a `PersistentVolumeClaim`. Checks its requests, not its limits.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `PersistentVolumeClaimValidateLimitFunc`.
 pub(super) fn of_claim(limit_range: &Value, claim: &Value) -> Vec<String> {

@@ -292,7 +292,7 @@ fn annotate_errors(remarks: &mut Remarks, errors: &[FieldError]) {
     }
 }
 
-/// Returns whether an update changes a relevant field: the set of containers, images, or ephemeral containers.
+/// Returns whether an update changes the images of the containers, or adds or changes an ephemeral container.
 ///
 /// Source: pod-security-admission admission/admission.go, `isSignificantPodUpdate`.
 fn is_significant(pod: &Value, old: &Value) -> bool {

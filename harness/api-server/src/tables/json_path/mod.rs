@@ -18,7 +18,7 @@ pub(super) struct Path(Vec<Vec<Node>>);
 enum Node {
     Field(String),
     Wildcard,
-    /// `..`, which selects a value and its descendants.
+    /// `..`, which selects a value and its descendants that have children.
     Recursive,
     /// `[START:END:STEP]` or `[INDEX]`. The end of an index is the position after it.
     Slice {
@@ -225,7 +225,7 @@ fn children<'a>(value: Found<'a>, budget: &mut Budget) -> Result<Vec<Found<'a>>,
     })
 }
 
-/// Collects a value and its descendants. The maximum depth of JSON objects limits the recursion.
+/// Collects a value and its descendants that have children. The maximum depth of JSON objects limits the recursion.
 fn descend<'a>(
     value: Found<'a>,
     found: &mut Vec<Found<'a>>,
@@ -241,7 +241,7 @@ fn descend<'a>(
     Ok(())
 }
 
-/// Selects a range of items. Returns `None` for an empty list, after which the following nodes are not evaluated.
+/// Selects a range of items. Returns `None` for an empty range, after which the following nodes are not evaluated.
 fn slice(
     list: &[Value],
     start: Option<i64>,

@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Parses a filter, which ends at the first unquoted bracket; it may contain one pair of brackets.
+    /// Parses a filter, which ends at the first closing parenthesis outside its first quoted string.
     fn filter(&mut self) -> Result<(), Unreadable> {
         let text = self.rest;
         let (mut quote, mut is_closed, mut before) = (None, false, ' ');

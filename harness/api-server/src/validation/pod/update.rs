@@ -111,6 +111,8 @@ fn removed_gates(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value)
 }
 
 /// Returns the new spec with the old values of the mutable fields.
+///
+/// In a gated Pod, also validates the changes to the node selector and the node affinity.
 fn frozen(errors: &mut Errors, new: &Value, old: &Value, of_spec: Type) -> Value {
     let mut frozen = new.clone();
     let mut keep = |field: &str| keep(&mut frozen, old, field);

@@ -140,7 +140,7 @@ fn containers<'a>(path: &Path<'_>, spec: &'a Value, action: &mut dyn FnMut(&Path
     }
 }
 
-/// Warns about deprecated node labels in selectors.
+/// Warns about deprecated node labels in selectors, and about spread constraints without a label selector.
 fn scheduling(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     let selector = path.child("nodeSelector");
     for (label, _) in entries(spec, "nodeSelector") {
@@ -223,7 +223,7 @@ fn of_volumes(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Warns about duplicate host aliases and image pull secrets.
+/// Warns about duplicate host aliases, and about duplicate or empty names of image pull secrets.
 fn duplicates(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     for (field, member) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
         let path = path.child(field);
