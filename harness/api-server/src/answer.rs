@@ -134,7 +134,7 @@ impl Answer {
         })
     }
 
-    /// Returns the Status if the response is a Status.
+    /// Returns the Status in the response; `None` if the response is not a Status.
     pub(super) fn status(&self) -> Option<Status> {
         match self {
             Self::Object(_, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {

@@ -47,7 +47,7 @@ pub(super) struct RequestEnd<'a> {
     pub(super) is_deprecated: bool,
     /// The decoded request body.
     pub(super) decoded: &'a mut Option<Value>,
-    /// The audit annotations that admission did not add.
+    /// The audit annotations that the server added outside admission.
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) record: &'a Record,
     pub(super) code: u16,

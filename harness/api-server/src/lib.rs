@@ -168,7 +168,7 @@ pub type RequestObserver = Arc<dyn Fn(ObservedRequest) + Send + Sync>;
 /// The options of an [`ApiServer`].
 #[derive(Clone, Default)]
 pub struct Options {
-    /// The host (a name or an IP) and port of services by name. Takes precedence over stored Services.
+    /// The host (a name or an IP) and port of Services by name. They take precedence over stored Services.
     ///
     /// The port replaces the port in the webhook configuration.
     pub services: BTreeMap<ServiceName, (String, u16)>,
@@ -202,7 +202,7 @@ pub struct Options {
     pub service_account_tokens: ServiceAccountTokens,
     /// Receives the requests that can change objects, with their records.
     pub observer: Option<RequestObserver>,
-    /// The controllers for namespaces and owner references that run in [`ApiServer::run_controllers`].
+    /// The options of the controllers that run in [`ApiServer::run_controllers`]; `None` to run no controllers.
     ///
     /// Without controllers, the server deletes the content of a deleted namespace immediately and without admission.
     pub controllers: Option<Controllers>,

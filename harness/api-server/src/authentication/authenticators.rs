@@ -21,8 +21,9 @@ const ANONYMOUS: &str = "system:anonymous";
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct Authenticators {
-    /// `--anonymous-auth`: whether a request without credentials gets the user `system:anonymous`; otherwise it is
-    /// rejected with 401.
+    /// `--anonymous-auth`: whether a request without credentials gets the user `system:anonymous`.
+    ///
+    /// If false, the server rejects the request with 401.
     pub anonymous: bool,
 }
 

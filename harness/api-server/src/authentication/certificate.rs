@@ -1,4 +1,4 @@
-//! Users from client certificates.
+//! Identifies users by their client certificates.
 
 use sha2::{Digest as _, Sha256};
 use x509_parser::certificate::X509Certificate;
@@ -7,9 +7,10 @@ use x509_parser::prelude::FromDer as _;
 
 use kubernetes_admission::attributes::UserInfo;
 
-/// The result of verifying the client certificate of a connection, in the extensions of each request.
+/// The result of verifying the client certificate of a connection.
 ///
-/// The extension is absent if the client did not send a certificate or the certificate does not name a user.
+/// The listener adds the result to the extensions of each request. The extension is absent if the client did not send a
+/// certificate or the certificate does not name a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientCertificate {

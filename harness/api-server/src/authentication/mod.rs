@@ -52,7 +52,7 @@ impl fmt::Debug for Authentication {
     }
 }
 
-/// The authenticated user of a request and the user to impersonate, in the extensions of the request.
+/// An extension of a request that contains the authenticated user and the user to impersonate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// The authenticated user.

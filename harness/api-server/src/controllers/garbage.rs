@@ -124,7 +124,7 @@ impl Object<'_> {
         Outcome::Then(next.map(|dependent| dependent.uid.clone()).collect())
     }
 
-    /// Removes the object from the owners of its dependents, then removes its finalizer.
+    /// Removes the object from the owner references of its dependents, then removes the finalizer from the object.
     async fn orphan(&self, dependents: &[Node]) -> Outcome {
         for dependent in dependents {
             let patched =
@@ -194,7 +194,7 @@ impl Object<'_> {
     }
 }
 
-/// Returns the current `resourceVersion` of a stored object, which an earlier request may have changed.
+/// Returns the current `resourceVersion` of a stored object. An earlier request may have changed the object.
 fn actors_version(actors: &Actors, node: &Node) -> Option<String> {
     let stored = actors.server.state.storage.at(&node.key)?;
     Some(metadata::text(&stored, "resourceVersion").to_owned())

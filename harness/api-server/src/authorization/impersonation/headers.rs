@@ -1,4 +1,4 @@
-//! The `Impersonate-*` headers.
+//! Reads the `Impersonate-*` headers of a request.
 
 use std::collections::BTreeMap;
 
