@@ -109,7 +109,7 @@ impl UndecodableObjects {
         Err(self.status(resource))
     }
 
-    /// Checks whether all objects could be decoded.
+    /// Checks that all objects could be decoded.
     ///
     /// # Errors
     /// Returns the Status that the client receives instead of a list.

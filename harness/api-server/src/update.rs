@@ -377,7 +377,7 @@ struct FinalObject<'a> {
     which: Attempt,
 }
 
-/// Stores the object. Returns `None` if another write came first.
+/// Stores the object, or removes it if its last finalizer was removed. Returns `None` if another write came first.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `ShouldDeleteDuringUpdate`.
 /// Rule: CHN-04, CHN-07, CNV-08, KND-16, SCH-18.

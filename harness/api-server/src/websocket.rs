@@ -40,7 +40,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum size of a frame in bytes. Longer events are split, because each frame is copied for its client.
 const MAX_FRAME_BYTES: usize = 64 << 10;
 
-/// The maximum size of a client message in bytes. The server ignores client messages.
+/// The maximum size of a client message in bytes. The server ignores client messages except for ping and close.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
 /// Returns whether a request requests an upgrade to WebSocket.

@@ -94,7 +94,7 @@ pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
     }
 }
 
-/// Returns whether a Secret's Docker config is not a JSON object.
+/// Returns whether a Secret's Docker config is neither a JSON object nor `null`.
 ///
 /// In this case, kube-apiserver's response contains the message of Go's decoder.
 pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {

@@ -37,7 +37,9 @@ fn amounts(errors: &mut Errors, object: &Value) {
     }
 }
 
-/// Validates an update of a Node. An update of the object, not of the status, is also validated like a new Node.
+/// Validates an update of a Node.
+///
+/// The caller must also validate an update of the object, not of the status, like a new Node.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeUpdate`; pkg/registry/core/node/strategy.go.
 /// Rule: VLO-34.

@@ -217,7 +217,7 @@ fn bounds(range: &str) -> Option<(IpAddr, u32)> {
     Some((address.parse().ok()?, length.parse().ok()?))
 }
 
-/// Returns whether the first range is contained in the second.
+/// Returns whether the second range contains the first range and is larger.
 fn is_below((inner, inner_bits): (IpAddr, u32), (outer, outer_bits): (IpAddr, u32)) -> bool {
     let begins_alike = match (inner, outer) {
         (IpAddr::V4(inner), IpAddr::V4(outer)) => {

@@ -123,7 +123,7 @@ fn of_pod_level(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value, 
     }
 }
 
-/// Checks that containers are not added, removed, renamed, or reordered.
+/// Reports containers that are added, removed, renamed, or reordered. Returns whether there are none.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResizeContainerOrdering`.
 fn is_in_order(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) -> bool {

@@ -125,7 +125,7 @@ fn transitions(
     }
 }
 
-/// Returns whether a rule of a container restarts all containers.
+/// Returns whether a rule of any container restarts all containers.
 ///
 /// Source: kubernetes pkg/api/v1/pod/util.go, `AllContainersCouldRestart`.
 fn restarts_all(spec: &Value) -> bool {

@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::super::fields::{get, text};
 use super::Warnings;
 
-/// Warns about data without a PEM block. Does not check the content of PEM blocks.
+/// Warns about a TLS Secret whose certificate or key does not contain a PEM block.
+///
+/// Does not check the content of PEM blocks.
 ///
 /// Source: kubernetes pkg/registry/core/secret/strategy.go, `warningsForSecret`, which shows the errors of Go's
 /// crypto/tls, `X509KeyPair`.
