@@ -43,7 +43,7 @@ pub struct Target {
     pub(crate) fakes: FakesPlace,
     /// The host and port to which `--service` maps each Service.
     ///
-    /// The in-process API server uses the mapping. For other targets, [`Target::locate`] rewrites each `clientConfig`.
+    /// The in-process API server uses the mapping. For other targets, `Target::locate` rewrites each `clientConfig`.
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// The Services that the loaded webhook configurations refer to.
     pub(crate) referenced: ReferencedServices,

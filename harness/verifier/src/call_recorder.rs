@@ -1,5 +1,6 @@
-//! Records every exchange with the webhooks, answers for admit's own webhooks, and skips webhooks that do not
-//! respond.
+//! Records every exchange with the webhooks, and answers in place of the library's other webhooks.
+//!
+//! It does not call webhooks that repeatedly timed out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +19,7 @@ use tokio::time::Instant;
 use super::other_webhooks;
 use super::turn::Turn;
 
-/// The number of consecutive timeouts after which a webhook is skipped: waiting for further timeouts gives no
-/// new information.
+/// The number of consecutive timeouts after which a webhook is skipped, because further timeouts are not informative.
 const MAX_TIMEOUTS: u32 = 5;
 
 /// The `Content-Type` of a review.
@@ -28,33 +28,33 @@ pub(super) const JSON: &str = "application/json";
 /// A review and its undecoded reply.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// The body that was sent.
+    /// The body of the request.
     pub review: Bytes,
     /// The reply, or the reason why there is no reply.
     pub reply: Result<Reply, CallError>,
-    /// The duration of the exchange.
+    /// The time from the request to the reply.
     pub took: Duration,
-    /// The redirects and retry requests before the final reply.
+    /// The redirects and retry requests that preceded the final reply.
     pub redirects_and_retries: Vec<RedirectOrRetry>,
-    /// Whether admit answered in place of another webhook.
+    /// Whether admit answered in place of another webhook, without a call over the network.
     pub is_other_webhook: bool,
-    /// How the request was sent, if it bypassed the dispatcher.
+    /// How the request was sent if it bypassed the dispatcher; `None` for other requests.
     pub direct: Option<Direct>,
 }
 
-/// How a request was sent that bypassed the dispatcher, which no API server would send.
+/// How a request that bypassed the dispatcher was sent. No API server sends such a request.
 #[derive(Clone, Debug)]
 pub struct Direct {
     /// The webhook that was called.
     pub webhook: Arc<WebhookId>,
     /// The HTTP method.
     pub method: Method,
-    /// The `Content-Type`; empty if there is no body.
+    /// The `Content-Type` header; empty if the request does not have a body.
     pub content_type: &'static str,
 }
 
 impl Direct {
-    /// Returns the method and `Content-Type` of a review.
+    /// Creates the description of a review that is sent directly to `webhook`.
     pub(super) fn review(webhook: &Webhook) -> Self {
         Self { webhook: Arc::clone(&webhook.id), method: Method::POST, content_type: JSON }
     }
@@ -69,7 +69,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// Creates a caller that does not have open connections yet.
+    /// Creates a caller without open connections.
     pub(super) fn caller(&self) -> HttpsCaller {
         HttpsCaller::new(Arc::clone(&self.services))
             .with_redirects(self.redirects)
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Connector {
     }
 }
 
-/// State shared by all requests of an environment.
+/// The state that all requests of an environment share.
 #[derive(Debug)]
 pub(super) struct CallRecorder {
     connector: Connector,
@@ -113,22 +113,22 @@ impl CallRecorder {
         &self.https
     }
 
-    /// Returns the number of calls to webhooks.
+    /// Returns the number of calls to webhooks so far.
     pub(super) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Counts a call.
+    /// Counts a call to a webhook.
     pub(super) fn count(&self) {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the duration of a webhook's first call, including the connection.
+    /// Returns the duration of a webhook's first call, including the time to connect.
     pub(super) fn first(&self, target: &WebhookTarget) -> Option<Duration> {
         self.firsts().get(target).copied().flatten()
     }
 
-    /// Returns whether a call that starts now is the first call to `target`.
+    /// Returns whether the call to `target` that starts now is the first call, and records its start.
     fn begins(&self, target: &WebhookTarget) -> bool {
         let mut firsts = self.firsts();
         if firsts.contains_key(target) {
@@ -175,8 +175,9 @@ impl CallRecorder {
         reply
     }
 
-    /// Sends a review on a kept connection, if there is one. If the server has closed that connection, sends the review
-    /// on a new connection: many servers close connections after an error or when they are idle.
+    /// Sends a review on a kept connection, or on a new connection if the server closed the kept connection.
+    ///
+    /// Many servers close connections after an error or when they are idle.
     pub(super) async fn send_review(
         &self,
         call: Call<'_>,
@@ -206,12 +207,12 @@ impl CallRecorder {
     }
 }
 
-/// Removes the notes about a kept connection that ended, and returns whether there were any.
+/// Removes the notes about a kept connection that ended, and returns whether there were such notes.
 fn has_ended(redirects_and_retries: &mut Vec<RedirectOrRetry>) -> bool {
     redirects_and_retries.extract_if(.., |note| *note == RedirectOrRetry::KeptConnectionEnded).count() > 0
 }
 
-/// Returns whether the webhook did not respond at all. Closing the connection early counts as a response.
+/// Returns whether the webhook did not respond at all. A connection that the webhook closed early counts as a response.
 fn is_silence(error: &CallError) -> bool {
     match error {
         CallError::Client(_) => true,
@@ -235,14 +236,14 @@ pub(super) struct RecordingCaller {
 pub(super) struct Exchanges(Arc<Mutex<Vec<Exchange>>>);
 
 impl Exchanges {
-    /// Takes the exchanges recorded so far.
+    /// Takes the exchanges that have been recorded so far.
     pub(super) fn take(&self) -> Vec<Exchange> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl RecordingCaller {
-    /// Creates a caller whose large exchanges wait for `turn`, if set.
+    /// Creates a caller whose large exchanges wait for `turn`, if it is set.
     pub(super) fn new(shared: Arc<CallRecorder>, exchanges: &Exchanges, turn: Option<Arc<Turn>>) -> Self {
         Self { shared, exchanges: Arc::clone(&exchanges.0), turn }
     }

@@ -17,10 +17,9 @@ struct Cause {
     message: String,
 }
 
-/// Merges findings of one check that have the same cause; the most severe come first.
+/// Merges findings of one check that have the same cause, and sorts them by descending severity.
 ///
-/// A merged finding keeps the message, calls, and object of the webhook that shows it with the smallest
-/// object.
+/// A merged finding keeps the message, calls, and object of the webhook that reproduces it with the smallest object.
 pub(super) fn grouped(findings: Vec<Finding>, servers: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut causes: Vec<(Cause, Finding)> = Vec::new();
     for finding in findings {
@@ -35,7 +34,7 @@ pub(super) fn grouped(findings: Vec<Finding>, servers: &BTreeMap<String, String>
     findings
 }
 
-/// Splits the findings so that each is about one webhook.
+/// Splits each finding into findings about a single webhook.
 pub(super) fn single(findings: Vec<Finding>) -> Vec<Finding> {
     let mut single = Vec::new();
     for finding in findings {
@@ -84,7 +83,7 @@ impl Cause {
     }
 }
 
-/// Removes the webhook's names and URL from `message`, and memory addresses, which differ in each panic.
+/// Returns `message` without the webhook's names and URL, and without memory addresses, which differ in each panic.
 fn anonymous(message: &str, webhook: &str) -> String {
     let own = webhook.split('/').nth(1).unwrap_or(webhook);
     let message = word_masked(&word_masked(message, webhook, "WEBHOOK"), own, "WEBHOOK");
@@ -92,7 +91,7 @@ fn anonymous(message: &str, webhook: &str) -> String {
     masked(&message, "0x", "ADDRESS", |letter| letter.is_ascii_hexdigit())
 }
 
-/// Replaces `word` with `mask` in `text` wherever `word` is a whole word and not part of another name.
+/// Returns `text` in which `mask` replaces `word` wherever `word` is a whole word and not part of another name.
 pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     if word.is_empty() {
         return text.to_owned();
@@ -108,7 +107,7 @@ pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     masked
 }
 
-/// Replaces each `start` and the following characters that `continues` accepts with `mask`.
+/// Returns `text` in which `mask` replaces each `start` with the following characters that `continues` accepts.
 fn masked(text: &str, start: &str, mask: &str, continues: fn(char) -> bool) -> String {
     let mut parts = text.split(start);
     let mut masked = parts.next().unwrap_or_default().to_owned();

@@ -24,25 +24,25 @@ use super::webhook_probe::{ConfigurationSet, WebhookProbe};
 /// A check: an assertion, the reason for it, and the probe that tests it.
 #[derive(Debug)]
 pub struct Check {
-    /// The stable id, such as `V01`.
+    /// The stable ID, such as `V01`.
     pub id: &'static str,
-    /// The name of the check and what must hold, as `NAME: STATEMENT`.
+    /// The name of the check and its assertion, as `NAME: STATEMENT`.
     pub title: &'static str,
     /// The severity of the check's findings, unless a finding overrides it.
     pub severity: Severity,
     /// The reason for the check, as one paragraph.
     pub why: &'static str,
-    /// The change that fixes a finding, as one imperative sentence.
+    /// The advice on how to fix a finding, as an imperative sentence.
     pub help: &'static str,
-    /// The source of the rule.
+    /// The source of the rule that the check tests.
     pub source: &'static str,
     /// The webhooks that the check applies to.
     pub audience: Audience,
-    /// The function that tests the webhook.
+    /// The function that tests the assertion.
     pub probe: Probe,
 }
 
-/// The severity of a finding. The order is that of `--fail-on`.
+/// The severity of a finding, in the order of `--fail-on`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "reports and SARIF have these three")]
@@ -51,7 +51,7 @@ pub enum Severity {
     Note,
     /// The webhook fails under conditions that occur in practice.
     Warning,
-    /// The webhook fails now.
+    /// The webhook fails in its current state.
     Error,
 }
 
@@ -83,42 +83,42 @@ impl Audience {
 
 /// The function of a check, classified by what it examines.
 ///
-/// A probe is a plain function, so that a check is data. An async one is written as
+/// A probe is a plain function, so that a check is data. An asynchronous function is written as
 /// `Probe::Object(|object_probe| Box::pin(run(object_probe)))`.
 #[derive(Clone, Copy)]
 #[expect(clippy::exhaustive_enums, reason = "the driver has a way to run each of them")]
 pub enum Probe {
-    /// Examines one configuration, without a call.
+    /// Examines a configuration without calling the webhook.
     Configuration(fn(&Subject, &ClusterFixture) -> Observed),
-    /// Examines one configuration, alone and then with each object of the corpus, without a call.
+    /// Examines a configuration, alone and then with each object of the corpus, without calling the webhook.
     ConfigurationAndObject(
         fn(&Subject, &ClusterFixture) -> Observed,
         for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>,
     ),
-    /// Examines the configurations of all webhooks of the audience together, without a call.
+    /// Examines the configurations of all webhooks of the audience together, without calling webhooks.
     Configurations(fn(&ConfigurationSet<'_>) -> Observed),
-    /// Examines what one webhook writes, before any other call: clients rate-limit events and drop the
-    /// excess.
+    /// Examines the writes of a webhook before any other call, because clients rate-limit events and drop the excess.
     Effects(for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Examines one webhook while nothing else runs: latency, certificate.
+    /// Examines a webhook while nothing else runs, for example its latency or its certificate.
     Webhook(for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Examines what one webhook does to one object. Runs for each object of the corpus, concurrently.
+    /// Examines how a webhook handles an object. Runs concurrently for the objects of the corpus.
     Object(for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Examines what all webhooks together do to one object. `object_probe.subject` is the first of them.
+    /// Examines how all webhooks together handle an object. `object_probe.subject` is the first of the webhooks.
     Collection(for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Examines all webhooks of the audience during a disruption, and returns one result for each. Runs last.
+    /// Examines all webhooks of the audience during a disruption after all other probes, and returns a result for each.
     Intervention(Disruption, for<'a> fn(&'a [WebhookProbe<'a>]) -> BoxFuture<'a, Vec<Observed>>),
-    /// Examines one conversion webhook with objects of its definition.
+    /// Examines a conversion webhook with objects of its definition.
     Conversion(for<'a> fn(&'a ConverterProbe<'a>) -> BoxFuture<'a, ConversionObservations>),
-    /// Examines manifests, including configurations that the API server rejects, without a call. Only
-    /// [`super::lint`] runs it.
+    /// Examines manifests, including configurations that the API server rejects, without calling webhooks.
+    ///
+    /// Only [`super::lint`] runs such a probe.
     Manifests(fn(&Manifests<'_>) -> Vec<Defect>),
 }
 
 /// The observations of a probe of a conversion webhook, each about an object or about the webhook.
 pub type ConversionObservations = Vec<(Option<Value>, Observed)>;
 
-/// A disruption of the webhooks. Disruptions run in this order.
+/// A disruption of the webhooks. Disruptions run in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the driver has an order for them")]
 pub enum Disruption {
@@ -150,57 +150,60 @@ impl std::fmt::Debug for Probe {
     }
 }
 
-/// The result of a probe: its violations (empty if the assertion holds), or the reason why it tested nothing.
+/// The result of a probe: the violations of its assertion, or the reason why it did not test the assertion.
 pub type Observed = Result<Vec<Violation>, Skipped>;
 
 /// The reason why a probe did not test its assertion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "there is nothing to ask, no answer, or nothing to look with")]
 pub enum Skipped {
-    /// The check does not apply: for example, no rule matches, or the webhook changes nothing.
+    /// The check does not apply: for example, no rule matches, or the webhook does not change an object.
     #[error("{0}")]
     NotApplicable(String),
-    /// The check applies but could not be run. The text names the cause.
+    /// The check applies but could not be completed; contains the reason.
     #[error("{0}")]
     NotChecked(String),
-    /// Like `NotChecked`, but counts as passed if the webhook calls the watched API server by the end of the run.
+    /// Like `NotChecked`, but counts as passed if the webhook calls the watched API server before the run ends.
     #[error("{0}")]
     Uncontacted(String),
-    /// Like `NotChecked`, but not because of the webhook: an option is missing, another option rules the
-    /// check out, or the webhook responds too fast for the check. The text says which.
+    /// Like `NotChecked`, but the webhook is not the reason.
+    ///
+    /// An option is missing, another option excludes the check, or the webhook responds too fast for the check.
     #[error("{0}")]
     Unequipped(String),
 }
 
 impl Skipped {
-    /// Creates a result for a check that does not apply because of `reason`.
+    /// Creates the result of a check that does not apply because of `reason`.
     pub fn not_applicable(reason: impl Into<String>) -> Self {
         Self::NotApplicable(reason.into())
     }
 
-    /// Creates a result for a request for which a match condition of the webhook failed.
+    /// Creates the result of a check whose request has no value for a match condition of the webhook.
     pub(super) fn no_conditions() -> Self {
         Self::not_applicable("match conditions have no value for the request: see V55")
     }
 
-    /// Creates a result for a check that could not be run because of `reason`.
+    /// Creates the result of a check that could not be completed because of `reason`.
     pub fn not_checked(reason: impl Into<String>) -> Self {
         Self::NotChecked(reason.into())
     }
 
-    /// Creates a result for a check that lacks what `reason` names.
+    /// Creates the result of a check that lacks a prerequisite, which `reason` names.
     pub fn unequipped(reason: impl Into<String>) -> Self {
         Self::Unequipped(reason.into())
     }
 }
 
-/// One violation of an assertion, as a probe found it.
+/// A violation of an assertion that a probe found.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// The kind of violation, independent of the object. Violations of one check, webhook, and kind form one
-    /// finding, and an object is minimized as long as its kind stays the same.
+    /// The kind of violation, independent of the object.
+    ///
+    /// Violations of one check, webhook, and kind form one finding. An object is minimized as long as its kind stays
+    /// the same.
     pub kind: String,
-    /// One sentence with names and values.
+    /// A sentence with names and values that describes the violation.
     pub message: String,
     /// The differences between the expected and the actual object.
     pub differences: Vec<Difference>,
@@ -208,18 +211,19 @@ pub struct Violation {
     pub fields: BTreeSet<String>,
     /// The outcomes of the requests that reproduce the violation, in order.
     pub steps: Vec<Arc<Outcome>>,
-    /// Requests that reproduce the violation but are too large for a report.
+    /// The requests that reproduce the violation but are too large for a report.
     pub large: Vec<Arc<Outcome>>,
-    /// Calls that reproduce the violation and do not belong to a request.
+    /// The calls that reproduce the violation and do not belong to a request.
     pub exchanges: Vec<Exchange>,
-    /// Requests derived from the configuration, for the proof; they were not sent.
+    /// The requests that were derived from the configuration for the proof, but not sent.
     pub requests: Vec<SampleRequest>,
-    /// The severity, if it differs from the check's.
+    /// The severity, if it differs from the severity of the check.
     pub severity: Option<Severity>,
-    /// For a static check, the invalid field as a path in the webhook's entry, such as `rules[0].scope`;
-    /// empty for the whole entry.
+    /// The invalid field in the webhook's entry, such as `rules[0].scope`.
+    ///
+    /// Empty if the violation is about the whole entry, or if the check is not static.
     pub field: String,
-    /// For a check of all webhooks together, the webhook whose entry is invalid, or the first such webhook.
+    /// The webhook whose entry is invalid, or the first such webhook, for a check of all webhooks together.
     pub about: Option<Arc<WebhookId>>,
 }
 
@@ -241,7 +245,7 @@ impl Violation {
         }
     }
 
-    /// Sets the differences.
+    /// Sets the differences between the expected and the actual object.
     #[must_use]
     pub fn with_differences(mut self, differences: Vec<Difference>) -> Self {
         self.differences = differences;
@@ -262,28 +266,28 @@ impl Violation {
         self
     }
 
-    /// Sets the calls that do not belong to a request.
+    /// Sets the calls that reproduce the violation and do not belong to a request.
     #[must_use]
     pub fn with_exchanges(mut self, exchanges: impl IntoIterator<Item = Exchange>) -> Self {
         self.exchanges = exchanges.into_iter().collect();
         self
     }
 
-    /// Sets the requests that are too large for a report.
+    /// Sets the requests that reproduce the violation but are too large for a report.
     #[must_use]
     pub fn with_large(mut self, requests: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
         self.large = requests.into_iter().collect();
         self
     }
 
-    /// Sets the requests derived from the configuration.
+    /// Sets the requests that were derived from the configuration.
     #[must_use]
     pub fn with_requests(mut self, requests: impl IntoIterator<Item = SampleRequest>) -> Self {
         self.requests = requests.into_iter().collect();
         self
     }
 
-    /// Sets the invalid field.
+    /// Sets the invalid field in the webhook's entry.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = field.into();
@@ -297,7 +301,7 @@ impl Violation {
         self
     }
 
-    /// Overrides the severity of the check.
+    /// Sets the severity, which overrides the severity of the check.
     #[must_use]
     pub fn with_severity(mut self, severity: Severity) -> Self {
         self.severity = Some(severity);

@@ -1,4 +1,4 @@
-//! Finds the differences between two objects that the API server treats as different.
+//! Finds the fields in which the API server considers two objects different.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use kubernetes_types::schema::Type;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
-    /// The field, such as `spec.containers[app].env[TZ].value`. List items are named by their keys where possible.
+    /// The path of the field, such as `spec.containers[app].env[TZ].value`, in which keys name list items if possible.
     pub path: String,
     /// The expected or former value; `None` if the field is expected to be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,9 +33,9 @@ pub enum Order {
     Free,
 }
 
-/// Returns the fields in which `expected` and `found` differ; empty if they are equal to the API server.
+/// Returns the fields in which `expected` and `found` differ, or an empty list if the API server considers them equal.
 ///
-/// Custom resources are equal only if their JSON is the same.
+/// Custom resources are equal only if their JSON values are equal.
 pub fn differences(
     expected: &Value,
     found: &Value,
@@ -63,7 +63,7 @@ pub fn differences(
     walk.differences
 }
 
-/// Sorts every list of objects in `value` by the keys of its items.
+/// Returns `value` with every list of objects sorted by the keys of its items.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -84,7 +84,7 @@ fn sorted(value: &Value) -> Value {
 const KEYS: [&str; 9] =
     ["name", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid", "ip", "key"];
 
-/// Returns the value that identifies an item in its list.
+/// Returns the value that identifies an item in its list, or `None` if the item has no known key.
 pub fn key(item: &Value) -> Option<String> {
     let (name, value) = KEYS.iter().find_map(|name| Some((*name, item.get(*name)?)))?;
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -95,7 +95,7 @@ pub fn key(item: &Value) -> Option<String> {
     }
 }
 
-/// Returns the keys of a list; `None` unless every item has a unique key.
+/// Returns the keys of a list's items, or `None` unless every item has a unique key.
 pub(super) fn keys(items: &[Value]) -> Option<Vec<String>> {
     let keys: Vec<String> = items.iter().map(key).collect::<Option<_>>()?;
     let unique: std::collections::BTreeSet<&String> = keys.iter().collect();
@@ -165,7 +165,7 @@ impl Walk {
         }
     }
 
-    /// Records a difference, unless the values are equal for the field's type, such as `500m` and `0.5`.
+    /// Records a difference unless the values are equal for the type of the field, such as `500m` and `0.5`.
     fn leaf(&mut self, path: &[String], expected: Option<&Value>, found: Option<&Value>, of: Type) {
         // An absent value equals an empty one, except for a map entry and in custom resources.
         let is_there = expected.is_some() == found.is_some();

@@ -1,4 +1,4 @@
-//! Combines findings that have one cause: the first finding lists the others as its consequences.
+//! Combines findings that have one cause: the finding that names the cause lists the others as consequences.
 
 use std::collections::BTreeSet;
 
@@ -6,32 +6,32 @@ use super::check::Severity;
 use super::report::{CheckReport, Consequence, Finding, TOGETHER};
 use super::validity::without_positions;
 
-/// A cause: findings of one check from which findings of other checks follow.
+/// A rule for findings of one check from which findings of other checks follow.
 struct Cause {
-    /// The check that names the cause best.
+    /// The check whose findings name the cause best.
     check: &'static str,
     is_cause: fn(&Finding) -> bool,
-    /// Returns whether a finding of another check, or another finding of the same check, follows.
+    /// Returns whether another finding, of the same or another check, follows from the known finding.
     explains: fn(&Known<'_>, &str, &Finding) -> bool,
 }
 
-/// A finding that may be the cause of others.
+/// A finding that may be the cause of other findings.
 struct Known<'a> {
     finding: &'a Finding,
     check: &'a str,
-    /// The fields that the finding is about.
+    /// The fields that the finding is about, without list positions and keys.
     fields: BTreeSet<String>,
     /// Whether the webhook overwrites whole lists or maps.
     overwrites_whole: bool,
 }
 
-/// The checks of a webhook's changes.
+/// The checks that examine a webhook's changes.
 const CHANGES: [&str; 22] = [
     "V01", "V02", "V03", "V04", "V05", "V07", "V08", "V09", "V10", "V14", "V15", "V16", "V17", "V18", "V20",
     "V21", "V23", "V31", "V34", "V35", "V36", "V58",
 ];
 
-/// The causes, in the order in which they are looked for: what the API server rejects comes first.
+/// The causes, in the order in which they are applied, starting with objects that the API server rejects.
 const CAUSES: [Cause; 9] = [
     Cause {
         check: "V19",
@@ -132,7 +132,7 @@ pub(super) fn fold(checks: &mut [CheckReport]) {
     }
 }
 
-/// Takes the findings that follow from `finding` out of `checks`, and corrects its index.
+/// Takes the findings that follow from `finding` out of `checks`, and corrects the index of `finding`.
 fn take(
     checks: &mut [CheckReport],
     cause: &Cause,
@@ -199,7 +199,7 @@ fn consequence(check: &str, finding: &Finding) -> Consequence {
     }
 }
 
-/// Returns whether the webhooks of `other` are among those of `finding`.
+/// Returns whether all webhooks of `other` are webhooks of `finding`.
 fn is_about_same(finding: &Finding, other: &Finding) -> bool {
     if other.webhooks.keys().all(|webhook| finding.webhooks.contains_key(webhook)) {
         return true;
@@ -210,7 +210,7 @@ fn is_about_same(finding: &Finding, other: &Finding) -> bool {
         && called.all(|webhook| finding.webhooks.contains_key(webhook))
 }
 
-/// Returns the fields in which a finding shows, without list positions and keys.
+/// Returns the fields that a finding is about, without list positions and keys.
 fn fields(finding: &Finding) -> BTreeSet<String> {
     let differences = finding.differences.iter().map(|difference| without_positions(&difference.path));
     let mut fields: BTreeSet<String> = differences.chain(finding.fields.iter().cloned()).collect();
@@ -229,20 +229,20 @@ fn fields(finding: &Finding) -> BTreeSet<String> {
     fields
 }
 
-/// Returns one name for the two fields of a TypeMeta, which a response has or lacks together.
+/// Returns the field that represents `field`, which is the same for both fields of a `TypeMeta`.
 fn type_meta(field: &str) -> &str {
     if field == "kind" { "apiVersion" } else { field }
 }
 
 impl Known<'_> {
-    /// Returns whether `other` has the same reason: the text after the check's own words.
+    /// Returns whether the message of `other` contains the reason of this finding, the text after the first colon.
     fn has_reason_of(&self, other: &Finding) -> bool {
         const SHORTEST: usize = 10;
         let reason = self.finding.message.split_once(": ").map(|(_, reason)| reason);
         reason.is_some_and(|reason| reason.len() >= SHORTEST && other.message.contains(reason))
     }
 
-    /// Returns whether all fields of `other` are among the fields of this finding, or above or below one of them.
+    /// Returns whether each field of `other` is equal to, below, or above a field of this finding.
     fn has_fields_of(&self, other: &Finding) -> bool {
         let is_below = |field: &str, parent: &str| {
             field.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -253,7 +253,7 @@ impl Known<'_> {
         !fields.is_empty() && fields.iter().all(is_known)
     }
 
-    /// Returns whether `other` is a finding of the same check with another change of the other webhook.
+    /// Returns whether `other` is a finding of the same check that differs only in the change by another webhook.
     fn is_same_without_the_other_webhook(&self, check: &str, other: &Finding) -> bool {
         let kind =
             |finding: &Finding| finding.kind.split("another webhook").next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Counts the denials of a webhook by their reasons.
+//! Counts the denials of a webhook by reason.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::object_probe::{Memory, ObjectProbe};
 use super::shape;
 use super::subject::Subject;
 
-/// The number of corpus objects that a webhook received on creation, and its denials.
+/// The number of objects of the corpus whose creation a webhook answered, and its denials.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Denials {
     /// The number of objects that the webhook answered.
@@ -18,7 +18,7 @@ pub(super) struct Denials {
     pub(super) reasons: BTreeMap<String, u64>,
 }
 
-/// The verdict of a webhook on one object.
+/// The verdict of a webhook on the creation of an object.
 #[derive(Debug)]
 pub(super) enum CreationVerdict {
     Admitted,
@@ -35,9 +35,9 @@ impl Denials {
     }
 }
 
-/// Returns the cached verdict of the webhook alone on the creation of the object.
+/// Returns the cached verdict on the creation of the object when only this webhook is called.
 ///
-/// Returns `None` if no probe requested it, or if the webhook was not called or failed.
+/// Returns `None` if no probe sent the request, or if the webhook was not called or failed.
 pub(super) fn creation_verdict(object_probe: &ObjectProbe<'_>) -> Option<CreationVerdict> {
     let outcome = object_probe.memory.find(&object_probe.alone(), object_probe.request)?;
     outcome.calls_of(&object_probe.subject.webhook.id).next()?;
@@ -54,13 +54,14 @@ pub(super) fn creation_verdict(object_probe: &ObjectProbe<'_>) -> Option<Creatio
     }
 }
 
-/// Returns whether any probe has called the webhook alone.
+/// Returns whether a probe has called the webhook without other webhooks.
 pub(super) fn was_asked(memory: &Memory, subject: &Subject) -> bool {
     memory.knows(&subject.alone())
 }
 
-/// Returns the webhook's own message, without the server's prefix and with `NAME` in place of the object's
-/// name.
+/// Returns the webhook's own message, without the prefix that the server adds.
+///
+/// `NAME` replaces the name of the object.
 fn reason(message: &str, subject: &Subject, object: &str) -> String {
     let by = format!("admission webhook \"{}\" denied the request", subject.webhook.id.name);
     let own = message.strip_prefix(&by).unwrap_or(message).trim_start_matches([':', ' ']);

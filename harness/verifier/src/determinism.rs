@@ -6,11 +6,12 @@ use super::environment::Outcome;
 use super::plan::Plan;
 use super::subject::Subject;
 
-/// The number of identical requests before a webhook counts as deterministic, as in V11.
+/// The number of identical requests that a deterministic webhook must answer equally, as in V11.
 const TIMES: usize = 15;
 
-/// Returns whether the webhook gives the same response to each creation of `object`. Not tested for several
-/// webhooks together.
+/// Returns whether the webhook gives the same response to repeated creations of `object`.
+///
+/// Returns `true` for several webhooks together, which are not tested.
 pub(super) async fn is_deterministic(plan: &Plan, subject: Option<&Subject>, object: &Value) -> bool {
     let Some(subject) = subject else { return true };
     let Ok(request) = plan.environment.create(object.clone()) else { return true };

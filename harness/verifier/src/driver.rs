@@ -1,4 +1,6 @@
-//! Runs the checks: configurations, side effects, the corpus, each webhook alone, minimization of findings,
+//! Runs the checks in stages.
+//!
+//! The stages are configurations, side effects, the corpus, each webhook alone, minimization of findings, and
 //! disruptions.
 
 use std::sync::Arc;
@@ -29,21 +31,21 @@ use super::turn::Turns;
 use super::validity::Validity;
 use super::webhook_probe::{ConfigurationSet, Notes, WebhookProbe};
 
-/// The number of leading objects from which the samples for the first checks are chosen.
+/// The number of objects at the start of the corpus from which the samples for the first checks are chosen.
 const FIRST_OBJECTS: usize = 5_000;
 /// A probe of one webhook alone.
 type WebhookProbeFn = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>;
 
-/// The number of custom resources kept for conversion webhooks.
+/// The number of custom resources to keep for conversion webhooks.
 const CUSTOM_OBJECTS: usize = 16;
 
-/// The number of smaller objects tried for one finding.
+/// The maximum number of smaller objects to try for a finding.
 const OFFERS: usize = 200;
 
 /// Runs the checks of `plan` on the objects of `corpus`, which is read lazily.
 ///
 /// # Errors
-/// The first error of `corpus`.
+/// Returns the first error of `corpus`.
 pub async fn run<E: Send>(
     plan: Plan,
     corpus: impl Iterator<Item = Result<Value, E>> + Send,
@@ -100,26 +102,26 @@ pub async fn run_until<E: Send>(
 struct Run<'a> {
     plan: &'a Arc<Plan>,
     finding_log: FindingLog,
-    /// The sample requests, one entry for each webhook.
+    /// The sample requests, with one entry for each webhook.
     samples: Vec<Samples>,
-    /// The denials, one entry for each webhook.
+    /// The denials, with one entry for each webhook.
     denials: Vec<Denials>,
     /// The first objects of the corpus that the conversion webhooks convert.
     custom: Vec<Value>,
 }
 
-/// The observations about one object.
+/// The observations of all probes about an object.
 struct ObjectResults {
     seen: Vec<(Place, Observed)>,
-    /// The verdict of each webhook on the creation of the object.
+    /// The verdict of each webhook on the creation of the object, if known.
     said: Vec<Option<CreationVerdict>>,
     request: Attributes,
-    /// The request as validating webhooks see it.
+    /// The request that validating webhooks receive.
     mutated: Attributes,
 }
 
 impl Run<'_> {
-    /// Runs all stages of a run, in order.
+    /// Runs all stages in order.
     async fn stages<E: Send>(
         &mut self,
         corpus: impl Iterator<Item = Result<Value, E>> + Send,
@@ -237,7 +239,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records the observations about one object.
+    /// Records the observations about an object.
     fn conclude(&mut self, object: &Value, tried: ObjectResults) {
         let plan = self.plan;
         self.keep_custom(object);
@@ -262,7 +264,7 @@ impl Run<'_> {
         }
     }
 
-    /// Checks the conversion webhooks, one after the other.
+    /// Checks the conversion webhooks one after the other.
     async fn conversions(&mut self) {
         let plan = self.plan;
         let looks = plan.active().filter(|(_, check)| matches!(check.probe, Probe::Conversion(_))).count();
@@ -287,14 +289,14 @@ impl Run<'_> {
         }
     }
 
-    /// Splits `corpus` into its first objects, if a check needs them before all others, and the rest.
+    /// Splits `corpus` into its first objects, if a check examines them before all others, and the remaining objects.
     fn begin<E, C: Iterator<Item = Result<Value, E>>>(&self, mut corpus: C) -> (Vec<Result<Value, E>>, C) {
         let looks = self.plan.active().any(|(_, check)| matches!(check.probe, Probe::Effects(_)));
         let begin = corpus.by_ref().take(if looks { FIRST_OBJECTS } else { 0 }).collect();
         (begin, corpus)
     }
 
-    /// Returns the requests for `objects` that each webhook matches, before any mutation.
+    /// Returns, for each webhook, the requests for `objects` that it matches, before any mutation.
     fn first<E>(&self, objects: &[Result<Value, E>]) -> Vec<Vec<Attributes>> {
         let plan = self.plan;
         let mut samples: Vec<Samples> = plan.subjects.iter().map(|_| Samples::default()).collect();
@@ -318,7 +320,7 @@ impl Run<'_> {
             .await;
     }
 
-    /// Runs the probes selected by `chosen` on each webhook alone.
+    /// Runs the probes that `chosen` selects on each webhook alone.
     async fn alone(&mut self, samples: &[Vec<Attributes>], chosen: fn(Probe) -> Option<WebhookProbeFn>) {
         let plan = self.plan;
         let looks = plan.active().filter(|(_, check)| chosen(check.probe).is_some());
@@ -339,12 +341,12 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the requests with which each webhook is tried alone.
+    /// Returns, for each webhook, the requests for probes of the webhook alone.
     fn requests(&self) -> Vec<Vec<Attributes>> {
         self.samples.iter().map(Samples::requests).collect()
     }
 
-    /// Runs the disruptions, each for all webhooks at once, because webhooks often share a process.
+    /// Runs the disruptions. Each affects all webhooks at once, because webhooks often share a process.
     async fn interventions(&mut self) {
         let plan = self.plan;
         let samples = self.requests();
@@ -449,7 +451,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the smallest object that still shows a violation of this kind; `None` if `object` no longer does.
+/// Returns the smallest object with a violation of this kind, or `None` if `object` no longer has the violation.
 async fn smallest(
     plan: &Plan,
     (check, subject): (&'static Check, Option<&Subject>),

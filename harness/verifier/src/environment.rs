@@ -1,4 +1,4 @@
-//! Runs requests through the whole dispatcher and real webhooks, without a server that stores objects.
+//! Runs requests through the complete dispatcher and real webhooks, without a server that stores objects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-/// Counts the calls of a webhook for requests that an API server sends.
+/// The counts of a webhook's calls for requests that an API server sends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallCounts {
     pub(super) called: u64,
@@ -51,20 +51,21 @@ pub(super) struct CallCounts {
     pub(super) failures: BTreeMap<String, u64>,
 }
 
-/// The connection that a call uses.
+/// The connection to use for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a connection is there already, or it is made")]
 pub enum Connection {
-    /// A connection kept from an earlier call, if any, as in the API server. If the server has closed it, the call is
-    /// repeated on a new connection.
+    /// A connection that was kept from an earlier call, if any, as in the API server.
+    ///
+    /// If the server has closed the connection, the call is repeated on a new connection.
     Kept,
-    /// Like `Kept`, but a call whose connection ends is not repeated on a new connection: for webhooks that are stopped.
+    /// Like `Kept`, but the call is not repeated if its connection ends, for webhooks that are being stopped.
     KeptWithoutRepeat,
-    /// A new connection with its own handshake.
+    /// A new connection with a new handshake.
     New,
 }
 
-/// The webhooks for a request, in dispatch order.
+/// The webhooks to call for a request, in dispatch order.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookSet {
     /// The mutating webhooks.
@@ -74,7 +75,7 @@ pub struct WebhookSet {
 }
 
 impl PartialEq for WebhookSet {
-    /// Compares the webhooks field by field unless they are the same allocation, which is the common case.
+    /// Compares the webhooks by allocation first, which is the common case, and then field by field.
     fn eq(&self, other: &Self) -> bool {
         let same = |ours: &[Arc<Webhook>], theirs: &[Arc<Webhook>]| {
             let mut pairs = ours.iter().zip(theirs);
@@ -84,18 +85,18 @@ impl PartialEq for WebhookSet {
     }
 }
 
-/// The outcome of a request.
+/// The outcome of a request and the events that led to it.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The webhooks of the request.
+    /// The webhooks that were available for the request.
     pub webhook_set: WebhookSet,
-    /// The request before the first webhook.
+    /// The request before any webhook was called.
     pub request: Attributes,
     /// The object after the mutating phase, or after the last webhook that was called.
     pub object: Option<Value>,
     /// The reason why the request was rejected; `None` if it was admitted.
     pub refusal: Option<Refusal>,
-    /// The events of the dispatcher.
+    /// The events that the dispatcher recorded.
     pub record: Record,
     /// The exchanges with webhooks, in order.
     pub exchanges: Vec<Exchange>,
@@ -112,13 +113,13 @@ pub enum Verdict<'a> {
     Admitted,
     /// A webhook denied the request.
     Denied(&'a Status),
-    /// A webhook failed; contains the reason in kube-apiserver's words.
+    /// A webhook failed; contains the reason from kube-apiserver's message.
     Failed(&'a str),
-    /// The server failed the request regardless of failurePolicy, for example because a patch does not apply.
+    /// The server failed the request regardless of `failurePolicy`, for example because a patch does not apply.
     ServerError(&'a Status),
-    /// The match conditions of a webhook failed; contains the reason in kube-apiserver's words.
+    /// The match conditions of a webhook failed; contains the reason from kube-apiserver's message.
     NoConditions(&'a str),
-    /// admit does not support the request.
+    /// admit does not support the request; contains the unsupported feature.
     Unsupported(String),
 }
 
@@ -136,21 +137,21 @@ impl Environment {
         }
     }
 
-    /// Sets the redirects to follow. Must be called before the first call.
+    /// Sets which redirects are followed. Must be called before the first call to a webhook.
     #[must_use]
     pub fn with_redirects(self, redirects: Redirects) -> Self {
         let connector = Connector { redirects, ..self.call_recorder.connector().clone() };
         Self { call_recorder: Arc::new(CallRecorder::new(connector)), ..self }
     }
 
-    /// Sets the credentials. Must be called before the first call.
+    /// Sets the credentials for webhooks. Must be called before the first call to a webhook.
     #[must_use]
     pub fn with_credentials(self, credentials: WebhookCredentials) -> Self {
         let connector = Connector { credentials, ..self.call_recorder.connector().clone() };
         Self { call_recorder: Arc::new(CallRecorder::new(connector)), ..self }
     }
 
-    /// Returns the number of calls of a webhook, and of its patches.
+    /// Returns the counts of a webhook's calls and patches.
     pub(super) fn asked(&self, phase: Phase, id: &WebhookId) -> CallCounts {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.get(&(phase, id.clone())).cloned().unwrap_or_default()
@@ -182,13 +183,14 @@ impl Environment {
         self.call_recorder.calls()
     }
 
-    /// Returns the duration of a webhook's first call, including the connection; `None` if it was never called.
+    /// Returns the duration of a webhook's first call, including the time to connect, or `None` if it was never called.
     pub fn first_call(&self, webhook: &Webhook) -> Option<Duration> {
         self.call_recorder.first(&webhook.client_config.target)
     }
 
-    /// Returns the request that creates `object`, as webhooks see it: a Pod includes what built-in admission
-    /// plugins add.
+    /// Returns the request that creates `object`, as webhooks receive it.
+    ///
+    /// The object includes the fields that built-in admission plugins add to a Pod.
     ///
     /// # Errors
     /// The resource is not served, a field has the wrong type, or a built-in plugin rejects the object.
@@ -198,13 +200,14 @@ impl Environment {
         Ok(request)
     }
 
-    /// Sends `request` through the dispatcher: both rounds of the mutating webhooks, then the validating
-    /// ones.
+    /// Sends `request` through the dispatcher.
+    ///
+    /// The dispatcher calls the mutating webhooks in both rounds, and then the validating webhooks.
     pub async fn admit(&self, webhook_set: &WebhookSet, request: &Attributes) -> Outcome {
         self.admit_in_turn(webhook_set, request, None).await
     }
 
-    /// Sends a request as [`Self::admit`] does, but delays large responses until the object's turn.
+    /// Sends a request like [`Self::admit`], but delays large responses until the object's turn.
     pub(super) async fn admit_in_turn(
         &self,
         webhook_set: &WebhookSet,
@@ -244,7 +247,7 @@ impl Environment {
         outcome
     }
 
-    /// Sends `body` directly to a webhook, bypassing the dispatcher: for reviews that no API server sends.
+    /// Sends `body` directly to a webhook, bypassing the dispatcher, to test reviews that no API server sends.
     pub async fn post(&self, webhook: &Webhook, body: Bytes) -> Exchange {
         let started = Instant::now();
         let (client_config, phase) = (&webhook.client_config, Some(webhook.phase));
@@ -262,15 +265,15 @@ impl Environment {
         }
     }
 
-    /// Sends `body` directly to a webhook, bypassing the dispatcher, to test reviews that no API server sends.
+    /// Sends `body` like [`Self::post`], but on the given connection, and also to a webhook that timed out too often.
+    ///
+    /// Dropping the future disconnects the caller.
     pub async fn call(&self, webhook: &Webhook, body: Bytes, connection: Connection) -> Exchange {
         self.call_recorder.count();
         self.call_control(webhook, body, connection).await
     }
 
-    /// Sends `body` as [`Self::post`] does, but also to a webhook that timed out too often.
-    ///
-    /// Dropping the future disconnects the caller.
+    /// Sends `body` like [`Self::call`] to a webhook that is not verified, and does not count the call.
     pub(super) async fn call_control(
         &self,
         webhook: &Webhook,
@@ -302,24 +305,24 @@ impl Environment {
         }
     }
 
-    /// Sends `body` as [`Self::call`] does to a webhook that is not verified; the call is not counted.
+    /// Sends a request that no API server sends directly to a webhook.
     ///
     /// # Errors
-    /// The reason why the call has no reply.
+    /// Returns the reason why there is no reply.
     pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
         self.call_recorder.count();
         self.call_recorder.send_direct(request).await
     }
 
-    /// Performs a TLS handshake with the webhook's server and returns its certificates and problems.
+    /// Performs a TLS handshake with the webhook's server, and returns the server's certificates and their problems.
     ///
     /// # Errors
-    /// The reason why the connection failed.
+    /// Returns the reason why the connection failed.
     pub async fn inspect(&self, webhook: &Webhook) -> Result<Inspection, String> {
         self.call_recorder.https().inspect(&webhook.client_config, webhook.timeout).await
     }
 
-    /// Returns whether the object's kind is built in: only then are an absent and an empty map equal.
+    /// Returns whether the object's kind is built in. Absent and empty maps are equal only for built-in kinds.
     pub fn is_built_in(&self, request: &Attributes) -> bool {
         self.cluster_fixture.is_built_in(&request.kind)
     }
@@ -344,12 +347,12 @@ impl Outcome {
             .unwrap_or(Verdict::ServerError(status))
     }
 
-    /// Returns the resulting object; `None` if the request is rejected or has no resulting object.
+    /// Returns the resulting object, or `None` if the request is rejected or does not have a resulting object.
     pub fn admitted(&self) -> Option<&Value> {
         self.object.as_ref().filter(|_| self.refusal.is_none())
     }
 
-    /// Returns the webhooks whose match conditions failed, with the reasons.
+    /// Returns the webhooks whose match conditions failed, each with the reason.
     pub(super) fn failed_conditions(&self) -> impl Iterator<Item = (&Conditions, &str)> {
         self.record.events.iter().filter_map(|event| {
             let Event::Conditions(conditions) = event else { return None };
@@ -357,7 +360,7 @@ impl Outcome {
         })
     }
 
-    /// Returns every call, in order.
+    /// Returns all calls in order.
     pub fn calls(&self) -> impl Iterator<Item = &Called> {
         self.record
             .events
@@ -365,17 +368,17 @@ impl Outcome {
             .filter_map(|event| if let Event::Called(called) = event { Some(&**called) } else { None })
     }
 
-    /// Returns the calls of one webhook.
+    /// Returns the calls of the webhook `id`.
     pub fn calls_of<'a>(&'a self, id: &'a WebhookId) -> impl Iterator<Item = &'a Called> {
         self.calls().filter(move |called| *called.webhook == *id)
     }
 
-    /// Returns whether a webhook was called in a round.
+    /// Returns whether the webhook `id` was called in `round`.
     pub fn was_called(&self, id: &WebhookId, round: Round) -> bool {
         self.calls_of(id).any(|called| called.round == round)
     }
 
-    /// Returns why a webhook was not called in the first round, including failed match conditions.
+    /// Returns the reason why the webhook `id` was not called in the first round, including failed match conditions.
     pub fn mismatch(&self, id: &WebhookId) -> Option<&Mismatch> {
         let has_failed =
             |(failed, _): (&Conditions, _)| *failed.webhook == *id && failed.round == Round::First;
@@ -393,7 +396,7 @@ impl Outcome {
         })
     }
 
-    /// Returns the exchanges of one webhook, oldest first.
+    /// Returns the exchanges with the webhook `id`, oldest first.
     pub fn exchanges_of<'a>(&'a self, id: &'a WebhookId) -> impl Iterator<Item = &'a Exchange> {
         self.exchanges
             .iter()

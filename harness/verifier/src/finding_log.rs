@@ -1,4 +1,4 @@
-//! Counts the observations of the probes in bounded memory, regardless of the size of the corpus.
+//! Counts the observations of probes in bounded memory, regardless of the size of the corpus.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use super::report::{
 use super::sample_request::SampleRequest;
 use super::shape;
 
-/// The maximum number of distinct reasons and findings to keep for a check and webhook.
+/// The maximum number of distinct reasons and findings to keep for a combination of a check and a webhook.
 const MAX_KEPT: usize = 20;
 
 /// The maximum number of fields to keep for a finding.
 const MAX_FIELDS: usize = 100;
 
-/// The reason for a webhook whose responses to different requests cannot be compared.
+/// The reason for skipping a check of a webhook whose responses to different requests cannot be compared.
 pub(super) const NOT_DETERMINISTIC: &str = "the same request gets different responses: see V11";
 
-/// A check and a webhook, as positions in the plan; `None` stands for all webhooks together.
+/// The positions of a check and a webhook in the plan; the webhook is `None` for all webhooks together.
 pub(super) type Place = (usize, Option<usize>);
 
-/// The observations of the probes.
+/// The observations of all probes, by check and webhook.
 #[derive(Debug, Default)]
 pub(super) struct FindingLog {
     tallies: BTreeMap<Place, Entry>,
@@ -41,7 +41,7 @@ struct Entry {
     held: u64,
     /// The number of objects that could not be checked although all required options were set.
     unanswered: u64,
-    /// The number of passes that require a call to the watched API server, by the reason to report otherwise.
+    /// The number of passes that require a call to the watched API server, by the reason to report without such a call.
     uncontacted: BTreeMap<String, u64>,
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,
@@ -49,7 +49,7 @@ struct Entry {
     notes: Vec<String>,
 }
 
-/// Violations of one kind.
+/// The violations of one kind for a check and a webhook.
 #[derive(Debug)]
 pub(crate) struct ViolationGroup {
     /// The violation of the first object or, after minimization, of the smallest object.
@@ -58,14 +58,14 @@ pub(crate) struct ViolationGroup {
     pub(super) object: Option<Value>,
     /// Whether the webhook gives different responses to the same request, which invalidates comparisons.
     pub(super) is_not_deterministic: bool,
-    /// The fields of all objects that show the violation.
+    /// The fields of all objects in which the violation was found.
     fields: BTreeSet<String>,
     count: u64,
     examples: Vec<String>,
 }
 
 impl FindingLog {
-    /// Records the observation of a probe about `object`, which is in its given form.
+    /// Records the observation of a probe about `object`, which has not been minimized.
     pub(super) fn note(&mut self, place: Place, object: Option<&Value>, observed: Observed) {
         let entry = self.tallies.entry(place).or_default();
         match observed {
@@ -85,13 +85,14 @@ impl FindingLog {
         }
     }
 
-    /// Records notes of a probe, such as measurements.
+    /// Records the notes of a probe, such as measurements.
     pub(super) fn remark(&mut self, place: Place, notes: Vec<String>) {
         self.tallies.entry(place).or_default().notes.extend(notes);
     }
 
-    /// Resolves, at the end of the run, the results that depend on whether the webhooks called the watched
-    /// API server.
+    /// Determines the results that depend on whether the webhooks called the watched API server.
+    ///
+    /// Must be called at the end of the run.
     pub(super) fn conclude(&mut self, was_contacted: bool) {
         for entry in self.tallies.values_mut() {
             for (reason, times) in std::mem::take(&mut entry.uncontacted) {
@@ -115,19 +116,19 @@ impl FindingLog {
         }
     }
 
-    /// Returns whether anything was recorded for the check at this position.
+    /// Returns whether an observation was recorded for the check at the position `check`.
     pub(super) fn has_seen(&self, check: usize) -> bool {
         self.tallies.range((check, None)..(check + 1, None)).next().is_some()
     }
 
-    /// Records the number of objects that are left out for `reason`.
+    /// Records that `objects` objects are omitted for `reason`.
     pub(super) fn leave_out(&mut self, reason: &str, objects: u64) {
         for _ in 0..objects {
             count(&mut self.left_out, reason.to_owned());
         }
     }
 
-    /// Returns the number of kinds of violations found so far.
+    /// Returns the number of kinds of violations so far.
     pub(super) fn findings(&self) -> usize {
         self.tallies.values().map(|entry| entry.found.len()).sum()
     }
@@ -137,7 +138,7 @@ impl FindingLog {
         self.tallies.iter_mut().map(|(place, entry)| (*place, entry.found.as_mut_slice())).collect()
     }
 
-    /// Returns the report about `checks`; checks that have a reason were skipped.
+    /// Returns the report about `checks`. A check with a reason was skipped.
     pub(super) fn report(
         mut self,
         checks: &[(&'static Check, Option<String>)],
@@ -238,7 +239,7 @@ impl Entry {
 }
 
 impl ViolationGroup {
-    /// Adds fields in which the violation was found.
+    /// Adds the fields in which the violation was found, up to a maximum number.
     fn add_fields(&mut self, fields: &BTreeSet<String>) {
         for field in fields {
             if self.fields.len() < MAX_FIELDS {
@@ -247,7 +248,7 @@ impl ViolationGroup {
         }
     }
 
-    /// Counts another object, and keeps its name if few names have been kept so far.
+    /// Counts another object with the violation, and keeps its name as an example if there are few examples.
     fn again(&mut self, name: Option<String>) {
         self.count += 1;
         if self.examples.len() < MAX_EXAMPLES {
@@ -300,7 +301,7 @@ fn steps_of(outcome: &Arc<Outcome>) -> Vec<Step> {
     exchanges.collect()
 }
 
-/// Converts one exchange to a report step; `called` is the webhook unless the exchange bypassed the dispatcher.
+/// Converts an exchange to a report step. `called` is the webhook; `None` if the exchange bypassed the dispatcher.
 fn step(exchange: &Exchange, called: Option<&Arc<WebhookId>>) -> Step {
     let direct = exchange.direct.as_ref();
     let webhook = direct.map(|direct| &direct.webhook).or(called);
@@ -326,7 +327,7 @@ fn readable(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
 }
 
-/// Increments the count of `reason`, or of the last kept reason if there are too many reasons.
+/// Increments the count of `reason`, or of `other reasons` if too many reasons have been kept.
 pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
     let reason = if counts.len() >= MAX_KEPT && !counts.contains_key(&reason) {
         "other reasons".to_owned()

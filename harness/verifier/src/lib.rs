@@ -1,17 +1,16 @@
 //! Verifies whether a webhook is idempotent, safe to reinvoke, honest about side effects, and conformant.
 //!
-//! A [`Check`] is data (id, title, severity, why, help, source) and a probe. The [`driver`] runs the checks
-//! in this order:
+//! A [`Check`] is data (ID, title, severity, why, help, source) and a probe. The [`driver`] runs checks in this order:
 //!
-//! 1. of [one](Probe::Configuration) configuration or [all](Probe::Configurations), without a call;
-//! 2. of [objects](Probe::Object) and of all webhooks [together](Probe::Collection), for many objects at a time;
-//! 3. of one [webhook](Probe::Webhook) alone, while nothing else runs;
-//! 4. of [conversion](Probe::Conversion) webhooks, which admission requests do not reach;
-//! 5. of webhooks that are [disrupted](Probe::Intervention).
+//! 1. checks of [one](Probe::Configuration) configuration or of [all](Probe::Configurations), without a call;
+//! 2. checks of [objects](Probe::Object) and of all webhooks [together](Probe::Collection), for many objects at a time;
+//! 3. checks of one [webhook](Probe::Webhook) alone, while nothing else runs;
+//! 4. checks of [conversion](Probe::Conversion) webhooks, which admission requests do not reach;
+//! 5. checks of webhooks that are [disrupted](Probe::Intervention).
 //!
 //! The result is a [`report::Report`].
 //!
-//! Requests of a probe go through the whole dispatcher: matching, review, TLS, decoding, patch, defaults, and
+//! The requests of a probe go through the complete dispatcher: matching, review, TLS, decoding, patch, defaults, and
 //! both rounds. Objects are compared as the API server compares them.
 //!
 //! # Adding a check
@@ -25,10 +24,10 @@
 //! 2. Add a line to [`checks::ALL`].
 //! 3. Add a positive and a negative test in `tests/verify/` with a fake webhook.
 //!
-//! A probe returns an empty list only if the assertion was tested and holds. If there is nothing to test, or
-//! the test is not possible, it returns an [`Skipped`] with the reason. `Violation::kind` must not depend on
-//! the object, because violations of one kind form one finding and an object is minimized as long as its kind
-//! stays the same; `message` may.
+//! A probe returns an empty list only if it tested the assertion and the assertion holds. If there is nothing to test,
+//! or the test is not possible, the probe returns a [`Skipped`] with the reason. `Violation::kind` must not depend on
+//! the object, because violations of one kind form one finding, and an object is minimized as long as its kind stays
+//! the same. `Violation::message` may depend on the object.
 
 pub mod call_recorder;
 mod causes;

@@ -1,6 +1,6 @@
-//! Runs the static checks on manifests, without a call.
+//! Runs the static checks on manifests without calling webhooks.
 //!
-//! These are the configuration checks that [`super::run`] starts with, and the `L` checks, which read
+//! The static checks are the configuration checks that [`super::run`] starts with, and the `L` checks, which read
 //! manifests, including configurations that cannot be decoded.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::check::{Check, Observed, Probe, Severity, Skipped, Violation};
 use super::subject::Subject;
 use super::webhook_probe::{ConfigurationSet, Notes};
 
-/// The objects of manifests.
+/// The objects in manifests, and the webhooks of their configurations.
 #[derive(Debug)]
 pub struct Manifests<'a> {
     /// All objects, in the order of the files.
@@ -25,61 +25,62 @@ pub struct Manifests<'a> {
     pub(super) configurations: Vec<usize>,
     /// The webhooks of the readable configurations, in dispatch order.
     pub(super) subjects: Vec<Subject>,
-    /// The position of the configuration of each webhook in `subjects`.
+    /// The positions in `objects` of the configurations of `subjects`, in the same order.
     positions: Vec<usize>,
-    /// Configurations that cannot be decoded, by position, with their errors.
+    /// The positions and errors of configurations that cannot be decoded.
     unreadable: Vec<(usize, ConfigError)>,
     /// The namespaces and resources that the other objects define.
     pub(super) cluster_fixture: ClusterFixture,
     /// The time at which certificates must be valid.
     pub(super) now: Timestamp,
-    /// The minimum remaining validity of certificates; by default 30 days, or a third of the lifetime if that
-    /// is less.
+    /// The minimum remaining validity of certificates.
+    ///
+    /// The default is 30 days, or a third of the lifetime if that is less.
     pub(super) horizon: Option<Duration>,
 }
 
-/// A violation in an object; the field of `violation` is a path in that object.
+/// A violation in an object of the manifests. The field of the violation is a path in the object.
 #[derive(Debug)]
 pub struct Defect {
-    /// The position of the object.
+    /// The position of the object in the manifests.
     pub(super) position: usize,
-    /// The violation.
+    /// The violation, whose field is a path in the object.
     pub(super) violation: Violation,
 }
 
-/// A finding of a check in manifests.
+/// A finding of a static check in manifests.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LintFinding {
-    /// The check.
+    /// The check that has the finding.
     pub check: &'static Check,
     /// The position of the object in the input.
     pub position: usize,
     /// The invalid field, such as `webhooks[0].rules[0].scope`; empty for the object as a whole.
     pub field: String,
-    /// `CONFIGURATION/WEBHOOK`, or the configuration alone.
+    /// The webhook as `CONFIGURATION/WEBHOOK`, or only the configuration or object.
     pub webhook: String,
-    /// The severity.
+    /// The severity of the finding.
     pub severity: Severity,
-    /// The kind of violation, independent of values.
+    /// The kind of violation, which does not depend on values.
     pub kind: String,
-    /// One sentence about the violation.
+    /// A sentence that describes the violation.
     pub message: String,
 }
 
-/// A check that was not run.
+/// A check that could not be run on a configuration or webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unchecked {
-    /// The id of the check.
+    /// The ID of the check.
     pub check: &'static str,
     /// The position of the configuration; `None` if the check is about all configurations together.
     pub position: Option<usize>,
     /// The webhook's entry, such as `webhooks[0]`; empty if the check is not about a single webhook.
     pub field: String,
-    /// `CONFIGURATION/WEBHOOK`; empty if the check is about all configurations together.
+    /// The webhook as `CONFIGURATION/WEBHOOK`; empty if the check is about all configurations together.
     pub webhook: String,
-    /// The reason.
+    /// The reason why the check was not run.
     pub reason: String,
 }
 
@@ -89,18 +90,18 @@ pub struct Unchecked {
 pub struct Linted {
     /// The number of configurations.
     pub configurations: usize,
-    /// The findings, in the order of the objects, the most severe first.
+    /// The findings in the order of the objects; for each object, sorted by descending severity.
     pub findings: Vec<LintFinding>,
-    /// A check that was not run.
+    /// The checks that were not run, with the reasons.
     pub unchecked: Vec<Unchecked>,
     /// The names of configurations that cannot be decoded. Only the `L` checks examined these configurations.
     pub unreadable: Vec<String>,
 }
 
-/// Runs static checks on the objects of manifests at the given time. `horizon` is the minimum remaining
-/// validity of certificates, by default 30 days, or a third of the lifetime if that is less.
+/// Runs static checks on the objects of manifests; skips checks that call webhooks.
 ///
-/// Skips checks that call webhooks.
+/// Certificates must be valid at `now`. `horizon` is their minimum remaining validity, by default 30 days, or a third
+/// of the lifetime if that is less.
 pub fn lint(
     objects: &[Value],
     checks: &[&'static Check],
@@ -229,12 +230,12 @@ impl<'a> Manifests<'a> {
         self.objects.get(position).unwrap_or(&Value::Null)
     }
 
-    /// Returns the configurations with their positions.
+    /// Returns the configurations, each with its position.
     pub(super) fn configurations(&self) -> impl Iterator<Item = (usize, &'a Value)> {
         self.configurations.iter().map(|position| (*position, self.object(*position)))
     }
 
-    /// Returns the webhooks with the positions of their configurations.
+    /// Returns the webhooks, each with the position of its configuration.
     pub(super) fn webhooks(&self) -> impl Iterator<Item = (&Subject, usize)> {
         self.subjects.iter().zip(self.positions.iter().copied())
     }
@@ -244,7 +245,7 @@ impl<'a> Manifests<'a> {
         !self.unreadable.iter().any(|(unreadable, _)| *unreadable == position)
     }
 
-    /// Converts a violation to a [`Defect`] in the object of `looked_at`, or of the webhook that the violation names.
+    /// Converts a violation to a [`Defect`] in the configuration of the webhook that it names, or else of `looked_at`.
     pub(super) fn located(&self, mut violation: Violation, looked_at: Option<(&Subject, usize)>) -> Defect {
         let about = violation.about.clone();
         let said = about.and_then(|id| self.webhooks().find(|(it, _)| Arc::ptr_eq(&it.webhook.id, &id)));

@@ -5,8 +5,9 @@ use kubernetes_types::secrets::{self, Masker};
 use super::report::{Finding, Report};
 
 impl Report {
-    /// Masks the values of Secrets in all findings: objects, differences, reviews, replies, and patches. A
-    /// webhook's own denial message is not changed.
+    /// Masks the values of Secrets in objects, differences, reviews, replies, and patches of all findings.
+    ///
+    /// The denial messages of webhooks are not changed.
     pub fn mask_secrets(&mut self) {
         for finding in self.checks.iter_mut().flat_map(|check| &mut check.findings) {
             finding.mask_secrets();

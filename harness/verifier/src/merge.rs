@@ -14,7 +14,7 @@ use super::report::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// There are no reports.
+    /// There are no reports to merge.
     #[error("there is no report")]
     Nothing,
     /// A report has the format of another version of admit.
@@ -23,24 +23,24 @@ pub enum MergeError {
     /// The reports are about different checks.
     #[error("the reports are from different runs: their checks or skipped checks differ")]
     Checks,
-    /// The reports have different shard counts.
+    /// The reports are from runs with different numbers of shards.
     #[error("the reports are from different runs: {0} and {1}")]
     Division(String, String),
-    /// Two reports are about the same shard.
+    /// Two reports are about the same shard; contains the shard.
     #[error("two reports have shard {0}")]
     Twice(String),
-    /// Reports of some shards are missing.
+    /// The reports of some shards are missing; contains the shards.
     #[error("the report of shard {} is missing: run that shard first", .0.join(", "))]
     Missing(Vec<String>),
 }
 
-/// Merges the reports of all shards, or of several whole corpora.
+/// Merges the reports of all shards, or of runs on several complete corpora.
 ///
-/// A finding keeps the smallest of its objects. Results that do not depend on the corpus, such as those about a
-/// certificate, occur in every shard and are counted once.
+/// A finding keeps the smallest of its objects. Results that do not depend on the corpus, such as results about a
+/// certificate, are in every report and are counted once.
 ///
 /// # Errors
-/// [`MergeError`], if the reports are not from the same run or a report is missing.
+/// Returns a [`MergeError`] if the reports are not from the same run, or if a report is missing.
 pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     belong_together(&reports)?;
     let mut reports = reports;
@@ -189,7 +189,7 @@ fn merge_result(result: &mut CheckResult, other: CheckResult, found: usize, tota
     result.unequipped = result.verdict == Tally::NotChecked && !is_equipped;
 }
 
-/// Merges `other` into a finding about the same webhook.
+/// Merges `other` into `finding`, which has the same webhook and kind; `total` combines the counts.
 fn merge_finding(finding: &mut Finding, other: Finding, total: fn(u64, u64) -> u64) {
     // Every shard has the findings that depend only on the configuration.
     let total = if finding.object.is_some() { total } else { u64::max };

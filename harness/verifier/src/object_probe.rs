@@ -1,4 +1,4 @@
-//! Probes one webhook with one object of the corpus.
+//! Provides the context for probes of a webhook with an object of the corpus.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,36 +14,36 @@ use super::stored::as_stored;
 use super::subject::Subject;
 use super::turn::Turn;
 
-/// The context of a probe of one object.
+/// The context of a probe of a webhook with one object.
 #[derive(Debug)]
 pub struct ObjectProbe<'a> {
     /// The environment of the requests.
     pub environment: &'a Environment,
-    /// The webhook.
+    /// The webhook that is probed.
     pub subject: &'a Subject,
     /// All verified webhooks, in dispatch order.
     pub subjects: &'a [Subject],
-    /// The request that creates the object, with its defaults.
+    /// The request that creates the object with its defaults.
     pub request: &'a Attributes,
-    /// The cached outcomes for this object.
+    /// The cached outcomes of requests about the object.
     pub memory: &'a Memory,
 }
 
-/// Caches the outcomes for one object, so that checks do not repeat requests.
+/// Caches the outcomes of requests about one object, so that checks do not repeat requests.
 #[derive(Debug, Default)]
 pub struct Memory {
     outcomes: Mutex<Vec<Arc<Outcome>>>,
-    /// The turn of the object, for large exchanges; `None` if no other object is checked at the same time.
+    /// The turn of the object for large exchanges; `None` if no other object is checked at the same time.
     turn: Option<Arc<Turn>>,
 }
 
 impl Memory {
-    /// Creates a cache for an object that waits for `turn`.
+    /// Creates a cache for an object whose large exchanges wait for `turn`.
     pub(super) fn with_turn(turn: &Arc<Turn>) -> Self {
         Self { outcomes: Mutex::default(), turn: Some(Arc::clone(turn)) }
     }
 
-    /// Returns whether any request was sent to these webhooks.
+    /// Returns whether a request was sent to exactly these webhooks.
     pub(super) fn knows(&self, webhook_set: &WebhookSet) -> bool {
         let known = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().any(|known| known.webhook_set == *webhook_set)
@@ -60,12 +60,12 @@ impl Memory {
 }
 
 impl ObjectProbe<'_> {
-    /// Returns the object to create.
+    /// Returns the object of the request.
     pub fn object(&self) -> &Value {
         self.request.object.as_ref().unwrap_or(&Value::Null)
     }
 
-    /// Returns a set with only this webhook, for the phase in which it is called.
+    /// Returns a set with only the webhook that is probed, in its phase.
     pub fn alone(&self) -> WebhookSet {
         self.subject.alone()
     }
@@ -75,15 +75,15 @@ impl ObjectProbe<'_> {
         WebhookSet { mutating: webhooks.into_iter().collect(), validating: Vec::new() }
     }
 
-    /// Returns the request with `object` instead of its own object.
+    /// Returns a copy of the request with `object` as its object.
     pub fn with_object(&self, object: Value) -> Attributes {
         Attributes { object: Some(object), ..self.request.clone() }
     }
 
-    /// Returns `request` as the webhook sees it.
+    /// Returns `request` as the webhook receives it.
     ///
-    /// For a validating webhook, that is after the mutating webhooks, which may record the user, or unchanged if they
-    /// deny it.
+    /// A validating webhook receives the object after the mutating webhooks, which may record the user, or the
+    /// unchanged object if they deny it.
     pub async fn shown(&self, request: Attributes) -> Attributes {
         let mutating = self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating);
         let webhook_set = Self::in_order(mutating.map(|subject| Arc::clone(&subject.called)));
@@ -97,7 +97,7 @@ impl ObjectProbe<'_> {
         }
     }
 
-    /// Returns the outcome of a request, cached for all checks.
+    /// Returns the outcome of a request, which is cached for all checks.
     pub async fn outcome(&self, webhook_set: &WebhookSet, request: &Attributes) -> Arc<Outcome> {
         if let Some(known) = self.memory.find(webhook_set, request) {
             return known;
@@ -107,7 +107,7 @@ impl ObjectProbe<'_> {
         outcome
     }
 
-    /// Sends a request again with a new uid and returns the outcome.
+    /// Sends a request with a new UID, regardless of the cache, and returns the outcome.
     pub async fn outcome_again(&self, webhook_set: &WebhookSet, request: &Attributes) -> Arc<Outcome> {
         Arc::new(self.environment.admit_in_turn(webhook_set, request, self.memory.turn.as_ref()).await)
     }
@@ -115,7 +115,7 @@ impl ObjectProbe<'_> {
     /// Returns the outcome of a request if the webhook is called and responds.
     ///
     /// # Errors
-    /// [`Skipped`] if the webhook is not called or fails. A denial is a response.
+    /// Returns [`Skipped`] if the webhook is not called or fails. A denial is a response.
     pub async fn answered(
         &self,
         webhook_set: &WebhookSet,
@@ -149,10 +149,10 @@ impl ObjectProbe<'_> {
         }
     }
 
-    /// Returns the outcome of a request as [`Self::answered`] does, if the request is admitted.
+    /// Returns the outcome of a request, which must be admitted, like [`Self::answered`].
     ///
     /// # Errors
-    /// [`Skipped`] if the request is denied as well.
+    /// Returns the errors of [`Self::answered`], and [`Skipped`] if the request is denied.
     pub async fn admitted(
         &self,
         webhook_set: &WebhookSet,
@@ -165,18 +165,18 @@ impl ObjectProbe<'_> {
         Ok(outcome)
     }
 
-    /// Returns the outcome of the creation with only this webhook.
+    /// Returns the outcome of the creation when only the webhook that is probed is called.
     ///
     /// # Errors
-    /// [`Skipped`], as for [`Self::admitted`].
+    /// Returns the errors of [`Self::admitted`].
     pub async fn first(&self) -> Result<Arc<Outcome>, Skipped> {
         self.admitted(&self.alone(), self.request).await
     }
 
-    /// Returns an object of the request as the server stores it.
+    /// Returns `object`, which has the request's kind, as the server stores it.
     ///
     /// # Errors
-    /// [`Skipped`] if the object is not stored, such as the `Eviction` in a subresource request.
+    /// Returns [`Skipped`] if the object is not stored, such as the `Eviction` in a subresource request.
     pub fn stored(&self, object: &Value) -> Result<Value, Skipped> {
         if self.request.subresource.is_empty() {
             return Ok(as_stored(object, &self.request.user, &self.environment.cluster_fixture));

@@ -1,7 +1,8 @@
-//! A library of changes that other webhooks make to an object.
+//! Contains a library of changes that other webhooks make to an object.
 //!
-//! Each change is a webhook in the chain, so that reinvocation and defaults are those of the dispatcher. It
-//! is never called over a network: [`super::call_recorder`] recognizes the host of its URL and gets the response here.
+//! Each change is a webhook in the chain, so that the dispatcher handles its reinvocation and defaults. It is never
+//! called over a network: [`super::call_recorder`] recognizes the host of its URL and gets the response from this
+//! module.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +23,9 @@ use serde_json::{Value, json};
 use super::comparison::Difference;
 use super::shape::{self, pod_spec};
 
-/// The host in the URLs of the library's webhooks, which never resolves (RFC 2606).
+/// The prefix of the URLs of the library's webhooks, whose host never resolves (RFC 2606).
 const HOST: &str = "https://other.admit.invalid/";
-/// The name that all additions have in the object.
+/// The name of all values that the library's webhooks add to an object.
 const MARK: &str = "admit-foreign";
 const LABEL: &str = "admit.dev/foreign";
 
@@ -35,7 +36,7 @@ pub struct OtherWebhook {
     pub name: &'static str,
     /// A description of the change, such as `adds a container`.
     pub does: &'static str,
-    /// Returns the addition; `None` if the object cannot have it or already has it.
+    /// Returns the addition, or `None` if the object cannot contain it or already contains it.
     addition: fn(&Value) -> Option<Addition>,
 }
 
@@ -64,7 +65,7 @@ impl OtherWebhook {
         (self.addition)(object).is_some()
     }
 
-    /// Returns the webhook that makes the change. The webhook matches everything and makes the change at most once.
+    /// Returns the webhook that makes the change. The webhook matches every request and makes the change at most once.
     pub fn webhook(&self) -> Arc<Webhook> {
         let all = || vec!["*".to_owned()];
         Arc::new(Webhook {
@@ -95,7 +96,7 @@ impl OtherWebhook {
         })
     }
 
-    /// Returns whether the addition to `before` is unchanged in `after`.
+    /// Returns whether `after` still contains the addition to `before`, unchanged.
     pub fn survives(&self, before: &Value, after: &Value) -> bool {
         let Some(Addition { parent, member, value }) = (self.addition)(before) else { return true };
         let Some(parent) = after.pointer(&parent) else { return false };
@@ -108,7 +109,7 @@ impl OtherWebhook {
         }
     }
 
-    /// Returns the addition to `before` and what became of it in `after`; empty if there is no addition.
+    /// Returns the difference between the addition to `before` and its value in `after`; empty without an addition.
     pub fn lost(&self, before: &Value, after: &Value) -> Vec<Difference> {
         let Some(Addition { parent, member, value }) = (self.addition)(before) else { return Vec::new() };
         let parent_field = parent.trim_start_matches('/').replace('/', ".");
@@ -126,7 +127,7 @@ impl OtherWebhook {
         vec![Difference { path, expected: Some(value), found: found.cloned() }]
     }
 
-    /// Returns the JSON pointer of the changed list if `after` has an item with the name of the addition.
+    /// Returns the JSON pointer of the list if `after` has an item with the name of the addition.
     pub fn list_of(&self, before: &Value, after: &Value) -> Option<String> {
         let Addition { parent, member: None, .. } = (self.addition)(before)? else { return None };
         let items = after.pointer(&parent)?.as_array()?;
@@ -149,7 +150,7 @@ impl OtherWebhook {
     }
 }
 
-/// Returns whether `found` includes everything in `wanted`.
+/// Returns whether `found` contains everything that `wanted` contains.
 fn includes(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
@@ -159,12 +160,12 @@ fn includes(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Returns whether a webhook is in [`LIBRARY`].
+/// Returns whether `webhook` is in [`LIBRARY`].
 pub(super) fn is_one(webhook: &Webhook) -> bool {
     matches!(&webhook.client_config.target, WebhookTarget::Url(url) if url.starts_with(HOST))
 }
 
-/// Returns the response of the library's webhook at `url`, if there is one.
+/// Returns the response of the library's webhook at `url`, or `None` if the library has no such webhook.
 pub(super) fn answer(url: &str, review: &[u8]) -> Option<Reply> {
     let name = url.strip_prefix(HOST)?;
     let other = LIBRARY.iter().find(|other| other.name == name)?;
@@ -204,7 +205,7 @@ fn add_annotation(object: &Value) -> Option<Addition> {
     member(object, "/metadata/annotations", LABEL, "yes")
 }
 
-/// Returns the addition of a name, which only an object without a name can have.
+/// Returns the addition of a name, which requires an object with `generateName` and without a name.
 fn set_name(object: &Value) -> Option<Addition> {
     object.pointer("/metadata/generateName")?;
     member(object, "/metadata", "name", MARK)

@@ -1,4 +1,4 @@
-//! The configuration of a verification run.
+//! Defines the configuration of a verification run.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::report::Tried;
 use super::subject::Subject;
 use super::webhook_probe::{Notes, Settings, WebhookProbe};
 
-/// The configuration of a verification run.
+/// The configuration of a verification run: the webhooks, the checks, and their settings.
 pub struct Plan {
     /// The environment of the requests.
     pub environment: Environment,
@@ -25,15 +25,15 @@ pub struct Plan {
     pub subjects: Vec<Subject>,
     /// The conversion webhooks.
     pub converters: Vec<Converter>,
-    /// The checks by id; a check with a reason is skipped.
+    /// The checks sorted by ID, each with the reason if it is skipped.
     pub checks: Vec<(&'static Check, Option<String>)>,
     /// The settings of the checks.
     pub settings: Settings,
-    /// The number of objects in the corpus if known, for progress only.
+    /// The number of objects in the corpus, if known; used only to report the progress.
     pub objects: Option<u64>,
-    /// The number of objects tried concurrently.
+    /// The number of objects to check concurrently.
     pub jobs: usize,
-    /// Receives the progress of the run.
+    /// A callback that receives the progress of the run.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
 }
 
@@ -85,7 +85,7 @@ impl Plan {
         self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.webhook.phase))
     }
 
-    /// Returns the webhooks that a check examines, each with its position and its entry of `all`.
+    /// Returns the webhooks that a check examines, each with its position and its entry in `all`.
     pub(super) fn audience_with<'a, T>(
         &'a self,
         check: &'static Check,
@@ -96,7 +96,7 @@ impl Plan {
             .map(|(place, (subject, of_it))| (place, subject, of_it))
     }
 
-    /// Returns all places of the checks that run: one for each webhook, and one for all webhooks together.
+    /// Returns the places of all checks that run: one for each webhook, and one for all webhooks together.
     pub(super) fn places(&self) -> impl Iterator<Item = (Place, &'static Check, Option<&Subject>)> {
         self.active().flat_map(|(position, check)| {
             let subjects = self.subjects.iter().enumerate();
@@ -105,7 +105,7 @@ impl Plan {
         })
     }
 
-    /// Creates the probe of one webhook and one request.
+    /// Creates the context for a probe of a webhook with a request.
     pub(super) fn object_probe<'a>(
         &'a self,
         subject: &'a Subject,
@@ -115,7 +115,7 @@ impl Plan {
         ObjectProbe { environment: &self.environment, subject, subjects: &self.subjects, request, memory }
     }
 
-    /// Returns the request as the webhook sees it in its phase.
+    /// Returns the request as the webhook receives it in its phase.
     pub(super) async fn shown<'a>(
         &self,
         subject: &Subject,
@@ -128,7 +128,7 @@ impl Plan {
         }
     }
 
-    /// Returns the request after the mutating webhooks, or unchanged if they deny it.
+    /// Returns the request after the mutating webhooks, or the unchanged request if they deny it.
     pub(super) async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
         let mutating: Vec<&Subject> =
             self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating).collect();
@@ -143,7 +143,7 @@ impl Plan {
         }
     }
 
-    /// Creates the probe of one webhook with the requests to try.
+    /// Creates the context for a probe of a webhook with the requests to send.
     pub(super) fn webhook_probe<'a>(
         &'a self,
         subject: &'a Subject,
@@ -160,7 +160,7 @@ impl Plan {
         }
     }
 
-    /// Returns the results of all object probes for one object.
+    /// Runs all object probes for an object and returns their results.
     pub(super) async fn observe(&self, request: &Attributes, memory: &Memory) -> Vec<(Place, Observed)> {
         let mut seen = Vec::new();
         for (position, check) in self.active() {
@@ -201,7 +201,9 @@ impl Plan {
         all
     }
 
-    /// Returns the result of one probe for one object of all webhooks; `None` if a check examines no objects.
+    /// Returns the result of a probe for an object and a webhook, or for all webhooks together if `subject` is `None`.
+    ///
+    /// Returns `None` if the check does not examine objects.
     pub(super) async fn probe(
         &self,
         check: &'static Check,

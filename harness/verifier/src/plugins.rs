@@ -1,4 +1,4 @@
-//! Applies what built-in admission plugins write into an object before the first webhook.
+//! Adds the values that built-in admission plugins write to an object before the first webhook.
 
 use serde_json::{Value, json};
 
@@ -10,23 +10,23 @@ use kubernetes_types::status::Status;
 
 /// The mount path of the service account token.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The name prefix of the volumes with that token.
+/// The name prefix of the volumes with the service account token.
 const TOKEN_VOLUME: &str = "kube-api-access-";
-/// The container lists that receive the token.
+/// The container lists whose containers mount the token.
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
-/// The annotation of mirror Pods.
+/// The annotation that marks mirror Pods.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Adds the fields that an object always has when a webhook sees it.
+/// Adds the fields that an object always has when a webhook receives it.
 ///
-/// A Pod gets a service account with its token, a priority, and the default tolerations; a volume or a claim gets its
-/// finalizer, and a Node gets its taint. Mirror Pods do not get a service account. Existing values stay.
+/// A Pod gets a service account with its token, a priority, and the default tolerations. A volume or volume claim gets
+/// its finalizer, and a Node gets its taint. Mirror Pods do not get a service account. Existing values are kept.
 ///
 /// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`; plugin/pkg/admission/serviceaccount and
 /// priority.
 ///
 /// # Errors
-/// The Status of the rejection if a plugin rejects the request.
+/// Returns the `Status` of the rejection if a plugin rejects the request.
 pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
     StorageObjectInUseProtection.admit(request)?;
     TaintNodesByCondition.admit(request)?;
@@ -45,7 +45,7 @@ pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
     DefaultTolerationSeconds.admit(request)
 }
 
-/// Removes the service account and the fields that [`complete`] added for it, as required for a mirror Pod.
+/// Removes the service account and the fields that [`complete`] added for it, because mirror Pods must not have them.
 pub(super) fn without_service_account(pod: &mut Value) {
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
     spec.remove("serviceAccountName");

@@ -1,34 +1,34 @@
-//! The progress of a run.
+//! Reports the progress of a run.
 
-/// The progress of a run.
+/// The progress of a run and its current stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The current stage.
     pub stage: Stage,
-    /// The completed part of the stage: objects, checks, or findings.
+    /// The number of completed objects, checks, or findings in the stage.
     pub done: u64,
-    /// The number of completed objects, checks, or findings of the stage.
+    /// The total number of objects, checks, or findings in the stage, if known.
     pub total: Option<u64>,
-    /// The total number of objects, checks, or findings of the stage, if known.
+    /// The number of objects checked so far.
     pub objects: u64,
-    /// The number of objects tried so far.
+    /// The number of calls to webhooks so far.
     pub calls: u64,
-    /// The number of calls so far.
+    /// The number of kinds of findings so far.
     pub findings: usize,
 }
 
-/// The number of kinds of findings so far.
+/// A stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the parts of a run")]
 pub enum Stage {
-    /// Reads the configurations.
+    /// The configurations are examined.
     Configurations,
-    /// Tries objects.
+    /// The objects of the corpus are sent to the webhooks.
     Objects,
-    /// Examines each webhook alone.
+    /// Each webhook is examined alone.
     Webhooks,
-    /// Minimizes the objects of the findings.
+    /// The objects of the findings are minimized.
     Shrinking,
-    /// Examines the webhooks during disruptions.
+    /// The webhooks are examined during disruptions.
     Interventions,
 }

@@ -1,4 +1,4 @@
-//! Records what webhooks write to their API server.
+//! Records the writes of webhooks to their API server.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,10 +8,10 @@ use super::report::Unserved;
 /// The maximum number of writes to keep; further writes are only counted.
 const MAX_WRITES: usize = 1000;
 
-/// The maximum number of distinct unserved requests to keep.
+/// The maximum number of distinct requests to keep that the server does not serve.
 const MAX_UNSERVED: usize = 100;
 
-/// Records the requests to an API server. Clones share the record.
+/// Records the requests to an API server. Clones share the same record.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder(Arc<Mutex<Writes>>);
 
@@ -23,7 +23,7 @@ struct Writes {
     unserved: BTreeSet<Unserved>,
 }
 
-/// A log that keeps the latest requests.
+/// A log that keeps the newest requests and counts all of them.
 #[derive(Debug, Default)]
 struct Log {
     count: u64,
@@ -46,10 +46,11 @@ impl Log {
 }
 
 impl Recorder {
-    /// Records a request, and returns whether it may create an object; [`Self::answer`] must then report its status.
+    /// Records a request and returns whether it may create an object.
     ///
-    /// Only changes of objects are writes. Access reviews, which are only created to get a response, leases, which are
-    /// heartbeats, and dry runs are not.
+    /// If it may, [`Self::answer`] must then record the status of the response. Only changes to objects are writes. Dry
+    /// runs, access reviews, which are created only to get a response, and leases, which are heartbeats, are not
+    /// writes.
     pub fn request(&self, method: &str, path: &str, query: &str) -> bool {
         let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         writes.contacts += 1;
@@ -64,7 +65,7 @@ impl Recorder {
         is_write && !is_harmless && method == "POST"
     }
 
-    /// Records the status of a request to `path` that might create an object: 201 means that it did.
+    /// Records the status of the response to a request that may create an object; 201 means that an object was created.
     pub fn answer(&self, path: &str, status: u16) {
         if status == 201 {
             let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,9 +73,9 @@ impl Recorder {
         }
     }
 
-    /// Records a 4xx or 5xx response if the server does not serve the request at all.
+    /// Records an error response if the server does not serve the request.
     ///
-    /// Responses about missing objects are ignored.
+    /// Responses about objects that do not exist are ignored.
     pub fn refused(&self, method: &str, path: &str, query: &str, status: u16, message: &str) {
         let is_unserved = match status {
             404 => NOT_FOUND.contains(&message.trim()),
@@ -95,7 +96,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).unserved.iter().cloned().collect()
     }
 
-    /// Returns the number of writes so far, as a mark for [`Self::since`].
+    /// Returns the number of writes so far, which can be passed to [`Self::since`].
     pub fn mark(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).all.count
     }
@@ -105,7 +106,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).all.since(mark)
     }
 
-    /// Returns the number of created objects so far, as a mark for [`Self::creations_since`].
+    /// Returns the number of created objects so far, which can be passed to [`Self::creations_since`].
     pub fn creations_mark(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).creations.count
     }
@@ -115,7 +116,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).creations.since(mark)
     }
 
-    /// Returns whether the server received any request. If not, it is unknown whether the webhook uses this server.
+    /// Returns whether the server received a request. If not, it is unknown whether the webhook uses the server.
     pub fn was_contacted(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contacts > 0
     }
@@ -139,8 +140,9 @@ fn verb<'a>(method: &'a str, query: &str, is_collection: bool) -> &'a str {
     }
 }
 
-/// Returns the resource of a path without names, such as `apps/v1 deployments/status`, and whether the path
-/// is a collection. Returns the path itself if it has no resource.
+/// Returns the resource of a path without names, such as `apps/v1 deployments/status`, and whether it is a collection.
+///
+/// Returns the path itself if it does not contain a resource.
 pub(super) fn resource(path: &str) -> (String, bool) {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (version, rest) = match segments.as_slice() {

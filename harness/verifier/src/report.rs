@@ -1,4 +1,4 @@
-//! The report of a verification: the data behind every output format and the input for merging shards.
+//! Defines the report of a verification, from which every output format is created and shards are merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,28 +10,28 @@ use super::comparison::Difference;
 use super::sample_request::SampleRequest;
 pub use super::tried::Tried;
 
-/// The version of this document. It increases when a member changes its meaning or is removed.
+/// The version of the report format. It increases when a member is removed or changes its meaning.
 pub const VERSION: u32 = 2;
 
 /// The maximum number of objects that a finding names.
 pub(super) const MAX_EXAMPLES: usize = 5;
 
-/// The subject of a result that is not about a single webhook.
+/// The name that replaces the webhook in a result about all webhooks together.
 pub const TOGETHER: &str = "all webhooks together";
 
-/// The report of a verification.
+/// The report of a verification run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The value of [`VERSION`].
+    /// The version of the report format, which is [`VERSION`].
     pub version: u32,
-    /// The number of corpus objects tried.
+    /// The number of objects of the corpus that were sent to webhooks.
     pub objects: u64,
     /// The number of calls to webhooks.
     pub calls: u64,
-    /// The number of objects left out, by reason.
+    /// The number of objects that were omitted, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// The part of the corpus that was tried; `None` if the whole corpus was tried.
+    /// The part of the corpus that was checked; `None` if the complete corpus was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
     /// Whether the run was interrupted before it finished, so that findings may be missing.
@@ -40,20 +40,21 @@ pub struct Report {
     /// The known locations of the webhooks' declarations, by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locations: BTreeMap<String, Location>,
-    /// The servers of the webhooks, by `CONFIGURATION/WEBHOOK`: host and port of a URL or a service. Findings
-    /// about webhooks of one server may have the same cause.
+    /// The server of each webhook, as the host and port of its URL or Service, by `CONFIGURATION/WEBHOOK`.
+    ///
+    /// Findings about webhooks of the same server may have the same cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub servers: BTreeMap<String, String>,
-    /// The addresses at which the webhooks were called (`HOST:PORT`), by `CONFIGURATION/WEBHOOK`.
+    /// The address at which each webhook was called (`HOST:PORT`), by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub addresses: BTreeMap<String, String>,
-    /// Caveats about all results of a webhook, by `CONFIGURATION/WEBHOOK`.
+    /// A caveat about all results of a webhook, by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub caveats: BTreeMap<String, String>,
-    /// The call counts of the webhooks, by `CONFIGURATION/WEBHOOK`; empty if no check tried objects.
+    /// The call counts of each webhook, by `CONFIGURATION/WEBHOOK`; empty if no check sent objects.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub webhooks: BTreeMap<String, Tried>,
-    /// Baseline entries without a matching finding.
+    /// The baseline entries that do not match a finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<StaleEntry>,
     /// The distinct requests of the webhooks that their API server does not serve.
@@ -62,27 +63,27 @@ pub struct Report {
     /// The webhooks (`CONFIGURATION/WEBHOOK`) that could not be called when the checks started, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unreached: BTreeMap<String, Vec<String>>,
-    /// Every check by id, including skipped checks.
+    /// The reports of all checks, including skipped checks, sorted by ID.
     pub checks: Vec<CheckReport>,
 }
 
-/// A baseline entry without a matching finding.
+/// A baseline entry that does not match a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StaleEntry {
-    /// The id of the check.
+    /// The ID of the check.
     pub check: String,
     /// The kind of the finding.
     pub kind: String,
     /// The webhook, as `CONFIGURATION/WEBHOOK` or [`TOGETHER`].
     pub webhook: String,
-    /// The field; empty if the entry does not name one.
+    /// The field of the entry; empty if the entry is not about a field.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub field: String,
-    /// Whether the check still has a finding of this kind, but in fields that the entry does not name.
+    /// Whether the check still has a finding of this kind, but in fields that the entry does not contain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_fields: bool,
-    /// The location of the entry.
+    /// The location of the entry in the baseline.
     pub place: Location,
 }
 
@@ -107,7 +108,7 @@ impl std::fmt::Display for Unserved {
     }
 }
 
-/// A part of a corpus: each object whose position is a multiple of `count`, starting with the object at `index`.
+/// A part of the corpus that consists of every `count`-th object, starting with the object number `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
@@ -117,7 +118,7 @@ pub struct Shard {
     pub count: u32,
 }
 
-/// A location in a file.
+/// The file and the line of a declaration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Location {
@@ -131,43 +132,44 @@ pub struct Location {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
-    /// The stable id, such as `V01`.
+    /// The stable ID, such as `V01`.
     pub id: String,
-    /// The name of the check and what must hold.
+    /// The name and the assertion of the check.
     pub title: String,
     /// The severity of the check's findings, unless a finding overrides it.
     pub severity: Severity,
     /// The reason for the check.
     pub why: String,
-    /// The change that fixes a finding.
+    /// The advice on how to fix a finding.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
-    /// The source of the rule.
+    /// The source of the rule that the check tests.
     pub source: String,
     /// The reason why the user skipped the check; `None` if the check ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// The results: one entry for each webhook, or one entry for all webhooks together.
+    /// The results: one for each webhook, or one for all webhooks together.
     pub results: Vec<CheckResult>,
-    /// The findings, most severe first. Webhooks with the same cause share one finding.
+    /// The findings, sorted by descending severity. Webhooks with the same cause share a finding.
     pub findings: Vec<Finding>,
 }
 
-/// The result of one check for one webhook.
+/// The result of a check for one webhook, or for all webhooks together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckResult {
-    /// `CONFIGURATION/WEBHOOK`, or [`TOGETHER`].
+    /// The webhook as `CONFIGURATION/WEBHOOK`, or [`TOGETHER`].
     pub webhook: String,
-    /// The overall verdict.
+    /// The overall verdict of the check about the webhook.
     pub verdict: Tally,
-    /// The number of objects (or of runs, for checks without objects) for which the assertion held.
+    /// The number of objects for which the assertion held, or of runs, for a check that does not examine objects.
     pub held: u64,
-    /// Whether the check was not run for a reason outside the webhook, and was not requested by id: an option
-    /// was missing, or the webhook responds too fast for the check.
+    /// Whether the check was not run for a reason other than the webhook, and was not requested by ID.
+    ///
+    /// For example, an option was missing, or the webhook responds too fast for the check.
     #[serde(default)]
     pub unequipped: bool,
-    /// The reasons why the check could not be run, with counts.
+    /// The reasons why the check could not be completed, with counts.
     pub not_checked: BTreeMap<String, u64>,
     /// The reasons why the check did not apply, with counts.
     pub not_applicable: BTreeMap<String, u64>,
@@ -181,40 +183,41 @@ pub struct CheckResult {
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::exhaustive_enums, reason = "a reader must know them all")]
 pub enum Tally {
-    /// There is a finding.
+    /// The check has a finding.
     Found,
     /// The assertion held at least once and never failed.
     Passed,
-    /// The check applied but could not be run.
+    /// The check applied but could not be completed.
     NotChecked,
     /// The check did not apply.
     NotApplicable,
 }
 
-/// A finding of a check: violations with one cause.
+/// A finding of a check, which combines violations with one cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The kind of violation, independent of the object.
+    /// The kind of violation, which does not depend on the object.
     pub kind: String,
-    /// The severity.
+    /// The severity of the finding.
     pub severity: Severity,
-    /// The message with names and values, for one of the webhooks.
+    /// The message with names and values, which describes the violation by one of the webhooks.
     pub message: String,
-    /// The webhooks that show the finding (`CONFIGURATION/WEBHOOK` or [`TOGETHER`]), each with the number of objects.
+    /// The webhooks with the finding (`CONFIGURATION/WEBHOOK` or [`TOGETHER`]), each with the number of objects.
     pub webhooks: BTreeMap<String, u64>,
-    /// The first objects that show the finding, as `NAMESPACE/NAME` with their kinds.
+    /// The first objects with the finding, as `NAMESPACE/NAME` with their kinds.
     pub examples: Vec<String>,
-    /// The smallest object that still shows the finding.
+    /// The smallest object with the finding, if the finding is about an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
     /// The differences between the expected and the actual object.
     pub differences: Vec<Difference>,
-    /// The fields that are part of the finding's identity, as patterns without list positions and keys, such as
-    /// `spec.containers.image`; of all objects that show the finding.
+    /// The fields that are part of the finding's identity, in all objects with the finding.
+    ///
+    /// The fields are patterns without list positions and keys, such as `spec.containers.image`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub fields: BTreeSet<String>,
-    /// The properties of the request that differ from the creation of the object by an ordinary user.
+    /// The properties in which the request differs from the creation of the object by an ordinary user, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// The findings of this and other checks that have the same cause and are not listed separately.
@@ -222,18 +225,18 @@ pub struct Finding {
     pub consequences: Vec<Consequence>,
     /// The reviews that reproduce the finding, in order.
     pub steps: Vec<Step>,
-    /// The requests that reproduce the finding, in order, if an API server can receive them.
+    /// The requests that reproduce the finding, in order, if an API server can receive the requests.
     ///
-    /// A proof is created from these requests. They are not serialized.
+    /// Proofs are created from these requests, which are not serialized.
     #[serde(skip)]
     pub requests: Vec<SampleRequest>,
     /// Whether the finding contains masked Secret values.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub masked: bool,
-    /// The reason for which the baseline accepts the finding.
+    /// The reason why the baseline accepts the finding, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<String>,
-    /// The folder that contains the proof, if a proof was requested.
+    /// The folder that contains the proof, if the user requested proofs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
 }
@@ -242,31 +245,31 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Consequence {
-    /// The id of the check.
+    /// The ID of the check.
     pub check: String,
     /// The kind of the finding.
     pub kind: String,
-    /// The severity.
+    /// The severity of the finding.
     pub severity: Severity,
-    /// The message.
+    /// The message of the finding.
     pub message: String,
-    /// The webhooks that show it.
+    /// The webhooks with the finding.
     pub webhooks: BTreeSet<String>,
-    /// The fields that are part of its identity.
+    /// The fields that are part of the finding's identity.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub fields: BTreeSet<String>,
 }
 
-/// A review and its reply.
+/// A review that was sent to a webhook, and the reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     /// The webhook, as `CONFIGURATION/WEBHOOK`.
     pub webhook: String,
-    /// Whether the webhook belongs to admit and represents another webhook.
+    /// Whether the webhook is one of admit's own webhooks, which represents another webhook.
     #[serde(rename = "foreign")]
     pub is_other: bool,
-    /// How the review was sent, if it bypassed the dispatcher because no API server sends it.
+    /// How the review was sent if it bypassed the dispatcher because no API server sends such a review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<Request>,
     /// The `AdmissionReview` that was sent; a string if it is not JSON.
@@ -274,22 +277,22 @@ pub struct Step {
     /// The HTTP status of the reply; `None` if there is no reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The body of the reply, or the reason why there is no reply; a string if it is not JSON.
+    /// The body of the reply, as a string if it is not JSON, or the reason why there is no reply.
     pub reply: Value,
 }
 
-/// The HTTP properties of a request.
+/// The HTTP method and content type of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
     /// The HTTP method of the request.
     pub method: String,
-    /// The `Content-Type`; empty if there is no body.
+    /// The `Content-Type` header; empty if the request does not have a body.
     pub content_type: String,
 }
 
 impl CheckResult {
-    /// Returns the overall verdict.
+    /// Returns the overall verdict for the given counts.
     pub(super) fn tally(held: u64, findings: usize, not_checked: usize) -> Tally {
         if findings > 0 {
             Tally::Found
@@ -304,37 +307,37 @@ impl CheckResult {
 }
 
 impl Finding {
-    /// Returns the alphabetically first webhook that shows the finding.
+    /// Returns the alphabetically first webhook with the finding.
     pub fn webhook(&self) -> &str {
         self.webhooks.keys().next().map_or(TOGETHER, String::as_str)
     }
 
-    /// Returns the number of objects that show the finding, summed over the webhooks.
+    /// Returns the number of objects with the finding, summed over the webhooks.
     pub fn count(&self) -> u64 {
         self.webhooks.values().sum()
     }
 
-    /// Returns the size of the finding's object; `None` if the finding is not about an object.
+    /// Returns the size of the finding's object in bytes, or `None` if the finding is not about an object.
     pub(super) fn size(&self) -> Option<usize> {
         self.object.as_ref().map(|object| object.to_string().len())
     }
 }
 
 impl CheckReport {
-    /// Returns the findings of a webhook, most severe first; for [`TOGETHER`], the findings about all webhooks.
+    /// Returns the findings of a webhook, sorted by descending severity; for [`TOGETHER`], of all webhooks together.
     pub fn findings_of(&self, webhook: &str) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.webhooks.contains_key(webhook))
     }
 }
 
 impl Shard {
-    /// Returns whether the shard includes the object at `position` in the corpus, starting with 0.
+    /// Returns whether the shard includes the object at `position` in the corpus, counted from 0.
     pub fn includes(self, position: u64) -> bool {
         position % u64::from(self.count) + 1 == u64::from(self.index)
     }
 }
 
-/// Formats the shard as on the command line, such as `3/16`.
+/// Formats the shard as in the command-line option, such as `3/16`.
 impl std::fmt::Display for Shard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.index, self.count)
@@ -342,12 +345,12 @@ impl std::fmt::Display for Shard {
 }
 
 impl Report {
-    /// Returns where a webhook is declared; for [`TOGETHER`], where the first webhook is declared.
+    /// Returns the location where a webhook is declared; for [`TOGETHER`], the location of the first webhook.
     pub fn location_of(&self, webhook: &str) -> Option<&Location> {
         if webhook == TOGETHER { self.locations.values().next() } else { self.locations.get(webhook) }
     }
 
-    /// Returns the declarations of the webhooks of a finding, each with its location.
+    /// Returns the declarations of the webhooks that a finding is about, each with its location.
     pub fn places<'a>(&'a self, finding: &'a Finding) -> impl Iterator<Item = (&'a str, &'a Location)> {
         let spoken_of = || {
             let called = finding.steps.iter().map(|step| step.webhook.as_str());
@@ -365,7 +368,7 @@ impl Report {
         })
     }
 
-    /// Returns the caveats about a webhook's results; for [`TOGETHER`], the caveats of every webhook.
+    /// Returns the caveats about a webhook's results; for [`TOGETHER`], the caveats about all webhooks.
     pub fn caveats(&self, webhook: &str) -> impl Iterator<Item = (&str, &str)> {
         let concerns = move |name: &str| name == webhook || webhook == TOGETHER;
         self.caveats
@@ -374,7 +377,7 @@ impl Report {
             .map(|(name, caveat)| (name.as_str(), caveat.as_str()))
     }
 
-    /// Records once why webhooks could not be called, because all checks that called them have the same reason.
+    /// Records once why webhooks could not be called, instead of in all checks that called them.
     pub fn note_unreached(&mut self, unreached: BTreeMap<String, Vec<String>>) {
         for (reason, webhooks) in &unreached {
             let results = self.checks.iter_mut().flat_map(|check| &mut check.results);
@@ -392,9 +395,9 @@ impl Report {
         self.unreached = unreached;
     }
 
-    /// Returns the webhooks that did not return any valid response, with the reason of most failures.
+    /// Returns the webhooks that never returned a valid response, each with the most frequent reason.
     ///
-    /// Webhooks in [`Self::unreached`] are left out.
+    /// Webhooks in [`Self::unreached`] are omitted.
     pub fn unanswered(&self) -> impl Iterator<Item = (&str, &str)> {
         let is_reached = |name: &String| !self.unreached.values().any(|webhooks| webhooks.contains(name));
         let webhooks = self.webhooks.iter().filter(move |(name, _)| is_reached(name));
@@ -403,7 +406,7 @@ impl Report {
 
     /// Returns the webhooks that were never called, and the mutating webhooks that never changed an object.
     ///
-    /// Each has a sentence that suggests what to try.
+    /// Each webhook has a sentence that suggests a fix.
     pub fn unseen(&self) -> Vec<(&str, String)> {
         let webhooks = self.webhooks.iter();
         webhooks
@@ -411,14 +414,14 @@ impl Report {
             .collect()
     }
 
-    /// Returns whether a webhook was never called although objects were tried. A shard may have no objects
-    /// for a webhook.
+    /// Returns whether a webhook was never called although objects were sent.
+    ///
+    /// Returns `false` for a shard, which may not contain objects for a webhook.
     pub fn has_untried(&self) -> bool {
         self.shard.is_none() && self.webhooks.values().any(|tried| tried.called == 0)
     }
 
-    /// Returns the finding that explains why a check found something about a webhook, if the check does not list its
-    /// own finding.
+    /// Returns the finding that lists a finding of the given check and webhook as a consequence, if any.
     pub fn cause_of(&self, check: &str, webhook: &str) -> Option<(&CheckReport, &Finding)> {
         self.findings().find(|(_, finding)| {
             let is_it = |it: &Consequence| it.check == check && it.webhooks.contains(webhook);
@@ -426,17 +429,17 @@ impl Report {
         })
     }
 
-    /// Returns all findings with their checks.
+    /// Returns all findings, each with its check.
     pub fn findings(&self) -> impl Iterator<Item = (&CheckReport, &Finding)> {
         self.checks.iter().flat_map(|check| check.findings.iter().map(move |finding| (check, finding)))
     }
 
-    /// Returns the findings that no baseline accepts, with their checks.
+    /// Returns the findings that the baseline does not accept, each with its check.
     pub fn new_findings(&self) -> impl Iterator<Item = (&CheckReport, &Finding)> {
         self.findings().filter(|(_, finding)| finding.accepted.is_none())
     }
 
-    /// Returns the number of check results with this verdict.
+    /// Returns the number of check results with the given verdict.
     pub fn count(&self, verdict: Tally) -> usize {
         let results = self.checks.iter().flat_map(|check| &check.results);
         results.filter(|result| result.verdict == verdict).count()

@@ -1,4 +1,4 @@
-//! Describes the properties of a request without which its object does not reproduce a finding.
+//! Describes the properties of a request that are required, in addition to its object, to reproduce a finding.
 
 use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_types::json::{at, text};
@@ -11,7 +11,7 @@ use super::report::{Finding, Report};
 /// The label that the API server sets on every namespace.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-/// Describes the last request of each finding, unless it is an ordinary creation.
+/// Describes the last request of each finding unless it is an ordinary creation.
 pub(super) fn describe(report: &mut Report, plan: &Plan) {
     for finding in report.checks.iter_mut().flat_map(|check| &mut check.findings) {
         let labels = namespace_labels(finding, plan);
@@ -37,7 +37,7 @@ fn namespace_labels(finding: &Finding, plan: &Plan) -> String {
     labels.collect::<Vec<_>>().join(",")
 }
 
-/// Describes what distinguishes `request` from a creation by `user`; `None` if nothing does.
+/// Describes how `request` differs from a creation by `user`, or returns `None` if it does not differ.
 fn description(request: &Value, user: &str, namespace_labels: &str) -> Option<String> {
     let operation = text(request, &["operation"]);
     let (resource, subresource) = (text(request, &["resource", "resource"]), text(request, &["subResource"]));

@@ -1,4 +1,4 @@
-//! Represents the requests that reproduce a finding in a form that can be sent to an API server.
+//! Represents the requests that reproduce a finding in a form that an API server can receive.
 
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::config::{ReinvocationPolicy, Webhook, WebhookId};
@@ -13,26 +13,26 @@ use super::subject::Subject;
 /// A request as an API server receives it, its webhooks, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleRequest {
-    /// The webhooks in dispatch order: mutating webhooks first.
+    /// The webhooks in dispatch order, mutating webhooks first.
     pub webhooks: Vec<SampleWebhook>,
-    /// The request as the first webhook saw it.
+    /// The request as the first webhook receives it.
     pub request: Attributes,
-    /// The object after the mutating webhooks; `None` if the request is rejected or has no resulting object.
+    /// The object after the mutating webhooks; `None` if the request is rejected or does not result in an object.
     pub object: Option<Value>,
-    /// The outcome.
+    /// The outcome of the request.
     pub end: End,
-    /// The calls, in order.
+    /// The calls of webhooks, in order.
     pub calls: Vec<SampleCall>,
-    /// Whether the request needs this namespace and not another one with the same labels.
+    /// Whether the request requires this namespace, which another namespace with the same labels cannot replace.
     pub is_about_namespace: bool,
 }
 
-/// A reference to a webhook. A mutating and a validating webhook may have the same id.
+/// A reference to a webhook. A mutating and a validating webhook may have the same ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookRef {
     /// The phase in which the webhook is called.
     pub phase: Phase,
-    /// The configuration and the name.
+    /// The name of the webhook and of its configuration.
     pub id: WebhookId,
 }
 
@@ -41,22 +41,22 @@ impl WebhookRef {
         Self { phase, id: id.clone() }
     }
 
-    /// Returns whether the reference is to `subject`.
+    /// Returns whether the reference identifies `subject`.
     pub fn is(&self, subject: &Subject) -> bool {
         self.phase == subject.webhook.phase && self.id == *subject.webhook.id
     }
 }
 
-/// A webhook of a request.
+/// A webhook that may be called for a sample request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleWebhook {
-    /// The webhook.
+    /// The reference to the webhook.
     pub webhook: WebhookRef,
     /// Whether the webhook is from [`super::other_webhooks::LIBRARY`].
     pub is_other: bool,
-    /// The reinvocation policy used, which may differ from the one in the configuration.
+    /// The reinvocation policy that was used, which may differ from the configured policy.
     pub reinvocation_policy: ReinvocationPolicy,
-    /// Whether the webhook's address does not respond, because the finding is about an outage.
+    /// Whether the webhook is down, because the finding is about an outage.
     pub is_down: bool,
 }
 
@@ -71,12 +71,12 @@ impl SampleWebhook {
     }
 }
 
-/// A call of a webhook.
+/// A call of a webhook during a sample request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleCall {
-    /// The webhook.
+    /// The webhook that was called.
     pub webhook: WebhookRef,
-    /// The round.
+    /// The round of the call.
     pub round: Round,
     /// Whether the call changed the object.
     pub changed: bool,
@@ -84,7 +84,7 @@ pub struct SampleCall {
     pub patch: Vec<Value>,
 }
 
-/// The outcome of a request.
+/// The outcome of a sample request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the ways in which a request ends")]
 pub enum End {
@@ -92,29 +92,28 @@ pub enum End {
     Admitted,
     /// A webhook denied the request.
     Denied {
-        /// The webhook.
+        /// The webhook that denied the request.
         webhook: WebhookRef,
         /// The HTTP status of the server's response.
         code: i32,
         /// The message of the server's response.
         message: String,
     },
-    /// A webhook failed, so its failurePolicy applies.
+    /// A webhook failed, so its `failurePolicy` applies.
     Failed {
-        /// The webhook.
+        /// The webhook that failed.
         webhook: WebhookRef,
     },
-    /// The server rejects the request regardless of failurePolicy, for example because a patch does not
-    /// apply.
+    /// The server rejects the request regardless of `failurePolicy`, for example because a patch does not apply.
     Refused {
         /// The HTTP status of the server's response.
         code: i32,
     },
-    /// The match conditions of a webhook failed, so its failurePolicy applies without a call.
+    /// The match conditions of a webhook failed, so its `failurePolicy` applies without a call.
     NoConditions {
-        /// The webhook.
+        /// The webhook whose match conditions failed.
         webhook: WebhookRef,
-        /// The reason in kube-apiserver's words.
+        /// The reason from kube-apiserver's message.
         reason: String,
     },
     /// admit does not support the request.
@@ -122,7 +121,7 @@ pub enum End {
 }
 
 impl SampleRequest {
-    /// Returns the request of an outcome; `None` if a review bypassed the dispatcher.
+    /// Creates the sample request of an outcome, or returns `None` if a review bypassed the dispatcher.
     pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         if outcome.exchanges.iter().any(|exchange| exchange.direct.is_some()) {
             return None;
@@ -154,7 +153,7 @@ impl SampleRequest {
         })
     }
 
-    /// Creates a request to a webhook that is down, whose failure policy applies if it is called.
+    /// Creates a request while `webhook` is down; if `is_called` is set, the failure policy of `webhook` applies.
     pub(super) fn while_down(webhook: &Webhook, request: Attributes, is_called: bool) -> Self {
         let met = SampleWebhook { is_down: true, ..SampleWebhook::of(webhook) };
         let (object, end) = if is_called {
@@ -166,12 +165,12 @@ impl SampleRequest {
         Self { webhooks, request, object, end, calls: Vec::new(), is_about_namespace: false }
     }
 
-    /// Marks the request as being about the namespace that it names, which no other namespace can replace.
+    /// Returns the request, marked as requiring the namespace that it names.
     pub(super) fn about_its_namespace(self) -> Self {
         Self { is_about_namespace: true, ..self }
     }
 
-    /// Masks the values of Secrets.
+    /// Masks the values of Secrets in the request.
     pub(super) fn mask(&mut self, masker: &mut Masker) {
         let objects = [&mut self.request.object, &mut self.request.old_object, &mut self.object];
         for object in objects.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Chooses the requests for checks of one webhook alone: a few of every kind and operation that it matches.
+//! Selects the requests for checks of one webhook: a few of each kind and operation that the webhook matches.
 
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation};
 use kubernetes_admission::matching;
@@ -7,12 +7,12 @@ use kubernetes_api_server::ClusterFixture;
 use super::stored::{as_stored, delete, update};
 use super::subject::Subject;
 
-/// The number of requests with which a webhook is tried.
+/// The maximum number of requests for the checks of a webhook.
 const MAX_REQUESTS: usize = 32;
-/// The operations on an object of the corpus.
+/// The operations for which requests are created from an object of the corpus.
 const OPERATIONS: [Operation; 3] = [Operation::Create, Operation::Update, Operation::Delete];
 
-/// Requests for one webhook, in bounded memory regardless of the size of the corpus.
+/// The requests for a webhook, in bounded memory regardless of the size of the corpus.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     /// The requests for each kind, in the order in which the kinds were added.
@@ -27,7 +27,7 @@ struct OfKind {
 }
 
 impl Samples {
-    /// Adds the requests of an object that `subject` matches: creation, unchanged update, and deletion.
+    /// Adds the requests about an object that `subject` matches: creation, unchanged update, and deletion.
     pub(super) fn add(&mut self, subject: &Subject, creation: &Attributes, cluster_fixture: &ClusterFixture) {
         let known = if let Some(known) = self.kinds.iter().position(|known| known.kind == creation.kind) {
             self.kinds.get_mut(known)
@@ -49,8 +49,9 @@ impl Samples {
         }
     }
 
-    /// Returns the requests to try: one of each kind, then the next of each. The operations alternate between
-    /// objects and kinds.
+    /// Returns the selected requests: one of each kind, then the next request of each kind, and so on.
+    ///
+    /// The operations alternate between objects and kinds.
     pub(super) fn requests(&self) -> Vec<Attributes> {
         let kinds =
             self.kinds.iter().filter(|kind| kind.requests.iter().any(|requests| !requests.is_empty()));
@@ -70,7 +71,7 @@ impl Samples {
 }
 
 impl OfKind {
-    /// Returns the requests with alternating operations, starting with operation number `first`.
+    /// Returns the requests with alternating operations, starting with the operation number `first`.
     fn in_turns(&self, first: usize) -> Vec<&Attributes> {
         let mut lists: Vec<&Vec<Attributes>> = self.requests.iter().filter(|list| !list.is_empty()).collect();
         let first = first.checked_rem(lists.len()).unwrap_or_default();
@@ -97,8 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the kinds, names, and operations chosen for a webhook that matches these operations on
-    /// everything.
+    /// Returns the kinds, names, and operations of the requests for a webhook that matches `operations` on everything.
     fn chosen(operations: &[&str], objects: &[(&str, &str)]) -> Vec<String> {
         let rule =
             json!({"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});

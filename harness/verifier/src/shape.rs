@@ -19,12 +19,12 @@ pub fn pod_spec(object: &Value) -> Option<&'static str> {
     object.pointer(pointer).filter(|spec| spec.is_object()).map(|_| pointer)
 }
 
-/// Escapes a name as a segment of a JSON pointer. Source: RFC 6901.
+/// Returns a name, escaped as a segment of a JSON pointer. Source: RFC 6901.
 pub fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Removes the value at `pointer`, and returns whether there was one.
+/// Removes the value at `pointer` and returns whether a value was removed.
 pub fn remove(object: &mut Value, pointer: &str) -> bool {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return false };
     let last = last.replace("~1", "/").replace("~0", "~");
@@ -41,7 +41,7 @@ pub fn remove(object: &mut Value, pointer: &str) -> bool {
     }
 }
 
-/// Returns `NAMESPACE/NAME` of `object`; without a name, `generateName` followed by a star.
+/// Returns `NAMESPACE/NAME` of `object`. If it has no name, `generateName` and an asterisk replace the name.
 pub fn object_name(object: &Value) -> String {
     let text = |field: &str| at(object, &["metadata", field]).as_str().filter(|text| !text.is_empty());
     let name = match (text("name"), text("generateName")) {

@@ -1,21 +1,20 @@
-//! Minimizes the object of a finding while the finding remains.
+//! Minimizes the object of a finding.
 
 use serde_json::Value;
 
 use super::shape;
 
-/// The fields that identify the object and are kept.
+/// The fields that identify the object, which are never removed.
 const KEPT: [&str; 6] =
     ["/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/generateName", "/metadata/namespace"];
 
-/// The maximum number of candidate objects to judge for each candidate that may be offered.
+/// The maximum number of candidates to validate for each candidate that may be offered.
 const JUDGED: usize = 8;
 
-/// Offers smaller and smaller objects.
+/// Offers smaller and smaller candidates for an object.
 ///
-/// The algorithm is greedy: it removes large parts first, and parts that are not needed stay removed. It ends
-/// when no part can be removed, or after the allowed number of offers. The caller decides whether an object
-/// is valid.
+/// The algorithm is greedy: it removes large parts first, and a part that was removed is not restored. It ends when no
+/// part can be removed, or after the maximum number of offers. The caller decides whether a candidate is valid.
 #[derive(Debug)]
 pub(super) struct Shrinking {
     object: Value,
@@ -27,13 +26,13 @@ pub(super) struct Shrinking {
 }
 
 impl Shrinking {
-    /// Starts with `object` and offers at most `offers` smaller objects.
+    /// Creates a minimization of `object` with at most `offers` candidates.
     pub(super) fn new(object: Value, offers: usize) -> Self {
         let pieces = pieces(&object);
         Self { object, pieces, offered: None, offers, judged: offers * JUDGED, shrunk: false }
     }
 
-    /// Returns the next smaller valid object; `None` if there is no smaller valid object.
+    /// Returns the next smaller valid object, or `None` if there is no such object or the limits are reached.
     pub(super) fn next(&mut self, is_valid: impl Fn(&Value) -> bool) -> Option<&Value> {
         while self.offers > 0 && self.judged > 0 {
             let Some(piece) = self.pieces.pop() else {
@@ -57,7 +56,7 @@ impl Shrinking {
         None
     }
 
-    /// Accepts the last offered object, because the finding remains.
+    /// Accepts the last offered object, because the caller found that the violation remains.
     pub(super) fn keep(&mut self) {
         if let Some(smaller) = self.offered.take() {
             self.object = smaller;
@@ -65,7 +64,7 @@ impl Shrinking {
         }
     }
 
-    /// Returns the smallest object.
+    /// Returns the smallest accepted object.
     pub(super) fn into_object(self) -> Value {
         self.object
     }
@@ -73,8 +72,8 @@ impl Shrinking {
 
 /// Returns JSON pointers to the removable parts, deepest first.
 ///
-/// The last part, which is tried first, is the largest. The last items of a list come first, so that the other items
-/// keep their indexes.
+/// The last pointer, which is tried first, is the largest part. The last items of a list come first, so that the other
+/// items keep their indexes.
 fn pieces(object: &Value) -> Vec<String> {
     let mut pieces: Vec<(usize, String)> = Vec::new();
     collect(object, "", 1, &mut pieces);

@@ -1,5 +1,4 @@
-//! Completes objects as validating webhooks see them and as the server stores them, and builds later requests
-//! about them.
+//! Completes objects as the server does, and creates later requests about the stored objects.
 
 use serde_json::{Value, json};
 
@@ -7,11 +6,11 @@ use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, 
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::{self, at, set};
 
-/// The creation time of all objects.
+/// The creation time of all stored objects.
 const CREATED: &str = "2026-01-01T00:00:00Z";
 const UID: &str = "6f3d1d2e-0000-4000-8000-00000000000a";
 
-/// Returns the object that `user` creates as the server stores it, with a name, uid, generation, and status.
+/// Returns the object that `user` creates as the server stores it, with a name, UID, generation, and status.
 pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &ClusterFixture) -> Value {
     let kind = GroupVersionKind::from_object(object);
     let mut stored = object.clone();
@@ -39,7 +38,7 @@ pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &Clust
     stored
 }
 
-/// Returns a stored object with finalizers after its deletion has started.
+/// Returns the stored object, which has finalizers, after its deletion has started.
 ///
 /// Source for definitions of custom resources: apiextensions-apiserver `pkg/registry/customresourcedefinition/etcd.go`,
 /// `Delete`, and pkg/controller/finalizer.
@@ -68,8 +67,9 @@ fn as_deleting_definition(stored: Value) -> Value {
     deleting
 }
 
-/// Completes the object of a request as the server does before validating webhooks see it. The result is
-/// deterministic, so that the same request gets the same response.
+/// Completes the object of a request as the server does before it calls validating webhooks.
+///
+/// The result is deterministic, so that the same request gets the same response.
 pub(super) fn prepare(request: &mut Attributes, cluster_fixture: &ClusterFixture) {
     let creates = request.operation == Operation::Create && request.subresource.is_empty();
     if let (true, Some(object)) = (creates, &mut request.object) {
@@ -116,7 +116,7 @@ fn identify(object: &mut Value) {
     set(object, &["metadata", "creationTimestamp"], CREATED);
 }
 
-/// Replaces one uid with another.
+/// Replaces the UID `uid` with [`UID`] in all strings of `value`.
 fn rename(value: &mut Value, uid: &str) {
     match value {
         Value::String(text) if text == uid => UID.clone_into(text),
@@ -126,7 +126,7 @@ fn rename(value: &mut Value, uid: &str) {
     }
 }
 
-/// Returns the object's name, or the name that the server generates from `generateName`.
+/// Returns the name of the object, or a name that is generated from `generateName`.
 fn name(object: &Value) -> String {
     let text = |field: &str| json::text(object, &["metadata", field]);
     if text("name").is_empty() { format!("{}x7k2p", text("generateName")) } else { text("name").to_owned() }
@@ -146,7 +146,7 @@ fn allocate(spec: &mut Value) {
     members.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
 }
 
-/// Returns the object that the server stores when `written` updates an object.
+/// Returns the object as the server stores it when `written` updates an object.
 ///
 /// The generation is not changed, because it is only a counter.
 pub(super) fn as_updated(update: &Attributes, written: &Value, cluster_fixture: &ClusterFixture) -> Value {
@@ -159,7 +159,7 @@ pub(super) fn as_updated(update: &Attributes, written: &Value, cluster_fixture: 
     stored
 }
 
-/// Returns the request that updates `stored`, created by `creation`, to `written`.
+/// Returns the request that updates `stored` to `written`; `creation` is the request that created the object.
 pub(super) fn update(creation: &Attributes, stored: Value, written: Value) -> Attributes {
     Attributes {
         operation: Operation::Update,
@@ -171,7 +171,7 @@ pub(super) fn update(creation: &Attributes, stored: Value, written: Value) -> At
     }
 }
 
-/// Returns the request that deletes `stored`, created by `creation`.
+/// Returns the request that deletes `stored`; `creation` is the request that created the object.
 ///
 /// Source of the precondition: kubernetes pkg/registry/core/namespace/storage and apiextensions-apiserver
 /// pkg/registry/customresourcedefinition/etcd.go, `Delete`.

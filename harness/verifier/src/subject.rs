@@ -1,4 +1,4 @@
-//! A webhook under verification.
+//! Represents a webhook under verification.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,23 +16,24 @@ use serde_json::Value;
 
 use super::environment::WebhookSet;
 
-/// A webhook under verification.
+/// A webhook under verification and its configuration.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The webhook as configured.
     pub webhook: Arc<Webhook>,
-    /// The webhook as verified: with the failure policy `Fail`, so that failed calls are not ignored.
+    /// The webhook as it is called: with the failure policy `Fail`, so that failed calls are not ignored.
     pub called: Arc<Webhook>,
-    /// The whole configuration as written.
+    /// The complete configuration as written.
     pub configuration: Arc<Value>,
-    /// The index in the configuration's `webhooks`.
+    /// The index of the webhook in `webhooks` of the configuration.
     pub index: usize,
-    /// Whether a webhook of the other phase has the same name, as in products that use one name for both
-    /// configurations.
+    /// Whether a webhook of the other phase has the same name.
+    ///
+    /// Some products use one name in both configurations.
     pub has_namesake: bool,
 }
 
-/// Returns the name of a webhook with its phase, if the other phase has a webhook of that name.
+/// Returns the name of a webhook, followed by its phase in parentheses.
 pub fn with_phase(name: &str, phase: Phase) -> String {
     let phase = match phase {
         Phase::Mutating => "mutating",
@@ -42,26 +43,27 @@ pub fn with_phase(name: &str, phase: Phase) -> String {
 }
 
 impl Subject {
-    /// Returns the webhooks of `configurations` in dispatch order: mutating webhooks first.
+    /// Returns the webhooks of `configurations` in dispatch order, mutating webhooks first.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first field that cannot be read.
+    /// Returns a [`ConfigError`] that names the first field that cannot be read.
     pub fn of(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
         Self::of_shared(configurations.iter().cloned().map(Arc::new))
     }
 
-    /// Returns the webhooks as [`Self::of`] does; the webhooks share their configurations.
+    /// Returns the webhooks like [`Self::of`], but without copying the configurations.
     pub(super) fn of_shared(
         configurations: impl IntoIterator<Item = Arc<Value>>,
     ) -> Result<Vec<Self>, ConfigError> {
         Self::from_sources(configurations.into_iter().map(|configuration| (configuration, Source::Api)))
     }
 
-    /// Returns the webhooks of `manifests`, which are manifest files of the API server, and of
-    /// `configurations`, in dispatch order.
+    /// Returns the webhooks of `manifests` and `configurations` in dispatch order.
+    ///
+    /// `manifests` are from the manifest files of the API server.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first field that cannot be read.
+    /// Returns a [`ConfigError`] that names the first field that cannot be read.
     pub fn with_manifests(manifests: &[Value], configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
         let from = |objects: &[Value], source| {
             objects.iter().map(move |object| (Arc::new(object.clone()), source)).collect::<Vec<_>>()
@@ -111,7 +113,7 @@ impl Subject {
         Ok(subjects)
     }
 
-    /// Returns `CONFIGURATION/WEBHOOK`, with an ordinal or phase if that is not unique.
+    /// Returns `CONFIGURATION/WEBHOOK`, with an ordinal or a phase if this name is not unique.
     pub fn name(&self) -> String {
         let id = &self.webhook.id;
         let name = match id.ordinal {
@@ -121,22 +123,22 @@ impl Subject {
         if self.has_namesake { with_phase(&name, self.webhook.phase) } else { name }
     }
 
-    /// Returns the webhook's server: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
+    /// Returns the server of the webhook: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
     pub fn server(&self) -> String {
         self.webhook.client_config.target.authority()
     }
 
-    /// Returns the webhook's entry in `webhooks`, as written.
+    /// Returns the webhook's entry in the configuration's `webhooks`, as written.
     pub fn declaration(&self) -> &Value {
         self.entry_of(&self.configuration)
     }
 
-    /// Returns the webhook's entry in the `webhooks` of `configuration`; null if there is no such entry.
+    /// Returns the webhook's entry in `webhooks` of `configuration`, or null if there is no such entry.
     pub(super) fn entry_of<'a>(&self, configuration: &'a Value) -> &'a Value {
         at(configuration, &["webhooks"]).get(self.index).unwrap_or(&Value::Null)
     }
 
-    /// Returns whether the webhook's rules match `request`, regardless of selectors and conditions.
+    /// Returns whether the webhook's rules match `request`, regardless of selectors and match conditions.
     pub fn asks_for(&self, request: &Attributes, cluster_fixture: &ClusterFixture) -> bool {
         let webhook = Webhook {
             namespace_selector: Selector::default(),
@@ -147,7 +149,7 @@ impl Subject {
         matching::is_called(&webhook, &mut cluster_fixture.run(request.clone()))
     }
 
-    /// Returns a caveat about all results of the webhook, if there is one.
+    /// Returns a caveat about all results of the webhook, if any.
     pub fn caveat(&self) -> Option<String> {
         let conditions = self.webhook.match_conditions.iter();
         let names: Vec<&str> = conditions
@@ -164,7 +166,7 @@ impl Subject {
         ))
     }
 
-    /// Returns the webhook with the given reinvocation policy.
+    /// Returns a set with only this webhook, in the phase in which it is called.
     pub fn alone(&self) -> WebhookSet {
         let webhook = vec![Arc::clone(&self.called)];
         match self.webhook.phase {
@@ -173,7 +175,7 @@ impl Subject {
         }
     }
 
-    /// Returns the webhook with another reinvocation policy.
+    /// Returns the webhook with the given reinvocation policy.
     pub fn with_reinvocation(&self, reinvocation_policy: ReinvocationPolicy) -> Arc<Webhook> {
         Arc::new(Webhook { reinvocation_policy, ..(*self.called).clone() })
     }

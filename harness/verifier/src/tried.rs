@@ -1,11 +1,11 @@
-//! How much was tried with a webhook.
+//! Counts how often a webhook was called and responded.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-/// The call counts of a webhook, for requests that an API server sends.
+/// The counts of a webhook's calls for requests that an API server sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tried {
@@ -13,12 +13,12 @@ pub struct Tried {
     pub mutating: bool,
     /// The number of calls.
     pub called: u64,
-    /// The number of calls with a valid response; `None` in reports that do not have this number.
+    /// The number of calls with a valid response; `None` in reports that do not contain this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered: Option<u64>,
     /// The number of responses with a patch.
     pub patched: u64,
-    /// The number of failed calls by reason, in kube-apiserver's words.
+    /// The number of failed calls by reason, as in kube-apiserver's message.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, u64>,
     /// The number of corpus objects whose creation the webhook answered.
@@ -33,7 +33,7 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// Returns the most frequent reason for failed calls if the webhook did not return any valid response.
+    /// Returns the most frequent reason for failed calls if the webhook never returned a valid response.
     pub fn unanswered(&self) -> Option<&str> {
         if self.called == 0 || self.answered != Some(0) {
             return None;
@@ -42,7 +42,7 @@ impl Tried {
         Some(most.map_or("no valid response", |(reason, _)| reason.as_str()))
     }
 
-    /// Returns what was not tested, and what to try; `None` if the webhook was called and changed an object.
+    /// Returns a note about a webhook that was not called or never changed an object, and a suggestion.
     pub(super) fn unseen(&self, name: &str, objects: u64) -> Option<String> {
         let what = match self {
             Self { called: 0, .. } => {

@@ -1,21 +1,21 @@
-//! Bounds memory for large responses: one object at a time may exceed its share, in the order of the corpus.
+//! Bounds the memory for large responses: in the order of the corpus, one object at a time may exceed its share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
-/// The limit on the reviews and responses that concurrent objects may keep outside of their turn, in bytes.
+/// The maximum number of bytes of reviews and responses that objects may keep before their turn.
 const SHARED: usize = 64 << 20;
 
-/// The turns of the objects in a corpus. Dropping this value releases all waiting objects.
+/// The turns of the objects in a corpus. Dropping this value releases all objects that wait.
 #[derive(Debug)]
 pub(super) struct Turns {
     share: usize,
     concluded: watch::Sender<u64>,
 }
 
-/// The turn of one object, which begins when all earlier objects are concluded.
+/// The turn of an object, which begins when all earlier objects are concluded.
 #[derive(Debug)]
 pub(super) struct Turn {
     position: u64,
@@ -30,20 +30,20 @@ impl Turns {
         Self { share: SHARED / jobs.max(1), concluded: watch::Sender::new(0) }
     }
 
-    /// Returns the turn of the object at `position` in the corpus, starting with 0.
+    /// Returns the turn of the object at `position` in the corpus, counted from 0.
     pub(super) fn of(&self, position: u64) -> Arc<Turn> {
         let concluded = self.concluded.subscribe();
         Arc::new(Turn { position, share: self.share, kept: AtomicUsize::new(0), concluded })
     }
 
-    /// Records that `objects` more objects are concluded, of which only the findings are kept.
+    /// Records that the first `objects` objects are concluded, of which only the findings are kept.
     pub(super) fn conclude(&self, objects: u64) {
         self.concluded.send_replace(objects);
     }
 }
 
 impl Turn {
-    /// Reserves bytes until the object is concluded. If the object's share is used up, waits for its turn.
+    /// Reserves memory until the object is concluded. If the object's share is exceeded, first waits for its turn.
     pub(super) async fn keep(&self, bytes: usize) {
         let kept = self.kept.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if kept > self.share {

@@ -1,4 +1,4 @@
-//! Runs the API server's validation on objects.
+//! Validates objects as the API server does.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,22 @@ use serde_json::Value;
 use super::environment::Environment;
 use super::stored;
 
-/// Returns the API server's validation errors for `object` in `request`; empty if admit does not implement
-/// that validation.
+/// Returns the API server's validation errors for `object` in `request`.
+///
+/// Returns an empty list if admit does not implement the validation of the object's kind.
 pub(super) fn faults(environment: &Environment, request: &Attributes, object: &Value) -> Vec<StatusCause> {
     let mut request = Attributes { object: Some(object.clone()), ..request.clone() };
     stored::prepare(&mut request, &environment.cluster_fixture);
     environment.cluster_fixture.invalid_fields(&request).unwrap_or_default()
 }
 
-/// Returns an error without positions and keys, such as `spec.volumes.name: Duplicate value`.
+/// Returns an error as text without positions and keys, such as `spec.volumes.name: Duplicate value`.
 pub(super) fn place(cause: &StatusCause) -> String {
     let what = cause.message.split(':').next().unwrap_or_default();
     format!("{}: {what}", without_positions(&cause.field))
 }
 
-/// Removes positions and keys from a field path: `spec.volumes[0].name` becomes `spec.volumes.name`.
+/// Returns a field path without positions and keys, such as `spec.volumes.name` for `spec.volumes[0].name`.
 pub fn without_positions(path: &str) -> String {
     let mut depth = 0_usize;
     path.chars()
@@ -38,7 +39,7 @@ pub fn without_positions(path: &str) -> String {
         .collect()
 }
 
-/// Tests whether changes of an object introduce new validation errors.
+/// Tests whether a changed object has validation errors that the original object does not have.
 pub(super) struct Validity<'a> {
     environment: &'a Environment,
     known: BTreeSet<String>,
@@ -49,13 +50,13 @@ impl<'a> Validity<'a> {
         Self { environment, known: places(environment, object).unwrap_or_default() }
     }
 
-    /// Returns whether all errors of `object` are known errors.
+    /// Returns whether the original object has all errors of `object`.
     pub(super) fn holds_for(&self, object: &Value) -> bool {
         places(self.environment, object).is_some_and(|places| places.is_subset(&self.known))
     }
 }
 
-/// Returns the errors of an object on creation, without positions; `None` if the request cannot be built.
+/// Returns the errors of an object on creation, without positions, or `None` if the request cannot be created.
 fn places(environment: &Environment, object: &Value) -> Option<BTreeSet<String>> {
     let request = environment.create(object.clone()).ok()?;
     let object = request.object.as_ref()?;

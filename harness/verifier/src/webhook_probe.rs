@@ -1,4 +1,4 @@
-//! The context of probes of webhooks, and the settings of the checks.
+//! Provides the context for probes of webhooks, and the settings of the checks.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,63 +20,63 @@ use super::subject::Subject;
 pub struct WebhookProbe<'a> {
     /// The environment of the requests.
     pub environment: &'a Environment,
-    /// The webhook.
+    /// The webhook that is probed.
     pub subject: &'a Subject,
     /// All verified webhooks, in dispatch order.
     pub subjects: &'a [Subject],
-    /// Requests that the webhook answered, for as many kinds as the corpus contains.
+    /// The requests to send, for as many kinds as the corpus contains.
     pub samples: &'a [Attributes],
     /// The settings of the checks.
     pub settings: &'a Settings,
-    /// Measurements for the report.
+    /// Notes for the report, such as measurements.
     pub notes: Notes,
 }
 
-/// The configurations of all webhooks, for probes without calls.
+/// The configurations of all webhooks, for probes that do not call webhooks.
 #[derive(Debug)]
 pub struct ConfigurationSet<'a> {
-    /// The webhooks.
+    /// The webhooks of the configurations.
     pub subjects: &'a [&'a Subject],
-    /// Namespaces and served resources.
+    /// The namespaces and served resources.
     pub cluster_fixture: &'a ClusterFixture,
-    /// Limitations for the report.
+    /// Notes for the report about limitations.
     pub notes: Notes,
 }
 
-/// Sentences that appear in the report even without a finding.
+/// Sentences that the report contains even if there is no finding.
 #[derive(Debug, Default)]
 pub struct Notes(Mutex<Vec<String>>);
 
 impl Notes {
-    /// Adds a sentence.
+    /// Adds a sentence to the notes.
     pub fn add(&self, sentence: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());
     }
 
-    /// Returns all sentences.
+    /// Returns all sentences of the notes.
     pub(super) fn into_inner(self) -> Vec<String> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WebhookProbe<'_> {
-    /// Returns a set with only this webhook.
+    /// Returns a set with only the webhook that is probed.
     pub fn alone(&self) -> WebhookSet {
         self.subject.alone()
     }
 
-    /// Creates the probe of the webhook with one request.
+    /// Creates the context for a probe of the webhook with `request`.
     pub fn object_probe<'b>(&'b self, request: &'b Attributes, memory: &'b Memory) -> ObjectProbe<'b> {
         let Self { environment, subject, subjects, .. } = *self;
         ObjectProbe { environment, subject, subjects, request, memory }
     }
 
-    /// Adds a sentence to the report, such as a measurement.
+    /// Adds a sentence to the notes for the report, such as a measurement.
     pub fn note(&self, sentence: impl Into<String>) {
         self.notes.add(sentence);
     }
 
-    /// Returns whether a new CA bundle is expected but does not exist yet.
+    /// Returns whether the user specified a new CA bundle that does not exist yet.
     pub(super) fn lacks_new_bundle(&self) -> bool {
         let rotation = self.settings.rotation.as_ref();
         rotation
@@ -84,10 +84,10 @@ impl WebhookProbe<'_> {
             .is_some_and(|bundle| bundle.read().is_none())
     }
 
-    /// Returns the webhook with a `caBundle` that contains both the old and the new CA.
+    /// Returns the webhook with the new CA, if any, added to its `caBundle`.
     ///
     /// # Errors
-    /// There is a new bundle but no old one to extend.
+    /// There is a new bundle, but no old bundle to extend.
     pub(super) fn renewed(&self) -> Result<Subject, Skipped> {
         let new = self.settings.rotation.as_ref().and_then(|rotation| rotation.ca_bundle.as_ref()?.read());
         let Some(new) = new else { return Ok(self.subject.clone()) };
@@ -103,25 +103,26 @@ impl WebhookProbe<'_> {
     }
 }
 
-/// The user's settings of the checks.
+/// The settings of the checks that the user specifies.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The number of concurrent requests when latency is measured.
+    /// The number of concurrent requests while latency is measured.
     pub concurrency: usize,
-    /// The number of concurrent requests in the overload check.
+    /// The number of concurrent requests during the overload check.
     pub overload: usize,
     /// A local webhook that responds immediately, whose latency shows how busy the machine is.
     ///
     /// If `None`, the machine is assumed to be idle.
     pub control: Option<Arc<Webhook>>,
-    /// The minimum remaining validity of certificates; by default 30 days, or a third of the lifetime if that
-    /// is less.
+    /// The minimum remaining validity of certificates.
+    ///
+    /// The default is 30 days, or a third of the lifetime if that is less.
     pub horizon: Option<Duration>,
-    /// Records the requests of the webhooks to their API server, if admit serves one.
+    /// The recorder of the webhooks' requests to their API server, if admit runs this server.
     pub recorder: Option<Recorder>,
-    /// How the webhooks' certificates are renewed, if possible.
+    /// How to renew the webhooks' certificates, if the user specified a command.
     pub rotation: Option<Rotation>,
-    /// How the webhooks are stopped, if possible.
+    /// How to stop the webhooks, if the user specified a command.
     pub stop: Option<Stop>,
 }
 
@@ -139,34 +140,34 @@ impl Default for Settings {
     }
 }
 
-/// How the webhooks' certificates are renewed.
+/// How to renew the webhooks' certificates.
 #[derive(Clone, Debug)]
 pub struct Rotation {
-    /// The command that renews them.
+    /// The command that renews the certificates.
     pub command: Intervention,
-    /// The CA of the new certificates; `None` if the `caBundle` already contains it.
+    /// The CA of the new certificates, or `None` if the `caBundle` already contains it.
     pub ca_bundle: Option<Bundle>,
-    /// The time limit of the command, and the time limit for a webhook to present the new certificate afterward.
+    /// The time limit for the command, and then for a webhook to present the new certificate.
     pub patience: Duration,
 }
 
-/// How the webhooks are stopped.
+/// How to stop the webhooks.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    /// The command that stops them.
+    /// The command that stops the webhooks.
     pub command: Intervention,
-    /// How long calls still arrive after the command starts, while endpoints are updated.
+    /// The time after the start of the command during which calls still arrive, while endpoints are updated.
     pub drain: Duration,
-    /// The time limit for the command and the webhooks to finish after [`Self::drain`].
+    /// The time limit for the command and the webhooks to finish after `drain`.
     pub patience: Duration,
 }
 
-/// Certificates (PEM) that may not exist until the verification runs.
+/// PEM certificates that may not exist before the verification starts.
 #[derive(Clone)]
 pub struct Bundle(Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>);
 
 impl Bundle {
-    /// Creates a bundle that calls `read` repeatedly; `read` returns `None` until the file exists.
+    /// Creates a bundle from `read`, which is called repeatedly and returns `None` until the file exists.
     pub fn new(read: impl Fn() -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
@@ -197,7 +198,7 @@ impl Intervention {
         Self(Arc::new(move || Box::pin(intervene())))
     }
 
-    /// Runs the intervention, which fails if it takes longer than `patience`.
+    /// Runs the intervention, and fails if it takes longer than `patience`.
     pub(super) fn within(&self, patience: Duration) -> BoxFuture<'static, Result<(), String>> {
         let done = tokio::time::timeout(patience, (self.0)());
         Box::pin(async move {

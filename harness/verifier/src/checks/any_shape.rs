@@ -35,7 +35,7 @@ fn objects(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Collects JSON pointers to every value in `value`.
+/// Adds JSON pointers to every value in `value` to `places`.
 fn places(value: &Value, prefix: &str, places: &mut Vec<String>) {
     let below: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
@@ -69,8 +69,7 @@ fn creation(object: &Value, cluster_fixture: &ClusterFixture) -> Attributes {
     }
 }
 
-/// Runs everything that processes the object of a request before a webhook sees it. Only checks that nothing
-/// panics.
+/// Runs all code that processes the object of a request before it is sent to a webhook, and checks only for panics.
 fn make_everything(object: &Value, cluster_fixture: &ClusterFixture) {
     if let Ok(request) = cluster_fixture.create(object.clone(), "default", UserInfo::default()) {
         let mut request = request;

@@ -1,4 +1,4 @@
-//! Finds the objects that a webhook's backend needs to start, for checks of lockouts.
+//! Finds the objects that a webhook's backend requires to start, for checks of lockouts.
 
 use kubernetes_admission::conditions::Condition;
 use kubernetes_admission::config::Webhook;
@@ -29,24 +29,23 @@ pub(super) const REPLICA_SETS: Needed = ("apps", "v1", "replicasets", "ReplicaSe
 pub(super) const DEPLOYMENTS: Needed = ("apps", "v1", "deployments", "Deployment");
 pub(super) const SECRETS: Needed = ("", "v1", "secrets", "Secret");
 
-/// The resources for which a webhook is called.
+/// The resources for which a webhook is called when they are created or updated.
 #[derive(Debug, Default)]
 pub(super) struct Caught {
     /// The resources for which the webhook is called.
     pub(super) resources: Vec<&'static str>,
-    /// Resources for which the value of the match conditions is unknown.
+    /// The resources for which the value of the match conditions is unknown.
     pub(super) unclear: Vec<&'static str>,
-    /// The reason why the match conditions are unknown for the first of these resources.
+    /// The reason why the value of the match conditions is unknown for the first resource of `unclear`.
     pub(super) why: String,
-    /// Whether the labels of `resources` are known from the backend's manifests; otherwise, no labels are assumed.
+    /// Whether the labels of `resources` are known from the backend's manifests. If not, no labels are assumed.
     pub(super) is_certain: bool,
 }
 
-/// Returns the resources of `needed` for which `webhook` is called when they are created or updated in
-/// `namespace` for the service `name`.
+/// Returns the resources of `needed` for which `webhook` is called.
 ///
-/// The objects have the labels from the manifests, or none. If resources with known labels match, only these
-/// are returned.
+/// The resources are created or updated in `namespace` for the service `name`. The objects have the labels from the
+/// manifests, or no labels. If resources with known labels match, only these resources are returned.
 pub(super) fn caught(
     webhook: &Webhook,
     needed: &[Needed],
@@ -85,13 +84,14 @@ pub(super) fn caught(
     caught
 }
 
-/// Returns whether the condition reads the objects.
+/// Returns whether the condition reads `object` or `oldObject`.
 fn reads_objects(condition: &Condition) -> bool {
     condition.mentions("object") || condition.mentions("oldObject")
 }
 
-/// Returns how certain the result of [`caught`] is, and the condition to add to the message, because the
-/// content of the objects is unknown.
+/// Returns the severity of a violation about the result of [`caught`], and the condition to add to its message.
+///
+/// The result may be uncertain, because the content of the objects is unknown.
 pub(super) fn certainty(webhook: &Webhook) -> (Severity, &'static str) {
     if webhook.match_conditions.iter().any(reads_objects) {
         (Severity::Warning, ", unless matchConditions exclude them by their content")

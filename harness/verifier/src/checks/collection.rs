@@ -29,7 +29,7 @@ pub(super) async fn called<'a>(object_probe: &ObjectProbe<'a>) -> Result<Vec<&'a
     Ok(called)
 }
 
-/// Returns the outcome of the creation with `subjects` in this order.
+/// Returns the outcome of the creation with `subjects` as the webhooks, in the given order.
 ///
 /// # Errors
 /// The creation is not admitted.
@@ -50,7 +50,7 @@ pub(super) async fn admitted(
     }
 }
 
-/// Joins the names of `subjects` for a sentence.
+/// Joins the names of `subjects` with commas.
 pub(super) fn names(subjects: &[&Subject]) -> String {
     subjects.iter().map(|subject| subject.name()).collect::<Vec<_>>().join(", ")
 }

@@ -15,7 +15,7 @@ use super::match_outcome::{self, MatchOutcome, NAME_LABEL, Place};
 /// The reason why the value of match conditions is unknown.
 pub(super) const UNKNOWN_OBJECTS: &str = "it depends on the content of the objects";
 
-/// The required certainty that match conditions are true.
+/// How certain it must be that match conditions are true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
     /// The conditions are true for at least one of the requests.
@@ -31,7 +31,7 @@ pub(super) struct Common<'a> {
     certainty: Certainty,
     /// The webhooks of the set that have match conditions.
     conditional: Vec<&'a Webhook>,
-    /// The intersection of all rules; never empty.
+    /// The intersection of the webhooks' rules; never empty.
     rules: Vec<Rule>,
     namespace_selectors: Vec<&'a Selector>,
     object_selectors: Vec<&'a Selector>,
@@ -40,7 +40,7 @@ pub(super) struct Common<'a> {
 }
 
 impl<'a> Common<'a> {
-    /// Returns the requests for which `webhook` is called; `None` if there are no such requests.
+    /// Returns the requests for which `webhook` is called, or `None` if there are no such requests.
     pub(super) fn new(
         webhook: &'a Webhook,
         cluster_fixture: &'a ClusterFixture,
@@ -59,10 +59,10 @@ impl<'a> Common<'a> {
         .checked()
     }
 
-    /// Returns the requests for which `webhook` is called as well, or `None` if there are no such requests.
+    /// Returns the requests for which `webhook` is also called, or `None` if there are no such requests.
     ///
-    /// Rules are compared literally. The additional matches of matchPolicy Equivalent are ignored, so that
-    /// every result is certain.
+    /// Rules are compared literally. Additional matches of the `matchPolicy` `Equivalent` are ignored, so that every
+    /// result is certain.
     pub(super) fn and(&self, webhook: &'a Webhook) -> Option<Self> {
         let mut both = self.clone();
         both.rules =
@@ -99,8 +99,9 @@ impl<'a> Common<'a> {
         (!self.rules.is_empty()).then_some(self)
     }
 
-    /// Returns the operations and resources of `rule` for which the match conditions of all webhooks are true
-    /// with the required certainty. `*` is tried as Pods, and CONNECT is not evaluated.
+    /// Returns the operations and resources of `rule` for which the match conditions of all webhooks are true.
+    ///
+    /// The certainty must be at least the required certainty. `*` is tried as Pods, and CONNECT is not evaluated.
     fn with_conditions(&self, rule: &Rule) -> Vec<Rule> {
         let first = |entries: &[String], star: &str| match entries.first().map(String::as_str) {
             Some("*") | None => star.to_owned(),
@@ -157,7 +158,7 @@ fn conditional(webhook: &Webhook) -> impl Iterator<Item = &Webhook> {
     (!webhook.match_conditions.is_empty()).then_some(webhook).into_iter()
 }
 
-/// Formats an example, such as `CREATE of pods in a namespace with team=a, labeled inject=yes`.
+/// Formats an example of the requests, such as `CREATE of pods in a namespace with team=a, labeled inject=yes`.
 impl fmt::Display for Common<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(rule) = self.rules.first() else { return Ok(()) };
@@ -181,7 +182,7 @@ fn written(labels: &BTreeMap<String, String>) -> String {
     labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the intersection of two rules.
+/// Returns the intersection of two rules, if any.
 fn meet(a: &Rule, b: &Rule) -> Option<Rule> {
     let rule = Rule {
         operations: meets(&a.operations, &b.operations, word),
@@ -209,7 +210,7 @@ fn word(a: &str, b: &str) -> Option<String> {
     }
 }
 
-/// Returns the intersection of two resources of rules: `pods` and `*/*` give `pods`.
+/// Returns the intersection of two resource entries, such as `pods` for `pods` and `*/*`.
 fn resource(a: &str, b: &str) -> Option<String> {
     let (name_a, subresource_a) = a.split_once('/').unwrap_or((a, ""));
     let (name_b, subresource_b) = b.split_once('/').unwrap_or((b, ""));

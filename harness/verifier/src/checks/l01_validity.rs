@@ -55,7 +55,9 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     defects
 }
 
-/// Returns the path of the first caBundle that is not base64; the API server's message does not name the field.
+/// Returns the path of the first `caBundle` that is not base64.
+///
+/// The API server's message does not name the field.
 fn invalid_ca_bundle(configuration: &Value) -> Option<String> {
     let webhooks = configuration.get("webhooks")?.as_array()?;
     webhooks.iter().enumerate().find_map(|(index, webhook)| {
@@ -66,8 +68,9 @@ fn invalid_ca_bundle(configuration: &Value) -> Option<String> {
     })
 }
 
-/// Returns the path of the field that cannot be decoded. The API server's message has no list positions, so
-/// each webhook is decoded alone to find its index.
+/// Returns the path of the field that cannot be decoded.
+///
+/// The API server's message does not contain list positions, so each webhook is decoded alone to find its index.
 fn field_of_wrong_type(configuration: &Value, message: &str, cluster_fixture: &ClusterFixture) -> String {
     let has_no_webhooks = Vec::new();
     let webhooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or(&has_no_webhooks);

@@ -75,15 +75,14 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     Ok(violations)
 }
 
-/// Returns whether the group may belong to custom resources: such groups contain a dot.
+/// Returns whether the group may belong to custom resources, because it contains a dot or is `*`.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go: a group has at least two labels.
 fn is_custom(group: &str) -> bool {
     group == "*" || group.contains('.')
 }
 
-/// Returns whether the rule matches `served`, directly or with matchPolicy Equivalent through another
-/// version.
+/// Returns whether the rule matches `served`, directly or through another version with the `matchPolicy` `Equivalent`.
 fn names(
     rule: &Rule,
     entry: &str,
@@ -111,7 +110,7 @@ fn names(
             && equivalent().iter().any(|equivalent| is_named(&equivalent.resource)))
 }
 
-/// Explains why an entry matches no served resource, with a suggestion.
+/// Explains why an entry does not match a served resource, and suggests a fix.
 fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
     let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
     let in_group = |group: &str| match group {
@@ -204,7 +203,7 @@ fn verbs<'a>(served: &'a ServedResource, subresource: &str) -> &'a [String] {
     named.map_or(&[], |subresource| &subresource.verbs)
 }
 
-/// Returns the operation of requests with this verb, or `None` for verbs that read.
+/// Returns the operation of requests with the given verb, or `None` for a verb that only reads.
 fn operation(verb: &str) -> Option<&'static str> {
     match verb {
         "create" => Some("CREATE"),

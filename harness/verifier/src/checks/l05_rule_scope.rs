@@ -67,7 +67,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     Ok(violations)
 }
 
-/// Reports a webhook with failure policy `Fail` for built-in resources in every namespace, if V50 does not.
+/// Reports a webhook with the failure policy `Fail` for built-in resources in every namespace, unless V50 reports it.
 fn is_everywhere(subject: &Subject, cluster_fixture: &ClusterFixture) -> Option<Violation> {
     let webhook = &subject.webhook;
     let is_limited = !webhook.namespace_selector.is_empty() || !webhook.match_conditions.is_empty();
@@ -97,7 +97,7 @@ fn is_everywhere(subject: &Subject, cluster_fixture: &ClusterFixture) -> Option<
     Some(Violation::new("every namespace", message).at("namespaceSelector"))
 }
 
-/// Returns whether the rule matches both namespaced and cluster-scoped resources, so that the scope matters.
+/// Returns whether the rule matches both namespaced and cluster-scoped resources, so that `scope` has an effect.
 fn is_for_both(rule: &kubernetes_admission::config::Rule, cluster_fixture: &ClusterFixture) -> bool {
     let served = cluster_fixture.resources();
     let catches = |namespaced: bool| {

@@ -1,4 +1,4 @@
-//! L07: the caBundle verifies the certificate and does not expire soon.
+//! L07: the `caBundle` verifies the certificate and does not expire soon.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Manifests(run),
 };
 
-/// Annotations that tell a controller to inject the caBundle.
+/// The annotations that request a controller to inject the `caBundle`.
 ///
 /// Source: cert-manager pkg/apis/certmanager/v1/types.go; openshift/service-ca-operator.
 const INJECTED_BY: [&str; 4] = [
@@ -42,6 +42,8 @@ const INJECTED_BY: [&str; 4] = [
     "service.beta.openshift.io/inject-cabundle",
 ];
 
+/// The key of the certificate in a Secret.
+///
 /// Source: kubernetes core/v1 types.go, `TLSCertKey`.
 const CERTIFICATE: &str = "tls.crt";
 
@@ -61,7 +63,7 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     defects
 }
 
-/// Reports an annotation that requests an injection from an object that the manifests do not have.
+/// Reports an annotation that requests an injection from an object that is not in the manifests.
 ///
 /// Source: cert-manager pkg/controller/cainjector/sources.go: both annotations have the form `NAMESPACE/NAME`.
 fn injection(subject: &Subject, manifests: &Manifests<'_>) -> Option<Violation> {
@@ -146,7 +148,7 @@ fn judge(subject: &Subject, manifests: &Manifests<'_>) -> Vec<Violation> {
     violations
 }
 
-/// Reports that the API server would reject the certificate that the backend mounts.
+/// Reports a certificate that the backend mounts and that the API server would reject.
 fn does_not_sign(config: &ClientConfig, manifests: &Manifests<'_>) -> Option<Violation> {
     let WebhookTarget::Service(reference) = &config.target else { return None };
     let given = manifests.cluster_fixture.webhook_manifests();
@@ -174,7 +176,7 @@ fn does_not_sign(config: &ClientConfig, manifests: &Manifests<'_>) -> Option<Vio
     first
 }
 
-/// Returns the `tls.crt` of a Secret.
+/// Returns the value of `tls.crt` in a Secret.
 fn certificate(secret: &Value) -> Option<Vec<u8>> {
     let plain = at(secret, &["stringData", CERTIFICATE]).as_str().map(|pem| pem.as_bytes().to_vec());
     plain.or_else(|| STANDARD.decode(at(secret, &["data", CERTIFICATE]).as_str()?).ok())

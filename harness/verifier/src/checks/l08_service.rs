@@ -131,7 +131,7 @@ fn judge(reference: &ServiceReference, service: &Value, given: &WebhookManifests
     violations
 }
 
-/// Returns whether a container of a Pod or of a Pod template has a port with this name.
+/// Returns whether a container of a Pod or of a Pod template has a port with the given name.
 fn has_port(pod: &Value, name: &str) -> bool {
     let containers = ["containers", "initContainers"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! L09: a webhook with reinvocationPolicy Never runs after the others.
+//! L09: a webhook with the `reinvocationPolicy` `Never` runs after the others.
 
 use kubernetes_admission::config::ReinvocationPolicy;
 

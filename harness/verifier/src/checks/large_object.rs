@@ -9,25 +9,25 @@ use crate::shape::pod_spec;
 ///
 /// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
 pub(super) const MAX_REQUEST_BODY_BYTES: usize = 3 * 1024 * 1024;
-/// The maximum size of an object in etcd with the default limit.
+/// The maximum size of an object in etcd under the default limit.
 ///
 /// Source: etcd server/embed/config.go, `DefaultMaxRequestBytes`.
 pub(super) const MAX_ETCD_REQUEST_BYTES: usize = 3 * 512 * 1024;
 /// The number of bytes reserved for metadata that the server adds.
 const ROOM: usize = 16 * 1024;
-/// The maximum size of the data of a `ConfigMap` or Secret, and of all annotations together.
+/// The maximum size of the data of a `ConfigMap` or Secret, and of all annotations of an object together.
 ///
 /// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`; apimachinery pkg/api/validation/objectmeta.go,
 /// `TotalAnnotationSizeLimitB`.
 const MAX_SECRET_SIZE: usize = 1024 * 1024;
 const TOTAL_ANNOTATION_SIZE_LIMIT: usize = 256 * 1024;
-/// The key under which the text is added.
+/// The key of the map entry that enlarges the object.
 const KEY: &str = "admit-filling";
-/// Schema keywords that constrain a value by other values or by its own text.
+/// Schema keywords that constrain a value by other values or restrict its text.
 const CONSTRAINTS: [&str; 9] =
     ["enum", "format", "pattern", "maxLength", "oneOf", "anyOf", "allOf", "not", "x-kubernetes-validations"];
 
-/// Enlarges `object` to at most `most` bytes, and returns it with the name of the enlarged field.
+/// Returns a copy of `object` that is enlarged to at most `most` bytes, and the name of the enlarged field.
 pub(super) fn filled(object: &Value, schema: Option<&Value>, most: usize) -> (Value, String) {
     let mut filled = object.clone();
     let left = most.saturating_sub(ROOM).saturating_sub(filled.to_string().len());
@@ -64,7 +64,7 @@ pub(super) fn filled(object: &Value, schema: Option<&Value>, most: usize) -> (Va
     (filled, "an annotation".to_owned())
 }
 
-/// Returns the path of an unset field of `value` that accepts any string; `None` if there is none.
+/// Returns the path of an unset field of `value` that accepts any string, or `None` if there is no such field.
 fn free(schema: &Value, value: &Value, is_root: bool) -> Option<Vec<String>> {
     let members = value.as_object()?;
     let is_constrained = |schema: &Value| CONSTRAINTS.iter().any(|field| schema.get(*field).is_some());
@@ -91,7 +91,7 @@ fn free(schema: &Value, value: &Value, is_root: bool) -> Option<Vec<String>> {
     })
 }
 
-/// Returns whether an object of `schema` accepts strings under any key.
+/// Returns whether objects of `schema` accept strings under any key.
 fn takes_any_key(schema: &Value, is_text: impl Fn(&Value) -> bool) -> bool {
     let additional = &schema["additionalProperties"];
     schema.get("maxProperties").is_none()

@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 
 use crate::check::Skipped;
 
-/// The target of a request.
+/// The resource and the name of the object that a request is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     pub(super) group: &'a str,
     pub(super) version: &'a str,
     pub(super) resource: &'a str,
     pub(super) kind: &'a str,
-    /// The subresource, such as `status`; empty for the object itself.
+    /// The subresource, such as `status`; empty for a request about the object itself.
     pub(super) subresource: &'a str,
     /// The namespace; empty for a cluster-scoped object.
     pub(super) namespace: &'a str,
@@ -38,12 +38,12 @@ pub(super) type LabelSet = BTreeMap<String, String>;
 pub(super) enum MatchOutcome {
     Called,
     NotCalled,
-    /// The match conditions fail because little is known about the object; contains the error.
+    /// The match conditions have no value because little is known about the object; contains the error.
     Unclear(String),
 }
 
 impl Place<'_> {
-    /// Returns an object with these labels and without other content.
+    /// Returns an object with the given labels and without other content.
     fn object(&self, labels: &LabelSet) -> Value {
         let kind = GroupVersionKind::new(self.group, self.version, self.kind);
         let mut metadata = json!({"name": self.name});
@@ -60,7 +60,7 @@ impl Place<'_> {
         json!({"apiVersion": kind.api_version(), "kind": self.kind, "metadata": metadata})
     }
 
-    /// Returns the user that writes such objects: the responsible component, or a cluster administrator.
+    /// Returns the user that usually writes the object: the responsible component, or a cluster administrator.
     ///
     /// Source: kubernetes cmd/kube-controller-manager/app, the names of the controllers, each of which has a service
     /// account; pkg/controlplane/controller/kubernetesservice; plugin/pkg/auth/authorizer/node.
@@ -85,7 +85,7 @@ impl Place<'_> {
     }
 }
 
-/// The label with the name of a namespace, which the API server sets.
+/// The label that the API server sets to the name of a namespace.
 pub(super) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 fn user(name: &str, groups: &[&str]) -> UserInfo {
@@ -98,7 +98,7 @@ fn service_account(namespace: &str, name: &str) -> UserInfo {
     user(&format!("system:serviceaccount:{namespace}:{name}"), &["system:serviceaccounts", &of_namespace])
 }
 
-/// Returns whether `webhook` is called when the usual writer creates or updates the target with these labels.
+/// Returns whether `webhook` is called when the usual writer creates or updates the object with the given labels.
 pub(super) fn is_called_for_writes(
     webhook: &Webhook,
     place: &Place<'_>,
@@ -116,7 +116,7 @@ pub(super) fn is_called_for_writes(
     caught
 }
 
-/// Returns whether `webhook` is called for an operation on the target with these labels and namespace labels.
+/// Returns whether `webhook` is called for an operation on the object, with the given labels of object and namespace.
 pub(super) fn catch(
     webhook: &Webhook,
     place: &Place<'_>,
@@ -152,12 +152,12 @@ pub(super) fn catch(
     if matches!(decided.decision, Decision::Call(_)) { MatchOutcome::Called } else { MatchOutcome::NotCalled }
 }
 
-/// The cluster with additional labels on one namespace.
+/// A cluster state with additional labels on one namespace.
 pub(super) struct Labeled<'a> {
     pub(super) cluster_fixture: &'a ClusterFixture,
     pub(super) namespace: &'a str,
     pub(super) labels: &'a LabelSet,
-    /// Whether the namespace has no labels except the label with its name.
+    /// Whether the namespace has no other labels than [`NAME_LABEL`].
     pub(super) is_bare: bool,
 }
 
@@ -197,7 +197,7 @@ impl ClusterState for Labeled<'_> {
     }
 }
 
-/// Returns whether `rule` matches this operation on this resource, regardless of scope and selectors.
+/// Returns whether `rule` matches the operation on the resource, regardless of scope and selectors.
 pub(super) fn catches(rule: &Rule, operation: &str, (group, version, resource): (&str, &str, &str)) -> bool {
     let is_for_resource = |entry: &String| {
         let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
@@ -209,7 +209,7 @@ pub(super) fn catches(rule: &Rule, operation: &str, (group, version, resource): 
         && rule.resources.iter().any(is_for_resource)
 }
 
-/// Creates the result for match conditions that may or may not exclude `what`.
+/// Creates the result of a check if match conditions may exclude `what`, but it is unknown whether they do.
 pub(super) fn unclear(what: &str, why: &str) -> Skipped {
     Skipped::unequipped(format!("admit cannot determine whether matchConditions exclude {what}: {why}"))
 }

@@ -1,4 +1,4 @@
-//! The registry of the checks; each check has its own file and one line here.
+//! Registers the checks. Each check has a file and a line in this module.
 
 mod backend;
 mod collection;
@@ -93,7 +93,7 @@ mod write_attribution;
 use super::check::Check;
 use super::comparison::Difference;
 
-/// Every check of `admit verify`, by id.
+/// The checks of `admit verify`, sorted by ID.
 pub const ALL: &[&Check] = &[
     &v01_idempotence::CHECK,
     &v02_completeness::CHECK,
@@ -182,7 +182,7 @@ macro_rules! practices {
     };
 }
 
-/// The static checks, which need only manifests, by id, each with its page of the Kubernetes documentation.
+/// The static checks, which require only manifests, sorted by ID, each with its page of the Kubernetes documentation.
 pub const STATIC: &[(&Check, &str)] = &[
     (&l01_validity::CHECK, dynamic!("webhook-configuration")),
     (&l02_fields::CHECK, "https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation"),
@@ -209,30 +209,30 @@ pub const STATIC: &[(&Check, &str)] = &[
     (&v57_explicit_defaults::CHECK, dynamic!("webhook-configuration")),
 ];
 
-/// The checks that compare responses to different requests; they are invalid for a nondeterministic webhook.
+/// The checks that compare responses to different requests, which is invalid for a nondeterministic webhook.
 pub(super) const COMPARING: &[&str] = &["V02", "V03", "V08", "V13", "V14", "V21", "V29", "V33", "V34"];
 
-/// Returns the check with this id, ignoring case.
+/// Returns the check with the given ID, ignoring case.
 pub fn find(id: &str) -> Option<&'static Check> {
     ALL.iter().find(|check| check.id.eq_ignore_ascii_case(id)).copied()
 }
 
-/// Formats the first few fields of `differences`.
+/// Formats the first three fields of `differences`, and the number of further fields.
 fn fields(differences: &[Difference]) -> String {
     listed(differences.iter().map(|difference| difference.path.as_str()))
 }
 
-/// Formats the fields of `differences`, but at most ten.
+/// Formats the first ten fields of `differences`, and the number of further fields.
 fn all_fields(differences: &[Difference]) -> String {
     at_most(10, differences.iter().map(|difference| difference.path.as_str()))
 }
 
-/// Formats the first few of `names`.
+/// Formats the first three of `names`, and the number of further names.
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     at_most(3, names)
 }
 
-/// Formats the first `most` of `names`, and how many more there are.
+/// Formats the first `most` of `names`, and the number of further names.
 fn at_most<'a>(most: usize, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match names.split_at_checked(most) {

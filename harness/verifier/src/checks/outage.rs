@@ -17,11 +17,10 @@ use super::match_outcome::{LabelSet, Labeled};
 use crate::corpus;
 use crate::sample_request::SampleRequest;
 
-/// Returns a cluster administrator's request for an object of this resource in `namespace` (which may be
-/// empty) that calls `webhook` while it is down.
+/// Returns a request of a cluster administrator for which `webhook` is called while it is down.
 ///
-/// The namespace has only its name label. Returns `None` if the corpus has no such object, or the webhook is
-/// not called for it.
+/// The request is about an object of the resource in `namespace`, which may be empty and has only its name label.
+/// Returns `None` if the corpus does not contain such an object, or if the webhook is not called for it.
 pub(super) fn request(
     webhook: &Webhook,
     needed: Needed,
@@ -34,10 +33,10 @@ pub(super) fn request(
     Some(SampleRequest::while_down(webhook, request, true).about_its_namespace())
 }
 
-/// Returns two requests that differ only in the object's labels: with `picked` they call `webhook`, which is
-/// down, and with `others` they do not.
+/// Returns two requests that differ only in the labels of the object.
 ///
-/// Returns `None` if the corpus has no object for them.
+/// `webhook`, which is down, is called for the labels `picked` but not for `others`. Returns `None` if the corpus does
+/// not contain a suitable object.
 pub(super) fn by_labels(
     webhook: &Webhook,
     picked: &[(String, String)],
@@ -61,7 +60,7 @@ pub(super) fn by_labels(
     })
 }
 
-/// Returns the creation and an update of a corpus object that has these labels.
+/// Returns the creation and an update of an object of the corpus with the given labels.
 fn requests(
     (group, version, resource, kind): (&str, &str, &str, &str),
     namespace: &str,

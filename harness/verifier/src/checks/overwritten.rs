@@ -12,19 +12,20 @@ const ELSEWHERE: [&str; 3] = ["apiVersion", "kind", "status"];
 /// The metadata fields that users write.
 const METADATA: [&str; 2] = ["labels", "annotations"];
 
-/// A value that changed.
+/// A value that a webhook overwrote.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Overwritten {
     /// The JSON pointer of the value before the change.
     pub(super) before: String,
     /// The JSON pointer of the value after the change.
     pub(super) after: String,
-    /// Whether the value is a member of an object, which the webhook may omit to get the default.
+    /// Whether the value is a member of an object, so that a client may omit it to get the default.
     pub(super) is_member: bool,
 }
 
-/// Returns the scalar, non-null values of `before` that differ in `after`. List items are matched by their
-/// keys; a list without keys is compared by position if its length is unchanged.
+/// Returns the scalar, non-null values of `before` that differ in `after`.
+///
+/// List items are matched by their keys. A list without keys is compared by position if its length is unchanged.
 pub(super) fn overwritten(before: &Value, after: &Value) -> Vec<Overwritten> {
     let mut found = Vec::new();
     walk(

@@ -1,4 +1,4 @@
-//! Helpers for checks of the objects that a webhook writes to its API server.
+//! Provides helpers for checks of the objects that a webhook writes to its API server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::webhook_probe::WebhookProbe;
 
 /// The number of requests that each check tries.
 pub(super) const SAMPLES: usize = 8;
-/// The time after a response in which a write may still arrive.
+/// The time after a response during which a write may still arrive.
 const SETTLING: Duration = Duration::from_millis(300);
 
 /// Waits for writes that arrive after the response.
@@ -23,7 +23,7 @@ pub(super) async fn settle() {
 /// Returns the recorder of the webhook's API server and the requests to try.
 ///
 /// # Errors
-/// [`Skipped`] if there is no recorder, or if there are no requests to try.
+/// Returns [`Skipped`] if there is no recorder, or if there are no requests to try.
 pub(super) fn equipment<'a>(
     webhook_probe: &'a WebhookProbe<'_>,
 ) -> Result<(&'a Recorder, &'a [Attributes]), Skipped> {
@@ -46,10 +46,10 @@ pub(super) fn first_samples<'a>(webhook_probe: &WebhookProbe<'a>) -> &'a [Attrib
     webhook_probe.samples.get(..SAMPLES).unwrap_or(webhook_probe.samples)
 }
 
-/// Returns the outcome of a request if the webhook alone gives a valid response.
+/// Returns the outcome of a request that is sent only to the webhook, if the response is valid.
 ///
 /// # Errors
-/// [`Skipped`] if the webhook fails.
+/// Returns [`Skipped`] if the webhook fails.
 pub(super) async fn answered(
     webhook_probe: &WebhookProbe<'_>,
     request: &Attributes,
@@ -73,7 +73,7 @@ pub(super) fn nothing_seen(recorder: &Recorder) -> Observed {
     Err(never_contacted("the webhook"))
 }
 
-/// Creates the result for an API server that received no request; `subject` starts the sentence.
+/// Creates the result for an API server that did not receive any request; `subject` starts the sentence.
 pub(super) fn never_contacted(subject: &str) -> Skipped {
     Skipped::Uncontacted(format!(
         "{subject} never sent a request to the API server of --api-server-out: check that it uses that \

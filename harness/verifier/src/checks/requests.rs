@@ -1,4 +1,4 @@
-//! Requests that several checks derive from a creation.
+//! Provides requests that several checks derive from a creation.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::corpus;
 use crate::environment::{Outcome, Verdict};
 use crate::webhook_probe::WebhookProbe;
 
-/// A request about a target that is not in the corpus: a connection or a subresource.
+/// A request about an object that is not in the corpus, for a connection or a subresource.
 pub(super) struct Side<'a> {
     pub(super) operation: Operation,
-    /// Group, version, and resource.
+    /// The group, version, and resource.
     pub(super) resource: (&'a str, &'a str, &'a str),
     pub(super) subresource: &'a str,
     pub(super) name: &'a str,
-    /// The namespace; empty for a cluster-scoped resource.
+    /// The namespace; empty for cluster-scoped resources.
     pub(super) namespace: &'a str,
     pub(super) object: Value,
     pub(super) old_object: Option<Value>,
 }
 
 impl Side<'_> {
-    /// Creates the request, with the user of this verification.
+    /// Creates the request as the user of the verification.
     pub(super) fn request(self, webhook_probe: &WebhookProbe<'_>) -> Attributes {
         let (group, version, resource) = self.resource;
         let with_defaults = |mut object: Value| {
@@ -58,7 +58,7 @@ impl Side<'_> {
     }
 }
 
-/// Returns a namespace that the webhook's selector matches, preferably the namespace of the samples.
+/// Returns a namespace that the webhook's selector matches, preferably the namespace of a sample.
 pub(super) fn namespace<'a>(webhook_probe: &'a WebhookProbe<'_>) -> &'a str {
     let environment = webhook_probe.environment;
     let of_samples = webhook_probe.samples.iter().map(|sample| sample.namespace.as_str());
@@ -74,7 +74,7 @@ pub(super) fn namespace<'a>(webhook_probe: &'a WebhookProbe<'_>) -> &'a str {
     known.into_iter().find(is_picked).unwrap_or(&environment.namespace)
 }
 
-/// Formats the reason for a check whose resources the webhook's selectors exclude.
+/// Formats the reason for skipping a check: the webhook's rules match the resources, but its selectors exclude them.
 pub(super) fn not_selected(names: &[String]) -> String {
     let names = super::listed(names.iter().map(String::as_str));
     format!("the webhook's rules match {names}, but its selectors do not match what is sent there")

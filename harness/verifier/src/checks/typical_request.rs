@@ -1,4 +1,4 @@
-//! Helpers for checks that call a webhook directly.
+//! Provides helpers for checks that call a webhook directly.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use crate::webhook_probe::WebhookProbe;
 
 /// A request that a webhook answers, with its normal response.
 pub(super) struct TypicalRequest<'a> {
-    /// The request.
+    /// The request that the webhook answers.
     pub(super) request: &'a Attributes,
-    /// The outcome.
+    /// The outcome of the request.
     pub(super) outcome: Arc<Outcome>,
     /// The review that was sent.
     pub(super) review: Bytes,
 }
 
 impl<'a> TypicalRequest<'a> {
-    /// Sends the first sample to `subject` and keeps its response.
+    /// Sends the first sample to `subject` and keeps the response.
     ///
     /// # Errors
-    /// [`Skipped`] if there is no sample, or the webhook fails.
+    /// Returns [`Skipped`] if there is no sample, or if the webhook fails.
     pub(super) async fn new(webhook_probe: &WebhookProbe<'a>, subject: &Subject) -> Result<Self, Skipped> {
         let Some(request) = webhook_probe.samples.first() else {
             return Err(Skipped::not_applicable(
@@ -47,7 +47,7 @@ impl<'a> TypicalRequest<'a> {
     }
 }
 
-/// Adds the outcome of the first sample request to the violations of an unreachable webhook.
+/// Returns the violations of an unreachable webhook with the outcome of its first sample request added.
 pub(super) async fn with_first_request(
     webhook_probe: &WebhookProbe<'_>,
     violations: Vec<Violation>,
@@ -57,10 +57,10 @@ pub(super) async fn with_first_request(
     violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&outcome)])).collect()
 }
 
-/// Checks that the webhook answered a review.
+/// Checks that the webhook returned a valid response to a review.
 ///
 /// # Errors
-/// The error, or a description of the unexpected reply.
+/// Returns the error of the call, or a description of the unexpected reply.
 pub(super) fn answered(exchange: &Exchange) -> Result<(), String> {
     let reply = exchange.reply.as_ref().map_err(ToString::to_string)?;
     match webhook_response::response(reply) {

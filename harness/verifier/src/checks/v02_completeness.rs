@@ -61,7 +61,7 @@ async fn reinvoked(object_probe: &ObjectProbe<'_>) -> Observed {
     }
 }
 
-/// Compares reinvocation of the webhook after `other` with a call of the webhook after `other`.
+/// Compares a reinvocation of the webhook after `other` with its first call after `other`.
 async fn after(object_probe: &ObjectProbe<'_>, other: &OtherWebhook) -> Result<Option<Violation>, Skipped> {
     let at_first_sight = ObjectProbe::in_order([other.webhook(), Arc::clone(&object_probe.subject.called)]);
     let expected = object_probe.admitted(&at_first_sight, object_probe.request).await?;
@@ -116,7 +116,9 @@ async fn after(object_probe: &ObjectProbe<'_>, other: &OtherWebhook) -> Result<O
     Ok(Some(Violation::new(kind, message).with_steps(steps)))
 }
 
-/// Returns whether the webhook leaves its own result unchanged; if not, every other webhook would cause a finding.
+/// Returns whether the webhook leaves its own result unchanged.
+///
+/// If it does not, every other webhook would cause a finding.
 async fn leaves_its_result_alone(object_probe: &ObjectProbe<'_>) -> bool {
     let Ok(first) = object_probe.first().await else { return true };
     let Some(made) = &first.object else { return true };

@@ -1,4 +1,4 @@
-//! V03: a webhook keeps what other webhooks added.
+//! V03: a webhook keeps the values that other webhooks added.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
 }
 
-/// Returns whether the webhook also overwrites values in the user's items of the list, as an image mirror does.
+/// Returns whether the webhook also overwrites values in the list's items that the user wrote, as an image mirror does.
 fn rewrites(before: &Value, after: Option<&Value>, list: &str) -> bool {
     let below = format!("{list}/");
     after.is_some_and(|after| overwritten(before, after).iter().any(|value| value.before.starts_with(&below)))

@@ -77,7 +77,7 @@ async fn differ(object_probe: &ObjectProbe<'_>, one: &[&Subject], other: &[&Subj
     Some(Violation::new(kind, message).with_differences(differences).with_steps([first, second]))
 }
 
-/// Returns all orders of `subjects` except the given order.
+/// Returns all orders of `subjects` other than the given order.
 fn orders<'a>(subjects: &[&'a Subject]) -> Vec<Vec<&'a Subject>> {
     let mut orders: Vec<Vec<&Subject>> = vec![Vec::new()];
     for subject in subjects {

@@ -1,4 +1,4 @@
-//! V08: reinvocationPolicy Never gives the same result as `IfNeeded`.
+//! V08: the `reinvocationPolicy` `Never` gives the same result as `IfNeeded`.
 
 use std::sync::Arc;
 

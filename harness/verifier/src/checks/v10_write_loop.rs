@@ -88,7 +88,7 @@ fn admitted(outcome: Arc<Outcome>) -> Result<Arc<Outcome>, Skipped> {
     }
 }
 
-/// Writes the fields of `wanted` into `object` and keeps all other fields, as an apply does.
+/// Overwrites the fields of `object` that `wanted` contains and keeps all other fields, as an apply does.
 pub(super) fn overlay(object: &mut Value, wanted: &Value) {
     match (object, wanted) {
         (Value::Object(members), Value::Object(wanted)) => {

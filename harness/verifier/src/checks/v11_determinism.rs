@@ -9,9 +9,10 @@ use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 
-/// The number of repetitions, unless a different response comes earlier. A webhook with two equally likely
-/// responses, such as one that writes a Go map of two keys in iteration order, gives the same one each time
-/// in 1 of 16,384 runs.
+/// The maximum number of repetitions, if no response differs earlier.
+///
+/// A webhook with two equally likely responses, such as one that writes a Go map of two keys in iteration order, gives
+/// the same response each time in 1 of 16,384 runs.
 const REPETITIONS: usize = 14;
 
 pub(super) const CHECK: Check = Check {
@@ -64,7 +65,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }))
 }
 
-/// Returns `response.patch` as received.
+/// Returns the value of `response.patch` as received.
 fn patch(outcome: &Outcome) -> Option<Value> {
     let reply = outcome.exchanges.first()?.reply.as_ref().ok()?;
     let review: Value = serde_json::from_slice(&reply.body).ok()?;

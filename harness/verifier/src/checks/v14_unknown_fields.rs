@@ -14,7 +14,7 @@ use crate::comparison::{self, Difference};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 
-/// A field that does not exist in any version of any kind.
+/// The name of a field that does not exist in any version of any kind.
 const UNKNOWN: &str = "admitUnknownField";
 
 pub(super) const CHECK: Check = Check {
@@ -79,7 +79,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![Violation::new("drops unknown fields", message).with_differences(lost).with_steps(steps)])
 }
 
-/// Returns the object after the webhook's patch only, because the server itself would drop unknown fields.
+/// Returns the object after only the webhook's patch, because the server itself would drop unknown fields.
 fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Skipped> {
     let operations = outcome.calls().find_map(|called| {
         if let CallResult::Allowed { patch: Some(operations), .. } = &called.result {
@@ -94,15 +94,16 @@ fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Skipped> 
     patch.apply(object).map(Some).map_err(|error| Skipped::not_checked(error.to_string()))
 }
 
-/// Adds an unknown field to every struct of a built-in `kind`. Returns whether the kind is known.
+/// Adds an unknown field to every struct of a built-in `kind`, and returns whether the kind is known.
 fn plant(object: &mut Value, kind: &GroupVersionKind) -> bool {
     schema::for_each_struct(object, kind, &mut |members| {
         members.insert(UNKNOWN.to_owned(), "kept".into());
     })
 }
 
-/// Adds an unknown field to every struct of a custom resource, that is, where its schema has properties. Maps
-/// and values without a schema do not have fields.
+/// Adds an unknown field to every struct of a custom resource, that is, wherever its schema has properties.
+///
+/// Maps and values without a schema do not have fields.
 fn plant_by(schema: &Value, object: &mut Value) {
     let Some(members) = object.as_object_mut() else { return };
     for (name, member) in members {
@@ -130,7 +131,7 @@ fn plant_below(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Finds the structs of `before` that are still in `after` but without their unknown field.
+/// Finds the structs of `before` that `after` still contains, but without their unknown field.
 fn missing(before: &Value, after: &Value, path: &str, lost: &mut Vec<Difference>) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {

@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// The optional fields of metadata, of a Pod's spec, and of a container.
+/// The optional fields of an object's metadata.
 const OF_OBJECT: [&str; 2] = ["/metadata/annotations", "/metadata/labels"];
 const OF_POD: [&str; 7] = [
     "volumes",
@@ -87,7 +87,7 @@ fn judge(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     Some(Violation::new(kind, message).with_steps([Arc::clone(outcome)]))
 }
 
-/// Returns JSON pointers to the optional fields of `object` with their names, the last list items first.
+/// Returns JSON pointers to the optional fields of `object` with their names. Later list items come first.
 fn optional_parts(object: &Value) -> Vec<(String, &'static str)> {
     let mut parts: Vec<(String, &'static str)> = OF_OBJECT
         .iter()

@@ -23,7 +23,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// An error of an operation: a kind and a message.
+/// The kind and the message of an error in a patch operation.
 type Fault = (&'static str, String);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
@@ -81,7 +81,7 @@ fn perform(operation: &Value, document: &mut Value) -> Result<(), Fault> {
     }
 }
 
-/// Returns a valid JSON pointer. Source: RFC 6901, section 3.
+/// Returns the JSON pointer in `field` of an operation, if it is valid. Source: RFC 6901, section 3.
 fn pointer<'a>(operation: &'a Value, field: &str) -> Result<&'a str, Fault> {
     let Some(text) = operation.get(field).and_then(Value::as_str) else {
         return Err(("pointer", format!("{field} is missing")));
@@ -94,7 +94,7 @@ fn pointer<'a>(operation: &'a Value, field: &str) -> Result<&'a str, Fault> {
     }
 }
 
-/// Parses `segment` as an index of a list of `length` items.
+/// Parses `segment` as an index into a list of `length` items.
 fn index(segment: &str, length: usize) -> Result<usize, Fault> {
     let is_number = segment == "0"
         || (!segment.is_empty()

@@ -71,7 +71,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         .collect())
 }
 
-/// Reports user values that the patch overwrites.
+/// Reports values of the user that the patch overwrites.
 fn replaced(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Option<Violation> {
     let mut kept = after.clone();
     for value in overwritten(before, after) {
@@ -96,7 +96,7 @@ fn replaced(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Op
     Some(violation.with_fields(replaced))
 }
 
-/// Returns whether the value is the server's default, so that the user may not have set it.
+/// Returns whether the former value is the server's default, so that the user may not have set it.
 fn is_default(object_probe: &ObjectProbe<'_>, before: &Value, value: &Overwritten) -> bool {
     let mut filled = before.clone();
     if !value.is_member || !shape::remove(&mut filled, &value.before) {
@@ -106,7 +106,9 @@ fn is_default(object_probe: &ObjectProbe<'_>, before: &Value, value: &Overwritte
     filled.pointer(&value.before) == before.pointer(&value.before)
 }
 
-/// Returns the field of a JSON pointer without list positions: `spec.containers.env` for `/spec/containers/0/env`.
+/// Returns the field of a JSON pointer without list positions.
+///
+/// For example, the field of `/spec/containers/0/env` is `spec.containers.env`.
 fn pattern(pointer: &str) -> String {
     let names = pointer.split('/').skip(1).filter(|name| name.parse::<usize>().is_err());
     names.map(|name| name.replace("~1", "/").replace("~0", "~")).collect::<Vec<_>>().join(".")
@@ -146,7 +148,7 @@ fn rewritten(operations: &[Value], object: &Value) -> Result<Vec<(&'static str, 
 /// The maximum number of values to copy for one patch.
 const MAX_WORK: usize = 10_000_000;
 
-/// Returns the number of values, including `value` itself.
+/// Returns the number of values in `value`, including `value` itself.
 fn values(value: &Value) -> usize {
     match value {
         Value::Object(members) => 1 + members.values().map(values).sum::<usize>(),
@@ -155,7 +157,7 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// Returns whether an `add` inserts a list item, so that the existing item moves instead of being replaced.
+/// Returns whether an `add` operation inserts a list item, which moves the existing item instead of replacing it.
 fn is_insertion(operation: &Value, document: &Value) -> bool {
     let parent = operation["path"].as_str().and_then(|path| path.rsplit_once('/')).map(|(parent, _)| parent);
     operation["op"] == "add"

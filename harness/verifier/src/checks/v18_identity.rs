@@ -83,7 +83,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         .collect())
 }
 
-/// Returns the difference at `pointer`, if any. Setting a missing name is allowed.
+/// Returns the difference at `pointer`, if any. A webhook may set a missing name.
 fn changed(before: &Value, after: &Value, pointer: &str) -> Option<Difference> {
     let given =
         |object: &Value| object.pointer(pointer).filter(|value| !value.is_null() && *value != "").cloned();

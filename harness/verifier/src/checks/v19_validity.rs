@@ -58,7 +58,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(outcome)])).collect())
 }
 
-/// Returns the API server's errors for `made` that the user's object does not have.
+/// Returns the API server's errors for `made` that do not apply to the user's object.
 fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -> Vec<Violation> {
     let faults = |object: &Value| -> Vec<StatusCause> {
         let mut faults = validity::faults(object_probe.environment, request, object);
@@ -99,9 +99,9 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
     violations
 }
 
-/// Reports a Pod whose class the webhook changes without its priority, which was computed from the former class.
+/// Reports a Pod whose priority class the webhook changes, but not its priority, which follows from the former class.
 ///
-/// The Priority plugin runs again after the mutating webhooks, and rejects a priority that is not that of the class.
+/// The Priority plugin runs again after the mutating webhooks, and rejects a priority that does not match the class.
 ///
 /// Source: kubernetes plugin/pkg/admission/priority/admission.go, `admitPod`.
 fn priority(request: &Attributes, made: &Value) -> Option<Violation> {
@@ -122,7 +122,7 @@ fn priority(request: &Attributes, made: &Value) -> Option<Violation> {
     Some(Violation::new("rejected: spec.priorityClassName: Forbidden", message))
 }
 
-/// Returns whether the schema rejects a null.
+/// Returns whether the cause is a null that the schema rejects.
 fn is_null(cause: &StatusCause) -> bool {
     cause.message.starts_with(r#"Invalid value: "null":"#)
 }
@@ -143,7 +143,7 @@ fn with_empty(before: &Value, after: &Value) -> Value {
     filled
 }
 
-/// Reports fields of `after` that neither the kind nor `before` has.
+/// Reports fields of `after` that neither the kind nor `before` contains.
 fn unknown_fields(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Option<Violation> {
     let unknown = |object: &Value| -> BTreeSet<String> {
         let found = object_probe.environment.cluster_fixture.unknown_fields(object).unwrap_or_default();
@@ -161,7 +161,7 @@ fn unknown_fields(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value)
     Some(Violation::new("sets unknown fields", message).with_severity(Severity::Warning))
 }
 
-/// Reports keys that the webhook duplicates in a list.
+/// Reports list keys that the webhook duplicates.
 fn repeated(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Vec<Violation> {
     let kind = &object_probe.request.kind;
     if object_probe.environment.is_built_in(object_probe.request) {
@@ -188,7 +188,7 @@ fn more_often(before: &Value, after: &Value, of: Type, path: &str) -> Vec<Violat
     violations
 }
 
-/// A list in an object and a key of one of its items.
+/// Identifies a list in an object and a key of an item in the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     /// The field of the list without positions, such as `spec.containers.env`.
@@ -199,7 +199,7 @@ struct Place {
     key: String,
 }
 
-/// Counts the maximum occurrences of each key in a single list.
+/// Counts how often each key occurs in a single list, and keeps the maximum.
 fn count(value: &Value, of: Type, path: &str, counts: &mut BTreeMap<Place, usize>) {
     match value {
         Value::Object(members) => {
@@ -229,7 +229,7 @@ fn count(value: &Value, of: Type, path: &str, counts: &mut BTreeMap<Place, usize
     }
 }
 
-/// Returns the key of an item; `None` if the item has no key field. Without `fields`, the item itself is the key.
+/// Returns the key of an item, or `None` if it has no key field. Without `fields`, the key is the item itself.
 fn key(item: &Value, fields: &[&str]) -> Option<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if fields.is_empty() {

@@ -52,7 +52,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![Violation::new("changes a mirror Pod", message).with_differences(differences).with_steps(steps)])
 }
 
-/// Returns the kubelet's request to create the same Pod as a mirror Pod.
+/// Returns the request with which the kubelet creates the mirror Pod of the same Pod.
 ///
 /// Source: kubernetes plugin/pkg/admission/serviceaccount/admission.go, `Validate`.
 pub(super) fn mirrored(request: &Attributes, object: &Value) -> Attributes {

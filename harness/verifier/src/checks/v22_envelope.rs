@@ -33,16 +33,16 @@ pub(super) const CHECK: Check = Check {
 #[derive(Debug, PartialEq)]
 struct Fault {
     kind: &'static str,
-    /// The message, which is the same for all objects so that equal errors of several webhooks have one message.
+    /// The message, which does not depend on the object, so that equal errors of several webhooks have one message.
     message: String,
-    /// The field of the response that is invalid.
+    /// The difference in the invalid field of the response.
     difference: Option<Difference>,
 }
 
-/// The situation in which a response is invalid.
+/// The situation in which a webhook sends an invalid response.
 struct Path {
     kind: &'static str,
-    /// The message, which describes the situation and the request.
+    /// The message that describes the situation and the request.
     message: &'static str,
 }
 
@@ -118,7 +118,7 @@ async fn on_the_error_path(
     }
 }
 
-/// Returns the review with an object whose fields have wrong types.
+/// Returns the review with an object whose fields have the wrong types.
 pub(super) fn unreadable(review: &[u8]) -> Option<Bytes> {
     let mut review: Value = serde_json::from_slice(review).ok()?;
     let object = review.pointer_mut("/request/object")?.as_object_mut()?;
@@ -128,7 +128,7 @@ pub(super) fn unreadable(review: &[u8]) -> Option<Bytes> {
     serde_json::to_vec(&review).ok().map(Bytes::from)
 }
 
-/// Returns the outcome with `exchange` as its exchange, which the report then shows.
+/// Returns a copy of the outcome with only `exchange`, so that the report shows it.
 pub(super) fn with_exchange(outcome: &Arc<Outcome>, exchange: Exchange) -> Arc<Outcome> {
     Arc::new(Outcome {
         webhook_set: outcome.webhook_set.clone(),
@@ -161,7 +161,7 @@ impl Fault {
     }
 }
 
-/// Returns all errors in the body of a reply with status 200; other replies are not examined.
+/// Returns all errors in the body of a reply with HTTP status 200, or none for another status.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `VerifyAdmissionResponse`.
 fn faults(review: &[u8], status: u16, body: &[u8]) -> Vec<Fault> {

@@ -32,9 +32,9 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// The versions that API servers support.
+/// The review versions that API servers support.
 const KNOWN: [&str; 2] = ["v1", "v1beta1"];
-/// An unsupported version.
+/// A review version that API servers do not support.
 const UNKNOWN: &str = "v9";
 /// The number of requests to try.
 const SAMPLES: usize = 4;
@@ -100,15 +100,16 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// Returns a set with the webhook as if it listed only this version.
+/// Returns a set with only the webhook, which lists only `version`.
 fn only(subject: &Subject, version: &str) -> crate::environment::WebhookSet {
     let webhook =
         Webhook { admission_review_versions: vec![version.to_owned()], ..(*subject.called).clone() };
     Subject { called: Arc::new(webhook), ..subject.clone() }.alone()
 }
 
-/// Returns the errors of a response in `version`. The API server only checks that a v1beta1 response can be
-/// decoded.
+/// Returns the errors in a response to a review of `version`.
+///
+/// The API server only checks that a v1beta1 response can be decoded.
 fn envelope(version: &str, outcome: &Arc<Outcome>) -> Vec<Violation> {
     let steps = || [Arc::clone(outcome)];
     if let Verdict::Failed(reason) = outcome.verdict() {

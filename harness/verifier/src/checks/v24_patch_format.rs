@@ -28,7 +28,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// An error: a kind, a message, and a severity.
+/// The kind, the message, and the severity of an error.
 type Fault = (&'static str, String, Severity);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {

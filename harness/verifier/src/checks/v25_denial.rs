@@ -27,7 +27,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// Texts that occur in stack traces and not in messages for users.
+/// Strings that occur in stack traces but not in messages for users.
 const STACK_TRACE_MARKERS: [&str; 11] = [
     "goroutine ",
     "runtime error:",
@@ -41,10 +41,10 @@ const STACK_TRACE_MARKERS: [&str; 11] = [
     "node_modules/",
     "RUST_BACKTRACE",
 ];
-/// The minimum length of a Secret value to search for; shorter values occur by chance.
+/// The minimum length of the Secret values to search for, because shorter values occur by chance.
 const MIN_SECRET_LENGTH: usize = 8;
 
-/// An error: a kind, a message, and a severity.
+/// The kind, the message, and the severity of an error.
 type Fault = (&'static str, String, Severity);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
@@ -84,7 +84,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
 }
 
-/// Reports a webhook that denies the same request with a different message.
+/// Reports a webhook that denies the same request with a different message each time.
 async fn another_time(
     object_probe: &ObjectProbe<'_>,
     webhook_response: &WebhookResponse,
@@ -137,7 +137,7 @@ fn faults(status: &Value, secrets: &[String]) -> Vec<Fault> {
     faults
 }
 
-/// Returns the values of a Secret, each both encoded and decoded.
+/// Returns the values of a Secret, both encoded and decoded.
 fn secrets(object: &Value) -> Vec<String> {
     use base64::Engine as _;
     if object["kind"] != "Secret" {

@@ -25,14 +25,14 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// The recommended length of a warning. Source: Dynamic Admission Control, Response.
+/// The recommended maximum length of a warning. Source: Dynamic Admission Control, Response.
 const ADVISED: usize = 120;
-/// The length to which the API server truncates long warnings.
+/// The length to which the API server truncates warnings.
 const LIMIT: usize = 256;
-/// The number of warnings that users can be expected to read.
+/// The maximum number of warnings that users can be expected to read.
 const FEW: usize = 5;
 
-/// An error: a kind, a message, and a severity.
+/// The kind, the message, and the severity of an error.
 type Fault = (&'static str, String, Severity);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {

@@ -1,4 +1,4 @@
-//! V29: a webhook handles DELETE, which has no object.
+//! V29: a webhook handles DELETE requests, which have no object.
 
 use std::iter;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// Phrases in errors of runtimes and libraries that did not find the expected object.
+/// Phrases with which runtimes and libraries report that the expected object is missing.
 const SIGNS: [&str; 9] = [
     "no content to decode",
     "unexpected end of json",
@@ -87,7 +87,7 @@ fn judge(outcome: &Arc<Outcome>, what: &str) -> Option<Violation> {
     Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
 }
 
-/// Returns whether a denial is caused by the form of the request rather than by its content.
+/// Returns whether the form of the request, rather than its content, caused a denial.
 pub(super) fn is_decoding_error(code: i32, message: &str) -> bool {
     let message = message.to_lowercase();
     (code == 400 || code >= 500) && SIGNS.iter().any(|sign| message.contains(sign))

@@ -1,4 +1,4 @@
-//! V30: a webhook handles CONNECT, which has options as its object.
+//! V30: a webhook handles CONNECT requests, whose object is the options.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// Returns the tested resources and subresources with the objects of their CONNECT requests.
+/// Returns the resources and subresources to test, with the objects of their CONNECT requests.
 fn connections() -> [(&'static str, &'static str, Value); 6] {
     let options = |kind: &str, fields: Value| {
         let mut options = fields;

@@ -90,12 +90,12 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     })
 }
 
-/// Violations, each with the subresources that have it.
+/// The violations, each with the subresources that show it.
 #[derive(Default)]
 pub(crate) struct SubresourceViolations(Vec<(Violation, Vec<String>)>);
 
 impl SubresourceViolations {
-    /// Adds a violation of `name`, or adds `name` to a known violation of the same `kind`.
+    /// Adds a violation for the subresource `name`, or adds `name` to a known violation of the same `kind`.
     fn add(&mut self, name: &str, what: &str, kind: &str, violation: Option<Violation>) {
         let Some(mut violation) = violation else { return };
         violation.kind = violation.kind.replace(what, kind);
@@ -118,7 +118,7 @@ impl SubresourceViolations {
     }
 }
 
-/// Returns the writable subresources that are not connections.
+/// Returns the subresources that can be written, except connections.
 fn served(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = (ServedResource, ServedSubresource)> {
     cluster_fixture.resources().into_iter().flat_map(|resource| {
         let subresources = resource.subresources.clone().into_iter().filter(|subresource| {
@@ -129,7 +129,7 @@ fn served(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = (ServedResou
     })
 }
 
-/// Reports changes of the spec in an update of the status.
+/// Reports changes of the spec during an update of the status.
 fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     let (before, after) = (outcome.request.object.as_ref()?, outcome.object.as_ref()?);
     let dropped: Vec<Difference> =
@@ -147,7 +147,7 @@ fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     Some(violation.with_steps([Arc::clone(outcome)]))
 }
 
-/// Reports status fields that the client wrote and the webhook removes or overwrites.
+/// Reports status fields that the client wrote and that the webhook removes or overwrites.
 fn lost_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     let (before, after) = (outcome.request.object.as_ref()?, outcome.object.as_ref()?);
     let mut lost = comparison::differences(before, after, &outcome.request.kind, Order::Counts);
@@ -191,7 +191,7 @@ fn changed_ephemeral_containers(what: &str, outcome: &Arc<Outcome>) -> Option<Vi
 
 const NAME: &str = "admit-verify";
 
-/// Returns a client's request to the subresource; `None` if admit cannot build that request.
+/// Returns a client's request for the subresource, or `None` if admit cannot build the request.
 fn request(
     webhook_probe: &WebhookProbe<'_>,
     resource: &ServedResource,
@@ -255,7 +255,9 @@ fn request(
     Some(side(webhook_probe, resource, subresource, object, old_object))
 }
 
-/// Makes a typical change through the subresource; `None` if admit does not know one, or the object has no such field.
+/// Makes a typical change through the subresource.
+///
+/// Returns `None` if admit does not know a change, or if the object does not have the field to change.
 pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
     let is_written = match subresource {
         "status" if object["kind"] == "Pod" => set(object, &["status", "phase"], "Running"),
@@ -281,13 +283,13 @@ pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
     is_written.then_some(())
 }
 
-/// Sets the CPU request of the first container of a Pod; returns `None` if the Pod has no container.
+/// Sets the CPU request of a Pod's first container; returns `None` if the Pod does not have containers.
 fn ask_for_cpu(pod: &mut Value, cpu: &str) -> Option<()> {
     let container = pod.pointer_mut("/spec/containers/0")?;
     set(container, &["resources"], json!({"requests": {"cpu": cpu}})).then_some(())
 }
 
-/// Returns an object of the resource whose labels the webhook selects; `None` if there is none.
+/// Returns an object of the resource whose labels the webhook selects, or `None` if there is no such object.
 fn stored(webhook_probe: &WebhookProbe<'_>, resource: &ServedResource) -> Option<Value> {
     let mut of_kind = webhook_probe.samples.iter().filter(|sample| sample.resource == resource.name);
     if let Some(object) = of_kind.find_map(|sample| sample.object.as_ref()) {
@@ -340,7 +342,7 @@ fn side(
     side.request(webhook_probe)
 }
 
-/// Returns a request that has only the fields that rules match.
+/// Returns a request with only the fields that rules match.
 fn unknown(
     webhook_probe: &WebhookProbe<'_>,
     resource: &ServedResource,

@@ -33,7 +33,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![Violation::new("requires metadata.name", message).with_steps([outcome])])
 }
 
-/// Returns the request with `generateName`, as a controller sends it; `None` if the object has no name.
+/// Returns the request with `generateName`, as a controller sends it, or `None` if the object does not have a name.
 pub(super) fn unnamed(request: &Attributes) -> Option<Attributes> {
     // The body of a subresource request has the name of its parent.
     let mut object = request.object.clone().filter(|_| request.subresource.is_empty())?;
@@ -47,7 +47,7 @@ pub(super) fn unnamed(request: &Attributes) -> Option<Attributes> {
     Some(unnamed)
 }
 
-/// Returns the reason why the webhook does not admit the request.
+/// Returns the reason why the webhook does not admit the request, if any.
 fn refused(outcome: &Outcome) -> Option<String> {
     match outcome.verdict() {
         Verdict::Admitted | Verdict::NoConditions(_) | Verdict::Unsupported(_) => None,

@@ -52,7 +52,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// Returns `object` with these finalizers.
+/// Returns a copy of `object` with `finalizers`.
 fn with_finalizers(object: &Value, finalizers: &[&Value]) -> Value {
     let mut written = object.clone();
     if finalizers.is_empty() {
@@ -63,7 +63,7 @@ fn with_finalizers(object: &Value, finalizers: &[&Value]) -> Value {
     written
 }
 
-/// Examines an update of a deleted object that removes finalizers.
+/// Examines an update that removes finalizers from an object that is being deleted.
 async fn removal(object_probe: &ObjectProbe<'_>, stored: Value, written: Value) -> Observed {
     let request = update(object_probe.request, stored, written.clone());
     let updated = object_probe.outcome(&object_probe.alone(), &request).await;
@@ -109,7 +109,7 @@ async fn removal(object_probe: &ObjectProbe<'_>, stored: Value, written: Value) 
     Ok(vec![Violation::new(kind, message).with_steps(steps)])
 }
 
-/// Reports that the API server rejects the update because of what the webhook changes in it.
+/// Reports an update that the API server rejects because of the webhook's changes.
 fn rejected(object_probe: &ObjectProbe<'_>, updated: &Arc<Outcome>, written: &Value) -> Option<Violation> {
     let faults = |object: &Value| validity::faults(object_probe.environment, &updated.request, object);
     let known: BTreeSet<String> = faults(written).iter().map(validity::place).collect();

@@ -32,7 +32,7 @@ pub(super) const CHECK: Check = Check {
 /// The number of requests to try.
 const SAMPLES: usize = 4;
 
-/// A possible addition: a description and a function that adds it.
+/// The description of a field that a review may contain in the future, and a function that adds the field.
 type Addition = (&'static str, fn(&mut Value));
 
 /// A key of `userInfo.extra` that authenticators do not use.
@@ -110,7 +110,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if tested { Ok(violations) } else { Err(reason) }
 }
 
-/// Returns the review with a new user key that a mutating webhook records; `None` if no webhook records it.
+/// Returns the review with a new user key that a mutating webhook records, or `None` if no webhook records the key.
 async fn written_down(object_probe: &ObjectProbe<'_>) -> Option<Value> {
     let mut request = object_probe.request.clone();
     request.user.extra.insert(EXTRA.to_owned(), vec!["value".to_owned()]);
@@ -122,7 +122,7 @@ async fn written_down(object_probe: &ObjectProbe<'_>) -> Option<Value> {
     serde_json::from_slice(&outcome.exchanges.first()?.review).ok()
 }
 
-/// Returns whether all differences are copies of the addition, as after a webhook that records the user.
+/// Returns whether all differences are copies of the new field, as written by a webhook that records the user.
 fn is_copied(differences: &[Difference]) -> bool {
     let is_added = |difference: &Difference| {
         let found = difference.found.as_ref().map(Value::to_string).unwrap_or_default();

@@ -31,11 +31,11 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// The result of a webhook for the largest object of a kind.
+/// The result of sending the largest object of a kind to a webhook.
 enum LargeObjectResult {
     /// The webhook violates the check.
     Found(Box<Violation>),
-    /// The webhook answers the largest request, which has this operation.
+    /// The webhook answers the largest request; contains the operation of the request.
     Answered(Operation),
 }
 

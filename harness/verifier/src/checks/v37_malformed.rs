@@ -37,13 +37,13 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// Malformed input, or a review that is sent incorrectly.
+/// Malformed input, or a review that is sent in an incorrect way.
 struct Malformed {
     what: &'static str,
     method: Method,
     content_type: &'static str,
     body: Option<Bytes>,
-    /// The severity if the webhook answers with status 200 and no denial; `None` if that answer is correct.
+    /// The severity if the webhook responds with status 200 without a denial; `None` if this response is correct.
     pass: Option<Severity>,
 }
 
@@ -117,7 +117,7 @@ fn malformed(review: &Bytes) -> Vec<Malformed> {
     ]
 }
 
-/// An error: a kind, a part of a sentence, and a severity.
+/// The kind of an error, a part of a sentence about it, and its severity.
 type Fault = (&'static str, String, Severity);
 
 async fn send(webhook_probe: &WebhookProbe<'_>, malformed: &Malformed) -> (Exchange, Option<Fault>) {
@@ -195,7 +195,7 @@ async fn ask(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) -> 
     Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), typical.request).await)
 }
 
-/// Describes the difference between a response and the typical response, if any.
+/// Describes how a response differs from the typical response; returns `None` if it does not differ.
 fn change(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>, found: &Outcome) -> Option<String> {
     let expected = &typical.outcome;
     if expected.refusal.is_some() != found.refusal.is_some() {

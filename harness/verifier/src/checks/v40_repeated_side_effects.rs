@@ -94,7 +94,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     recorded_writes::nothing_seen(recorder)
 }
 
-/// Returns the number of objects that the calls created, and the first creation.
+/// Returns the number of objects that the calls created, and the first creation, if any.
 fn caused(webhook_probe: &WebhookProbe<'_>, seen: Attribution) -> Option<(usize, String)> {
     match seen {
         Attribution::Caused { count, first } => Some((count, first)),

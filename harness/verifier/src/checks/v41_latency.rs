@@ -79,23 +79,23 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// The latencies of [`REQUESTS`] calls.
+/// The measured latencies of [`REQUESTS`] calls.
 struct Measured {
     /// The 99th percentile of the latencies.
     p99: Duration,
-    /// Whether the webhook answered all calls in time.
+    /// Whether the webhook answered all calls before the timeout.
     all_came: bool,
-    /// The figures for the report.
+    /// The measured values, formatted for the report.
     figures: String,
     /// The slowest call.
     slowest: Option<Arc<Outcome>>,
 }
 
 impl Measured {
-    /// Makes the calls as concurrently as `--concurrency` specifies.
+    /// Measures calls with the concurrency that `--concurrency` specifies.
     ///
     /// # Errors
-    /// The webhook was not called, or failed for another reason than a timeout.
+    /// The webhook was not called, or failed for a reason other than a timeout.
     async fn new(webhook_probe: &WebhookProbe<'_>, alone: &WebhookSet) -> Result<Self, Skipped> {
         let until = Instant::now() + webhook_probe.subject.webhook.timeout * MAX_TIMEOUTS;
         let concurrency = webhook_probe.settings.concurrency.max(1);
@@ -140,7 +140,7 @@ impl Measured {
     }
 }
 
-/// Returns a percentile of the sorted `times` by the nearest-rank method.
+/// Returns a percentile of `times`, which must be sorted, by the nearest-rank method.
 fn percentile(times: &[Duration], percent: usize) -> Option<Duration> {
     let rank = (times.len() * percent).div_ceil(100);
     times.get(rank.saturating_sub(1)).copied()

@@ -34,7 +34,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
-/// The minimum response time for the check: a faster webhook responds before a caller can disconnect.
+/// The minimum response time for the check, because a faster webhook responds before a caller can disconnect.
 const MIN_RESPONSE_TIME: Duration = Duration::from_millis(100);
 /// The minimum timeout that an API server sends.
 const MIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -42,9 +42,9 @@ const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 const IDLE_CALLS: usize = 3;
 /// The number of callers that disconnect.
 const ABANDONED: usize = 16;
-/// The factor by which the next call may be slower than usual.
+/// The factor by which calls may take longer than usual.
 const TOLERANCE: u32 = 4;
-/// The number of rounds that must be slow, because a busy machine is sometimes slow.
+/// The number of rounds that must be slow, because other work may slow the machine during some rounds.
 const ROUNDS: usize = 3;
 /// The number of calls within which the webhook must recover.
 const RECOVERY: usize = 10;
@@ -102,7 +102,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if violations.is_empty() { recorded_writes::nothing_seen(recorder) } else { Ok(violations) }
 }
 
-/// Returns the shortest response time of several calls.
+/// Returns the shortest response time of several calls, without other load.
 async fn quickest(
     webhook_probe: &WebhookProbe<'_>,
     typical: &TypicalRequest<'_>,
@@ -116,7 +116,7 @@ async fn quickest(
     Ok(quickest)
 }
 
-/// Reports whether a call with `?timeout=1s` takes as long as usual when the caller keeps waiting.
+/// Reports a webhook for which a call with `?timeout=1s` takes as long as usual while the caller keeps waiting.
 async fn outlasts_timeout(
     webhook_probe: &WebhookProbe<'_>,
     typical: &TypicalRequest<'_>,
@@ -148,7 +148,7 @@ async fn outlasts_timeout(
     outlasts(ended, took).then(|| Violation::new("ignores ?timeout=", message).with_severity(Severity::Note))
 }
 
-/// Returns whether a call that took `ended` ignored [`MIN_TIMEOUT`].
+/// Returns whether a call ignored [`MIN_TIMEOUT`]: it took `ended`, and usual calls take `took`.
 fn outlasts(ended: Duration, took: Duration) -> bool {
     ended > MIN_TIMEOUT + took.saturating_sub(MIN_TIMEOUT) / 2
 }
@@ -189,7 +189,7 @@ async fn slows_the_next(
     Ok(Some(Violation::new("keeps working after the caller disconnected", message)))
 }
 
-/// The state of a webhook after its work for disconnected callers is done.
+/// The state of a webhook after callers have disconnected.
 enum Recovery {
     /// The webhook is as fast as usual.
     Quick,
@@ -216,7 +216,7 @@ async fn recovers(
     state
 }
 
-/// Makes calls and disconnects halfway through the usual response time.
+/// Makes `calls` concurrent calls and disconnects halfway through the usual response time.
 async fn abandon(
     webhook_probe: &WebhookProbe<'_>,
     typical: &TypicalRequest<'_>,

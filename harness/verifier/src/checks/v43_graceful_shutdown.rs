@@ -62,7 +62,7 @@ async fn run(webhook_probes: &[WebhookProbe<'_>]) -> Vec<Observed> {
     seen.into_iter().map(report).collect()
 }
 
-/// Calls one webhook.
+/// Calls a webhook while it is being stopped.
 struct Caller<'a> {
     webhook_probe: &'a WebhookProbe<'a>,
     subject: Subject,
@@ -73,14 +73,14 @@ struct Caller<'a> {
 #[derive(Debug, Default)]
 struct ShutdownObservations {
     calls: u64,
-    /// The number of failures and the first reason, by kind.
+    /// The number of failures and the first reason, for each kind of failure.
     failures: BTreeMap<&'static str, (u64, String)>,
-    /// When the webhook stopped responding, measured from the start of the command.
+    /// The time from the start of the command until the webhook stopped responding.
     stopped_after: Option<Duration>,
 }
 
 impl<'a> Caller<'a> {
-    /// Creates a caller with one connection for each concurrent call.
+    /// Creates a caller with one open connection for each concurrent call.
     async fn new(webhook_probe: &'a WebhookProbe<'a>) -> Result<Self, Skipped> {
         let subject = webhook_probe.renewed()?;
         let typical = TypicalRequest::new(webhook_probe, &subject).await?;
@@ -100,7 +100,7 @@ impl<'a> Caller<'a> {
         self.webhook_probe.environment.call(&self.subject.called, review, connection).await
     }
 
-    /// Calls the webhook until the endpoints are updated, and then waits until the webhook stops.
+    /// Calls the webhook until the endpoints are updated, and then waits until the webhook has stopped.
     async fn watch(&self, stop: &Stop, begun: Instant) -> ShutdownObservations {
         let mut seen = ShutdownObservations::default();
         for callers in join_all((0..self.concurrency()).map(|_| self.call_for(stop.drain, begun))).await {
@@ -129,7 +129,7 @@ impl<'a> Caller<'a> {
         seen
     }
 
-    /// Makes calls one after the other until `time` has passed.
+    /// Makes sequential calls until `time` has passed.
     async fn call_for(&self, time: Duration, begun: Instant) -> ShutdownObservations {
         let mut seen = ShutdownObservations::default();
         loop {
@@ -150,8 +150,9 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// Returns the kind and reason of a failed call. A Retry-After response counts as success, because the retry
-/// reaches another Pod.
+/// Returns the kind and the reason of a failed call.
+///
+/// A response with Retry-After counts as success, because the retry reaches another Pod.
 fn failure(exchange: &Exchange) -> Option<(&'static str, String)> {
     if exchange.redirects_and_retries.iter().any(|it| matches!(it, RedirectOrRetry::AskedToWait { .. })) {
         return None;

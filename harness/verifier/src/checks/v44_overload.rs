@@ -36,14 +36,14 @@ pub(super) const CHECK: Check = Check {
 const IDLE_CALLS: usize = 10;
 /// The time limit for recovery, as a multiple of the webhook's timeout.
 const RECOVERY_TIMEOUTS: u32 = 2;
-/// The tolerance of comparisons: a call that is this much slower, or twice as slow, counts as equally fast.
+/// The tolerance of comparisons: a call that takes at most this much longer, or twice as long, is equally fast.
 const NOISE: Duration = Duration::from_millis(50);
 /// The interval between calls of a webhook that has not recovered.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// The number of waves with unanswered calls, because other work may slow the machine during one of them.
+/// The number of waves that must contain unanswered calls, because other work may slow the machine during a wave.
 const WAVES: usize = 3;
-/// The number of these waves during which the control webhook must be fast.
+/// The number of waves with unanswered calls during which the control webhook must be fast.
 const CLEAR_WAVES: usize = 2;
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
@@ -88,7 +88,7 @@ async fn call(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) ->
         .await
 }
 
-/// Calls the control webhook, if there is one.
+/// Calls the control webhook and returns the duration, or `None` if there is no control webhook.
 async fn call_control(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) -> Option<Duration> {
     let control = webhook_probe.settings.control.as_ref()?;
     let webhook = Webhook { timeout: webhook_probe.subject.called.timeout, ..(**control).clone() };
@@ -106,15 +106,15 @@ async fn control_wave(
     join_all((0..number).map(|_| call_control(webhook_probe, typical))).await.into_iter().flatten().max()
 }
 
-/// The duration of single calls before the first wave: the slowest of [`IDLE_CALLS`].
+/// The durations of single calls before the first wave: the slowest of [`IDLE_CALLS`] calls.
 struct IdleBaseline {
     webhook: Duration,
-    /// The duration for the control webhook; `None` if there is no control webhook.
+    /// The duration of calls to the control webhook; `None` if there is no control webhook.
     control: Option<Duration>,
 }
 
 impl IdleBaseline {
-    /// Measures the duration of single calls.
+    /// Measures the duration of single calls to the webhook and to the control webhook.
     ///
     /// # Errors
     /// The webhook does not respond.
@@ -129,10 +129,10 @@ impl IdleBaseline {
         Ok(Self { webhook, control })
     }
 
-    /// Returns a violation if the webhook is slower than before after a wave of `number` calls.
+    /// Returns a violation if the webhook does not become as fast as before after a wave of `number` calls.
     ///
     /// # Errors
-    /// Both the webhook and the control webhook are slower.
+    /// Both the webhook and the control webhook are slower than before.
     async fn is_not_back(
         &self,
         webhook_probe: &WebhookProbe<'_>,
@@ -190,7 +190,7 @@ fn late(wave: &[Exchange], timeout: Duration) -> Option<Violation> {
     (late > 0).then(|| Violation::new("hangs under load", message))
 }
 
-/// Formats the number of calls and their durations.
+/// Formats the number and the durations of the calls in a wave.
 fn figures(wave: &[Exchange]) -> String {
     let mut failures: BTreeMap<String, usize> = BTreeMap::new();
     let mut slowest = Duration::ZERO;

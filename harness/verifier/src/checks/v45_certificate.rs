@@ -49,14 +49,14 @@ fn certificates(inspection: &Inspection) -> impl Iterator<Item = (&'static str, 
     leaf.into_iter().chain(inspection.trusted.iter().map(|trusted| ("the authority", trusted)))
 }
 
-/// Returns the subject with a leading space; empty if the certificate has only alternative names.
+/// Returns the certificate's subject with a leading space, or an empty string if it has only alternative names.
 pub(super) fn name(certificate: &CertificateFacts) -> String {
     if certificate.subject.is_empty() { String::new() } else { format!(" {}", certificate.subject) }
 }
 
 /// The default minimum remaining validity.
 const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
-/// The divisor of a short lifetime that yields the minimum remaining validity.
+/// The fraction of a short lifetime that is the minimum remaining validity, as a divisor.
 const PART: u32 = 3;
 
 fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> Vec<Violation> {
@@ -74,7 +74,7 @@ fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> 
     violations
 }
 
-/// Reports a certificate whose remaining validity is less than `horizon`.
+/// Reports a certificate whose remaining validity is less than `horizon` or, without `horizon`, the default.
 pub(super) fn ends_soon(
     what: &str,
     certificate: &CertificateFacts,

@@ -57,7 +57,7 @@ async fn run(webhook_probes: &[WebhookProbe<'_>]) -> Vec<Observed> {
     join(command.clone(), join_all(following)).await.1
 }
 
-/// A webhook before its certificate is renewed.
+/// The state of a webhook before its certificate is renewed.
 struct Before<'a> {
     typical: TypicalRequest<'a>,
     leaf: Vec<u8>,
@@ -78,12 +78,12 @@ impl<'a> Before<'a> {
     }
 }
 
-/// Returns the server's certificate of a chain; empty if the chain is empty.
+/// Returns the server's certificate from a chain, or empty bytes if the chain is empty.
 fn leaf(chain: Vec<CertificateFacts>) -> Vec<u8> {
     chain.into_iter().next().map(|leaf| leaf.der).unwrap_or_default()
 }
 
-/// The failures during the renewal of the certificate.
+/// The failures of handshakes and calls during the renewal of the certificate.
 #[derive(Debug, Default)]
 struct Failures {
     calls: u64,
@@ -110,7 +110,7 @@ impl Failures {
     }
 }
 
-/// The results of one handshake and two calls.
+/// The results of a handshake and two calls.
 struct RoundResult {
     /// The certificate that the server presented, if any.
     leaf: Option<Vec<u8>>,
@@ -133,7 +133,7 @@ async fn round(webhook_probe: &WebhookProbe<'_>, subject: &Subject, review: &Byt
     RoundResult { leaf, results: [handshake, call(Connection::Kept).await, call(Connection::New).await] }
 }
 
-/// Calls a webhook until it has presented a new certificate for a while, or until the time limit.
+/// Calls a webhook until it has presented a new certificate in several handshakes, or until the time limit.
 async fn follow(
     webhook_probe: &WebhookProbe<'_>,
     rotation: &Rotation,

@@ -1,4 +1,4 @@
-//! V48: a webhook with failurePolicy Fail does not block its own backend.
+//! V48: a webhook with the `failurePolicy` `Fail` does not block its own backend.
 
 use kubernetes_admission::config::{FailurePolicy, WebhookTarget};
 use kubernetes_api_server::ClusterFixture;

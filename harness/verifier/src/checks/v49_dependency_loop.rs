@@ -31,12 +31,12 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configurations(run),
 };
 
-/// The namespace in which cert-manager's manifests install it, and the name of its webhook.
+/// The namespace that cert-manager's manifests use, and the name of its webhook.
 const CERT_MANAGER: &str = "cert-manager";
 const CERT_MANAGERS_WEBHOOK: &str = "webhook.cert-manager.io";
-/// The namespace of the issuer of serving certificates in `OpenShift`.
+/// The namespace of the controller that issues serving certificates in `OpenShift`.
 const SERVICE_CA: &str = "openshift-service-ca";
-/// The objects needed to start a process.
+/// The kinds of objects that are required to start a process.
 const WORKLOAD: [Needed; 3] = [PODS, REPLICA_SETS, DEPLOYMENTS];
 const CERTIFICATES: [Needed; 3] = [
     SECRETS,
@@ -44,7 +44,7 @@ const CERTIFICATES: [Needed; 3] = [
     ("cert-manager.io", "v1", "certificaterequests", "CertificateRequest"),
 ];
 
-/// The service of a webhook, by namespace and name.
+/// The Service of a webhook, as namespace and name.
 type Backend<'a> = (&'a str, &'a str);
 
 /// Objects that must be written in a namespace before a backend can start.
@@ -52,27 +52,27 @@ struct Need<'a> {
     objects: &'static [Needed],
     namespace: &'a str,
     name: &'a str,
-    /// The purpose of the objects, in a form that follows "needed for".
+    /// The purpose of the objects, as a phrase that follows "needed for".
     what: &'static str,
-    /// Whether the certificate, rather than the backend itself, needs the objects.
+    /// Whether the objects are required for the certificate rather than for the backend itself.
     is_for_certificate: bool,
 }
 
-/// The reason why one backend waits for another.
+/// The reason why a backend waits for another backend.
 #[derive(Clone, Debug)]
 struct Reason<'a> {
     text: String,
     severity: Severity,
-    /// The reason why it is unknown whether match conditions exclude the objects.
+    /// The reason why it is unknown whether match conditions exclude the objects, if it is unknown.
     unclear: Option<String>,
-    /// The webhook that is called.
+    /// The webhook that is called when the objects are written.
     asked: &'a Subject,
-    /// A request that fails while the webhook is down; `None` if admit cannot build such a request.
+    /// A request that fails while the webhook is down, or `None` if admit cannot build such a request.
     shown: Option<SampleRequest>,
 }
 
 impl Reason<'_> {
-    /// Returns a value that orders reasons by certainty, the most certain last.
+    /// Returns a key that sorts reasons by certainty in ascending order.
     fn weight(&self) -> (bool, Severity) {
         (self.unclear.is_none(), self.severity)
     }
@@ -136,7 +136,7 @@ fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {
     if violations.is_empty() { unclear } else { Ok(violations) }
 }
 
-/// Returns the service of a webhook.
+/// Returns the Service of a webhook, or `None` for a webhook with a URL.
 fn backend(subject: &Subject) -> Option<Backend<'_>> {
     match &subject.webhook.client_config.target {
         WebhookTarget::Service(service) => Some((&service.namespace, &service.name)),
@@ -148,7 +148,7 @@ fn of_backend((namespace, name): Backend<'_>) -> Need<'_> {
     Need { objects: &BACKEND, namespace, name, what: "its own backend", is_for_certificate: false }
 }
 
-/// Returns the objects needed to renew a webhook's certificate, if annotations name its issuer.
+/// Returns the objects that are required to renew a webhook's certificate, if annotations name the issuer.
 ///
 /// Source: cert-manager pkg/apis/certmanager/v1/types.go, `WantInjectAnnotation` and its neighbors;
 /// openshift/service-ca-operator, `service.beta.openshift.io/inject-cabundle`.
@@ -191,7 +191,7 @@ fn of_certificate<'a>(subject: &'a Subject, (own, _): Backend<'a>, cert_manager:
 
 type Waits<'a> = BTreeMap<Backend<'a>, BTreeMap<Backend<'a>, Reason<'a>>>;
 
-/// Returns which backends wait for which other backends.
+/// Returns for each backend which other backends it waits for, and why.
 fn waits<'a>(
     needs: &BTreeMap<Backend<'a>, Vec<Need<'a>>>,
     closed: &[&'a Subject],
@@ -242,7 +242,7 @@ fn waits<'a>(
     waits
 }
 
-/// Returns the shortest cycle through `start`, if there is one.
+/// Returns the shortest cycle through `start`, if any.
 fn shortest<'a>(start: Backend<'a>, waits: &Waits<'a>) -> Option<Vec<Backend<'a>>> {
     let mut ways = VecDeque::from([vec![start]]);
     let mut seen = BTreeSet::new();
@@ -261,7 +261,7 @@ fn shortest<'a>(start: Backend<'a>, waits: &Waits<'a>) -> Option<Vec<Backend<'a>
     None
 }
 
-/// Returns the violation for a loop, unless match conditions may break the loop.
+/// Returns the violation for a dependency loop, unless match conditions may break the loop.
 fn violation_of(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
     let name = |(namespace, name): &Backend<'_>| format!("{namespace}/{name}");
     let mut names: Vec<String> = cycle.iter().map(name).collect();

@@ -28,17 +28,17 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configuration(run),
 };
 
-/// The renewal of a lease, which a hanging webhook delays by its timeout regardless of its failure policy.
+/// The renewal of leases, which a hanging webhook delays by its timeout regardless of its failure policy.
 struct Renewal {
     /// The namespace of the leases.
     namespace: &'static str,
     /// The client's request timeout, in seconds.
     gives_up_after: u64,
-    /// The consequence for the holder of the lease.
+    /// The consequence of a late renewal for the holder of the lease.
     consequence: &'static str,
 }
 
-/// The leases, sorted by timeout, shortest first.
+/// The renewals, sorted by the client's timeout in ascending order.
 ///
 /// Source: client-go tools/leaderelection/resourcelock/interface.go, `NewFromKubeconfig`: the timeout of requests is half of
 /// renewDeadline, which is 10 s by component-base config/v1alpha1/defaults.go. kubernetes cmd/kubelet/app/server.go: that of

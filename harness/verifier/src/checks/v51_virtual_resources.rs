@@ -1,4 +1,4 @@
-//! V51: no rule names authentication or authorization reviews.
+//! V51: rules do not name authentication or authorization reviews.
 
 use kubernetes_admission::config::{self, FailurePolicy};
 use kubernetes_api_server::ClusterFixture;

@@ -73,10 +73,10 @@ fn with_rules<'a>(subjects: &[&'a Subject]) -> Vec<&'a Webhook> {
     webhooks.filter(|webhook| !webhook.rules.is_empty()).collect()
 }
 
-/// Returns webhooks that are all called for one request and may together exceed the timeout.
+/// Returns webhooks that are all called for one request and whose total duration may exceed the timeout.
 ///
-/// The result contains `chosen`, which are called for `common`, and some of `open`. `first` returns the requests of the
-/// first webhook. Returns `None` if no request can exceed the timeout.
+/// The result contains the webhooks in `chosen`, which are called for `common`, and some of the webhooks in `open`.
+/// `first` returns the requests for the first webhook. Returns `None` if no request can exceed the timeout.
 fn longest<'a>(
     first: &dyn Fn(&'a Webhook) -> Option<Common<'a>>,
     common: Option<&Common<'a>>,
@@ -94,7 +94,7 @@ fn longest<'a>(
     with.or_else(|| longest(first, common, chosen, rest))
 }
 
-/// Returns whether there may be more than one call. L06 checks the timeout of a single call.
+/// Returns whether a request may cause more than one call. L06 checks the timeout of a single call.
 fn adds_up(webhooks: &[&Webhook]) -> bool {
     match webhooks {
         [] => false,
@@ -103,7 +103,7 @@ fn adds_up(webhooks: &[&Webhook]) -> bool {
     }
 }
 
-/// Returns the maximum total duration of these webhooks.
+/// Returns the maximum total duration of calls to `webhooks`.
 fn worst(webhooks: &[&Webhook]) -> Duration {
     let times = webhooks.iter().map(|webhook| match webhook.reinvocation_policy {
         ReinvocationPolicy::IfNeeded => webhook.timeout * 2,

@@ -26,7 +26,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configuration(run),
 };
 
-/// Subresources whose body has another group than the resource: the subresource and the body's group.
+/// Subresources whose body has another API group than the resource, with the API group of the body.
 const BODIES_OF_OTHER_GROUPS: [(&str, &str); 3] =
     [("scale", "autoscaling"), ("eviction", "policy"), ("token", "authentication.k8s.io")];
 /// Subresources whose body does not have the labels of the parent object.
@@ -87,7 +87,7 @@ fn body_of_other_group(rule: &Rule) -> Option<Violation> {
     Some(Violation::new("the group of the body", message))
 }
 
-/// Reports resources that a rule names but its scope excludes.
+/// Reports resources that a rule names but that its scope excludes.
 fn scope(rule: &Rule, served: &[ServedResource]) -> Option<Violation> {
     let (namespaced, word) = match rule.scope {
         Scope::All => return None,

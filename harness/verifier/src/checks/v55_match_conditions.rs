@@ -35,7 +35,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::ConfigurationAndObject(configuration, |object_probe| Box::pin(object(object_probe))),
 };
 
-/// The divisor of the cost budget above which costs are reported, because objects may grow.
+/// The fraction of the cost budget above which costs are reported, as a divisor. Objects may grow.
 const NEAR: u64 = 2;
 
 fn configuration(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
@@ -81,7 +81,7 @@ fn failing(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
     violations
 }
 
-/// Returns the kind of the finding that a condition fails for an operation.
+/// Returns the kind of a finding about a condition that fails for an operation.
 fn no_value(name: &str, operation: Operation) -> String {
     format!("{name} has no value for a {operation}")
 }
@@ -185,12 +185,12 @@ fn known_of(rule: &Rule, policy: MatchPolicy, cluster_fixture: &ClusterFixture) 
     known
 }
 
-/// The resource of a request, and its kind if known.
+/// A requested resource, and its kind if known.
 type Requested = (GroupVersionResource, Option<GroupVersionKind>);
 
-/// Returns the kind that a webhook with a rule for `resource` receives, and the requested resources.
+/// Returns the kind that a webhook with a rule for `resource` receives, and the resources that clients may request.
 ///
-/// With the match policy `Equivalent`, these include other versions. Returns `None` if they are unknown.
+/// With the `matchPolicy` `Equivalent`, the resources include other versions. Returns `None` if they are unknown.
 fn requested(
     resource: &GroupVersionResource,
     subresource: Option<&str>,
@@ -219,7 +219,7 @@ fn requested(
     }
 }
 
-/// Evaluates the conditions for the creation, an unchanged update, and the deletion of the object.
+/// Evaluates the conditions for the creation, an unchanged update, and the deletion of an object.
 async fn object(object_probe: &ObjectProbe<'_>) -> Observed {
     let webhook = &object_probe.subject.webhook;
     if webhook.match_conditions.is_empty() {

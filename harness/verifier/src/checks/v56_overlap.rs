@@ -20,8 +20,9 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configurations(run),
 };
 
-/// The number of trailing labels of a webhook's name that identify the product, as in
-/// `rev.object.sidecar-injector.istio.io`.
+/// The number of trailing labels in a webhook's name that identify the product.
+///
+/// An example is `rev.object.sidecar-injector.istio.io`.
 const PRODUCT: usize = 3;
 
 fn run(configuration_set: &ConfigurationSet<'_>) -> Observed {

@@ -22,7 +22,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configuration(|subject, _| Ok(run(subject))),
 };
 
-/// Fields whose defaults affect requests, except for `failurePolicy`, which has its own message.
+/// The fields whose defaults affect requests, except `failurePolicy`, which has a separate message.
 const DEFAULTED: [&str; 3] = ["matchPolicy", "timeoutSeconds", "reinvocationPolicy"];
 
 fn run(subject: &Subject) -> Vec<Violation> {

@@ -25,7 +25,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// The Pod fields that other webhooks extend: a label is set once, but containers may be added later.
+/// The Pod fields that other webhooks extend. A label is set once, but containers may be added later.
 const INJECTED: [&str; 3] = ["spec.containers", "spec.initContainers", "spec.volumes"];
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
@@ -60,7 +60,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![violation.with_differences(differences).with_steps([first])])
 }
 
-/// Returns whether the result is different if another webhook changes the object before rather than after the call.
+/// Returns whether the result depends on whether another webhook changes the object before or after the call.
 async fn depends_on_others(object_probe: &ObjectProbe<'_>) -> bool {
     for other in LIBRARY.iter().filter(|other| other.applies_to(object_probe.object())) {
         let called = Arc::clone(&object_probe.subject.called);

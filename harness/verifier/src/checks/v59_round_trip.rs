@@ -1,4 +1,4 @@
-//! V59: a round-trip conversion loses no fields.
+//! V59: a round-trip conversion does not lose fields.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 
-/// The number of objects in a review.
+/// The number of objects in a conversion review.
 const OBJECTS: usize = 8;
 
 async fn run(probe: &ConverterProbe<'_>) -> ConversionObservations {

@@ -78,7 +78,7 @@ fn faults(before: &Value, after: &Value) -> Vec<(String, String, Severity)> {
     faults
 }
 
-/// Returns the error in a label or annotation, if any.
+/// Returns the error in the key or value of a label or annotation, if any.
 fn wrong(field: &str, key: &str, value: &Value) -> Option<String> {
     let Some(text) = value.as_str() else {
         return Some(format!("metadata.{field}[{key}] is {value}, not a string"));

@@ -1,4 +1,4 @@
-//! The raw response of a webhook, before the dispatcher validates or completes it.
+//! Returns the raw response of a webhook, before the dispatcher validates or completes it.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::comparison::{Difference, Order};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 
-/// One response of a webhook.
+/// A response of a webhook, with its request and outcome.
 pub(super) struct WebhookResponse {
     /// The outcome of the request.
     pub(super) outcome: Arc<Outcome>,
     /// The `request` of the review.
     pub(super) request: Value,
-    /// The `response` of the reply; null if there is no response.
+    /// The `response` of the reply; null if the reply does not contain a response.
     pub(super) response: Value,
     operations: Option<Vec<Value>>,
 }
@@ -32,25 +32,25 @@ pub(super) struct WebhookResponse {
 pub(super) enum Effect {
     /// The object is admitted with this content.
     Admitted(Value),
-    /// The object is denied with this message.
+    /// The object is denied, with the given message.
     Denied(String),
-    /// The webhook did not respond, or its patch does not apply.
+    /// The webhook did not respond, or its patch does not apply; contains the error.
     Broken(String),
 }
 
 impl WebhookResponse {
-    /// Returns the response to the creation of the object.
+    /// Returns the webhook's response to the creation of the object.
     ///
     /// # Errors
-    /// [`Skipped`] if the webhook is not called, or if its response is not JSON with HTTP status 200.
+    /// Returns [`Skipped`] if the webhook is not called, or if its response is not JSON with HTTP status 200.
     pub(super) async fn to_creation(object_probe: &ObjectProbe<'_>) -> Result<Self, Skipped> {
         Self::to_request(object_probe, object_probe.request).await
     }
 
-    /// Returns the response to another request.
+    /// Returns the webhook's response to `request`.
     ///
     /// # Errors
-    /// The errors of [`Self::to_creation`].
+    /// Returns the errors of [`Self::to_creation`].
     pub(super) async fn to_request(
         object_probe: &ObjectProbe<'_>,
         request: &Attributes,
@@ -79,10 +79,10 @@ impl WebhookResponse {
         Ok(Self { outcome: Arc::clone(&outcome), request, response, operations })
     }
 
-    /// Returns the response if the API server accepts it; otherwise, no part of it reaches the client.
+    /// Returns the webhook's response to the creation of the object if the API server accepts the response.
     ///
     /// # Errors
-    /// As for [`Self::to_creation`], and the server's reason if it rejects the response.
+    /// Returns the errors of [`Self::to_creation`], or the server's reason for rejecting the response.
     pub(super) async fn accepted(object_probe: &ObjectProbe<'_>) -> Result<Self, Skipped> {
         let webhook_response = Self::to_creation(object_probe).await?;
         match webhook_response.outcome.verdict() {
@@ -100,10 +100,10 @@ impl WebhookResponse {
         at(&self.request, &["object"])
     }
 
-    /// Returns the patch of an allowing response, with at least one operation.
+    /// Returns the patch of an allowing response, which has at least one operation.
     ///
     /// # Errors
-    /// [`Skipped`] if the response is a denial, or if its patch is missing or cannot be decoded.
+    /// Returns [`Skipped`] if the response is a denial, or if its patch is missing or cannot be decoded.
     pub(super) fn patch(&self) -> Result<Patch, Skipped> {
         if *at(&self.response, &["allowed"]) != true {
             return Err(Skipped::not_applicable("the webhook denies the object"));
@@ -122,10 +122,10 @@ impl WebhookResponse {
         }
     }
 
-    /// Returns the object with the patch applied and without further changes by the server.
+    /// Returns the object after the patch, without further changes by the server.
     ///
     /// # Errors
-    /// As for [`Self::patch`], or the patch does not apply.
+    /// Returns the errors of [`Self::patch`], or [`Skipped`] if the patch does not apply.
     pub(super) fn patched(&self) -> Result<Value, Skipped> {
         let patched = self.patch()?.apply(self.object());
         patched.map_err(|error| Skipped::not_checked(format!("the patch does not apply: {error}")))
@@ -137,7 +137,7 @@ impl WebhookResponse {
     }
 }
 
-/// Returns the `response` of a reply with HTTP status 200.
+/// Returns the `response` of a reply with HTTP status 200, or `None` for other replies.
 pub(super) fn response(reply: &Reply) -> Option<Value> {
     if reply.status != 200 {
         return None;
@@ -146,7 +146,7 @@ pub(super) fn response(reply: &Reply) -> Option<Value> {
     answer.get_mut("response").map(Value::take)
 }
 
-/// Returns the effect on `object` of a reply that bypassed the dispatcher.
+/// Returns the effect on `object` of a reply to a request that bypassed the dispatcher.
 pub(super) fn effect_of(exchange: &Exchange, object: &Value) -> Effect {
     match &exchange.reply {
         Err(error) => Effect::Broken(error.to_string()),
@@ -158,7 +158,7 @@ pub(super) fn effect_of(exchange: &Exchange, object: &Value) -> Effect {
 }
 
 impl Effect {
-    /// Describes the difference between this effect and `expected`; `None` if they are equivalent.
+    /// Describes the difference between this effect and `expected`, or returns `None` if they are equivalent.
     pub(super) fn difference_from(
         &self,
         expected: &Self,
@@ -191,7 +191,7 @@ fn effect(response: &Value, object: &Value) -> Effect {
     }
 }
 
-/// Decodes the patch of a response as the API server does: base64, or a list of numbers.
+/// Decodes the patch of a response as the API server does, from base64 or from a list of numbers.
 fn decoded(response: &Value) -> Option<Patch> {
     let patch = response.get("patch").filter(|patch| !patch.is_null())?;
     let bytes = go_base64::bytes(patch).ok()?;

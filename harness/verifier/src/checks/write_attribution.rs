@@ -1,4 +1,4 @@
-//! Attributes writes to calls, as opposed to a webhook's own writes: leader election, heartbeats, status.
+//! Distinguishes writes that calls cause from a webhook's own writes, such as leader election, heartbeats, and status.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +10,38 @@ use crate::recorder::{Recorder, resource};
 
 /// The number of rounds after which writes are attributed if they are more frequent than in idle periods.
 ///
-/// With eight calls per round, this stays below the limit at which client-go's event recorder drops events about the
-/// same object.
+/// With eight calls per round, the number of writes stays below the limit at which client-go's event recorder drops
+/// events about the same object.
 ///
 /// Source of that limit: client-go `tools/record/events_cache.go`, `defaultSpamBurst`.
 const ROUNDS: usize = 3;
-/// The number of rounds after which writes are also attributed if they occur in each round and in no idle period.
+/// The number of rounds after which writes are also attributed if they occur in every round but in no idle period.
 const MAX_ROUNDS: usize = 6;
 
 /// The number of writes by method and resource, such as `POST v1 configmaps`.
 type Counts = BTreeMap<String, usize>;
 
-/// The writes during the calls, and during an equally long idle period.
+/// The writes during a round of calls, and during an equally long idle period.
 struct Round {
     during: Counts,
     without: Counts,
 }
 
-/// The judgment after some rounds.
+/// A judgment from the rounds so far.
 #[derive(Debug, PartialEq, Eq)]
 enum Judgment {
-    /// The calls cause this kind of write.
+    /// The calls cause writes of this kind.
     Attributed(String),
-    /// More rounds are needed.
+    /// More rounds are required for a judgment.
     Undecided,
-    /// The calls cause no writes.
+    /// The calls do not cause writes.
     Cleared,
 }
 
-/// The attribution of the writes so far.
+/// The attribution of the writes after a round.
 #[derive(Debug)]
 pub(super) enum Attribution {
-    /// The calls must be repeated, because more rounds are needed.
+    /// The caller must repeat the calls, because more rounds are required.
     Again,
     /// The calls cause writes.
     Caused {
@@ -50,14 +50,14 @@ pub(super) enum Attribution {
         /// The first write, such as `POST /api/v1/namespaces/default/configmaps`.
         first: String,
     },
-    /// The calls cause no writes.
+    /// The calls do not cause writes.
     Nothing {
         /// A note for the report about writes that the calls did not cause.
         note: Option<String>,
     },
 }
 
-/// The writes that are observed.
+/// Which writes are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watched {
     /// All writes.
@@ -82,15 +82,15 @@ impl Watched {
     }
 }
 
-/// Finds the writes that calls cause.
+/// Determines which writes are caused by calls.
 ///
-/// These are the writes that recur in every round of calls but not in an equally long idle period, or that name one of
-/// the objects. The caller makes the calls between [`Self::begin`] and [`Self::end`], as long as `end` returns
-/// [`Attribution::Again`].
+/// Calls cause the writes that recur in every round of calls but not in an equally long idle period, and the writes
+/// that name an object of a call. The caller makes the calls between [`Self::begin`] and [`Self::end`], and repeats
+/// them as long as `end` returns [`Attribution::Again`].
 pub(super) struct WriteAttribution<'a> {
     recorder: &'a Recorder,
     watched: Watched,
-    /// The names of the objects, one for each call of a round.
+    /// The names of the objects, one for each call in a round.
     names: Vec<&'a str>,
     mark: u64,
     started: Instant,
@@ -99,7 +99,7 @@ pub(super) struct WriteAttribution<'a> {
 }
 
 impl<'a> WriteAttribution<'a> {
-    /// Creates the attribution for calls about `requests`, each of which is made once in a round.
+    /// Creates the attribution for calls about `requests`. Each round must make one call for each request.
     pub(super) async fn new(
         recorder: &'a Recorder,
         watched: Watched,
@@ -205,7 +205,7 @@ mod tests {
 
     const CALLS: usize = 8;
 
-    /// Checks the judgment for rounds with these numbers of writes during calls and during idle periods.
+    /// Asserts the judgment for rounds with the given numbers of writes during calls and during idle periods.
     #[track_caller]
     fn check(rounds: &[(usize, usize)], expected: &Judgment) {
         let counts = |count: usize| match count {

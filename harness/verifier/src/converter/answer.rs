@@ -8,23 +8,23 @@ use super::super::call_recorder::Exchange;
 /// The response of a conversion webhook.
 #[derive(Clone, Debug)]
 pub(in super::super) enum Answer {
-    /// The converted objects: one for each object sent, in the requested version.
+    /// The converted objects, one for each object that was sent, in the requested version.
     Converted(Vec<Value>),
-    /// The conversion failed, with the reason.
+    /// The webhook reported that the conversion failed; contains the reason.
     Failed(String),
-    /// The response is invalid.
+    /// The response is invalid; contains the error.
     Invalid(Fault),
 }
 
 /// The reason why a response is invalid.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Fault {
-    /// The kind of error, regardless of the objects.
+    /// The kind of error, which does not depend on the objects.
     pub(in super::super) kind: &'static str,
     pub(in super::super) message: String,
 }
 
-/// Decodes the response in `exchange` to a review of `version` with this uid.
+/// Decodes the response in `exchange` to a review of `version` with `uid`.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`.
 pub(super) fn read(exchange: &Exchange, version: &str, uid: &str, sent: &[Value], to: &str) -> Answer {

@@ -1,4 +1,4 @@
-//! Finds fields that a conversion to another version and back loses.
+//! Finds the fields that a conversion to another version and back loses.
 
 use std::str::FromStr as _;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 /// Returns JSON pointers to the fields of `before` that are missing in `after` or have a different meaning.
 ///
-/// Correct converters do more than copy: they may add defaults and annotations, omit empty fields (null,
-/// false, 0, empty), write quantities, times, and durations in another form, and reorder lists.
+/// Correct converters do more than copy fields. They may add defaults and annotations, omit empty fields (null, false,
+/// 0, empty), write quantities, times, and durations in another form, and reorder lists.
 pub(in super::super) fn lost(before: &Value, after: &Value) -> Vec<String> {
     let mut lost = Vec::new();
     walk(before, Some(after), "", &mut lost);

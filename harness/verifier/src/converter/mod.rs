@@ -30,9 +30,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const OBJECTS: usize = 16;
 /// The maximum number of versions to convert to each other.
 const VERSIONS: usize = 6;
-/// The number of smaller objects tried for one finding.
+/// The maximum number of smaller objects to try for a finding.
 const OFFERS: usize = 100;
-/// The reason for a webhook whose responses cannot be compared.
+/// The reason for skipping a check of a webhook whose responses cannot be compared.
 const NOT_DETERMINISTIC: &str = "the same objects convert to different results: see V63";
 
 /// A conversion webhook under verification.
@@ -47,7 +47,7 @@ pub struct Converter {
     versions: Vec<Version>,
 }
 
-/// A served version of a definition, with its objects.
+/// A served version of the definition, with its generated objects.
 #[derive(Clone, Debug)]
 struct Version {
     shape: corpus::Version,
@@ -56,7 +56,7 @@ struct Version {
 }
 
 impl Converter {
-    /// Returns the conversion webhook of `definition` as a configuration; `None` if no webhook converts its objects.
+    /// Returns a configuration for the conversion webhook of `definition`, or `None` if it does not have one.
     pub fn configuration(definition: &Value) -> Option<Value> {
         if text(definition, &["kind"]) != "CustomResourceDefinition"
             || text(definition, &["spec", "conversion", "strategy"]) != "Webhook"
@@ -74,10 +74,12 @@ impl Converter {
         }))
     }
 
-    /// Creates the webhook of `definition`, called as in `configuration`; `None` without a supported review version.
+    /// Creates the converter of `definition`, which is called as specified in `configuration`.
+    ///
+    /// Returns `None` if admit does not support any of the listed review versions.
     ///
     /// # Errors
-    /// The first field of the configuration that cannot be read.
+    /// Returns an error that names the first field of the configuration that cannot be read.
     pub fn new(definition: &Value, configuration: &Value) -> Result<Option<Self>, ConfigError> {
         let listed = at(definition, &["spec", "conversion", "webhook", "conversionReviewVersions"]);
         let listed = listed.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -104,7 +106,7 @@ impl Converter {
         }))
     }
 
-    /// Sets the timeout, which is 30 s in kube-apiserver.
+    /// Sets the timeout, which is 30 s by default as in kube-apiserver.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.subject.called = Arc::new(Webhook { timeout, ..(*self.subject.called).clone() });
@@ -117,7 +119,7 @@ impl Converter {
         group == Some(self.group.as_str()) && text(object, &["kind"]) == self.kind
     }
 
-    /// Returns a version that the definition does not have.
+    /// Returns an `apiVersion` that the definition does not contain.
     pub(super) fn unknown(&self) -> String {
         format!("{}/v99", self.group)
     }
@@ -126,25 +128,25 @@ impl Converter {
         self.versions.iter().map(|version| &version.shape).find(|version| version.api_version == api_version)
     }
 
-    /// Returns the versions of the definition other than `api_version`.
+    /// Returns the `apiVersion` of each version of the definition other than `api_version`.
     fn others(&self, api_version: &str) -> impl Iterator<Item = &str> {
         let versions = self.versions.iter().map(|version| version.shape.api_version.as_str());
         versions.filter(move |other| *other != api_version)
     }
 
-    /// Returns the number of generated objects that are invalid and therefore not sent, by reason.
+    /// Returns the number of generated objects that are not sent because they are invalid, by reason.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (&str, u64)> {
         let left_out = self.versions.iter().flat_map(|version| &version.made.left_out);
         left_out.map(|(reason, count)| (reason.as_str(), *count))
     }
 
-    /// Returns the object as the API server decodes it; `None` if the API server would not store it.
+    /// Returns the object as the API server decodes it, or `None` if the API server would not store it.
     fn valid(&self, object: Value) -> Option<Value> {
         let (object, errors) = self.version(text(&object, &["apiVersion"]))?.judged(object).ok()?;
         errors.is_empty().then_some(object)
     }
 
-    /// Removes the fields that the schema of the object's version does not describe.
+    /// Returns the object without the fields that the schema of its version does not describe.
     pub(super) fn pruned(&self, object: Value) -> Value {
         match self.version(text(&object, &["apiVersion"])) {
             Some(version) => version.pruned(object),
@@ -173,13 +175,13 @@ impl Converter {
     }
 }
 
-/// An object, its origin, and the target version of the conversion.
+/// An object to convert, and the version to convert it to.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) object: Value,
-    /// Whether the user provided the object; otherwise, it was generated from the schema.
+    /// Whether the user provided the object, rather than admit generating it from the schema.
     pub(super) is_given: bool,
-    /// The target `apiVersion`.
+    /// The `apiVersion` to convert the object to.
     pub(super) to: String,
 }
 
@@ -188,7 +190,7 @@ pub(super) struct Case {
 pub struct ConverterProbe<'a> {
     pub(super) environment: &'a Environment,
     pub(super) converter: &'a Converter,
-    /// The user's objects of the definition.
+    /// The objects of the definition that the user provided.
     pub(super) given: &'a [Value],
 }
 
@@ -196,7 +198,7 @@ pub struct ConverterProbe<'a> {
 pub(super) type CaseProbeFn = for<'b> fn(&'b ConverterProbe<'b>, &'b Case) -> BoxFuture<'b, Observed>;
 
 impl ConverterProbe<'_> {
-    /// Returns the objects of each version that the API server would store, paired with each other version.
+    /// Returns the objects of each version that the API server would store, paired with the other versions.
     pub(super) fn pairs(&self) -> Vec<Vec<Case>> {
         let converter = self.converter;
         let mut pairs = Vec::new();
@@ -228,9 +230,9 @@ impl ConverterProbe<'_> {
         pairs
     }
 
-    /// Returns objects of each version that the API server no longer stores.
+    /// Returns objects of each version that the API server no longer stores, each with the violated constraint.
     ///
-    /// Each has the violated constraint, the object, and another version.
+    /// Each object is paired with another version.
     pub(super) fn near_misses(&self) -> Vec<(&str, Case)> {
         let converter = self.converter;
         let mut cases = Vec::new();
@@ -249,7 +251,7 @@ impl ConverterProbe<'_> {
         cases
     }
 
-    /// Returns the reason why there is nothing to convert.
+    /// Returns the reason why there are no objects to convert.
     pub(super) fn nothing(&self) -> Skipped {
         if self.converter.versions.len() < 2 {
             Skipped::not_applicable("the definition serves only one version")
@@ -276,7 +278,7 @@ impl ConverterProbe<'_> {
         (exchange, answer)
     }
 
-    /// Converts one object to the version `to`.
+    /// Converts an object to the version `to`.
     ///
     /// # Errors
     /// The conversion fails.
@@ -294,10 +296,10 @@ impl ConverterProbe<'_> {
         }
     }
 
-    /// Checks that the webhook always converts the object to the same result.
+    /// Checks that the webhook always converts the same object to the same result.
     ///
     /// # Errors
-    /// The same object is not always converted to the same result.
+    /// The results of repeated conversions of the object differ.
     pub(super) async fn check_deterministic(&self, object: &Value, to: &str) -> Result<(), Skipped> {
         let (_, first) = self.converted(object, to).await?;
         for _ in 0..2 {
@@ -308,7 +310,7 @@ impl ConverterProbe<'_> {
         Ok(())
     }
 
-    /// Runs `looks` on each object and target version, and minimizes the first object of each kind of finding.
+    /// Runs `looks` on each object and target version, and minimizes the object of the first finding of each kind.
     pub(super) async fn each(&self, looks: CaseProbeFn) -> ConversionObservations {
         let mut seen: ConversionObservations = Vec::new();
         let mut kinds: Vec<String> = Vec::new();
@@ -357,7 +359,7 @@ impl ConverterProbe<'_> {
     }
 }
 
-/// Runs `check` on `converter`; returns `None` if the check is for other webhooks.
+/// Runs `check` on `converter`, or returns `None` if the check does not examine conversion webhooks.
 pub(super) async fn observe(
     check: &'static Check,
     environment: &Environment,

@@ -1,32 +1,32 @@
-//! Objects of kinds that do not contain Pods, from `kinds.json`: a small and a full object of each kind.
+//! Generates objects of kinds that do not contain Pods, from a small and a full object of each kind in `kinds.json`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The number of objects of one kind.
+/// The number of objects to generate of each kind.
 pub(super) const COUNT: usize = 6;
 
-/// The numbers of small and full objects that together have every shape of labels and names.
+/// The numbers of the objects that together are small and full and have every shape of labels and names.
 pub(super) const REPRESENTATIVES: [usize; 3] = [0, 1, 5];
 
 const KINDS: &str = include_str!("kinds.json");
 
-/// The table's entry for one kind.
+/// The entry of a kind in `kinds.json`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Entry {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// Required metadata, such as a name that follows from the spec.
+    /// The required metadata, such as a name that follows from the spec.
     #[serde(default)]
     metadata: Map<String, Value>,
-    /// The other members of a minimal object.
+    /// The members of a minimal object other than its metadata.
     small: Value,
-    /// The other members of an object with most optional fields.
+    /// The members of an object with most optional fields, other than its metadata.
     full: Value,
 }
 
-/// Returns every kind of the table.
+/// Returns the entries of all kinds.
 pub(super) fn all() -> Vec<Entry> {
     match serde_json::from_str(KINDS) {
         Ok(kinds) => kinds,
@@ -35,7 +35,7 @@ pub(super) fn all() -> Vec<Entry> {
 }
 
 impl Entry {
-    /// Returns object number `index`, alternating between small and full objects and between shapes of metadata.
+    /// Returns the object with the number `index`. Small and full objects alternate, as do the shapes of metadata.
     pub(super) fn object(&self, index: usize) -> Value {
         let mut object =
             if matches!(index % COUNT, 1 | 2 | 4) { self.full.clone() } else { self.small.clone() };

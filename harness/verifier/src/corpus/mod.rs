@@ -1,4 +1,4 @@
-//! The built-in corpus: a fixed set of objects of many shapes.
+//! Generates the built-in corpus, a fixed set of objects with many shapes.
 
 mod custom;
 mod kinds;
@@ -17,20 +17,20 @@ pub(crate) use self::custom::{Made, NearMiss, Version, versions};
 use super::environment::Environment;
 use super::subject::Subject;
 
-/// The objects of one kind.
+/// The generator of the objects of a kind.
 struct Maker {
     count: usize,
-    /// The numbers of objects that together have every feature and every shape of metadata.
+    /// The numbers of the objects that together have every feature and every shape of metadata.
     representatives: Vec<usize>,
     /// Generates the object with the given number.
     make: Box<dyn Fn(usize) -> Value + Send>,
 }
 
-/// Which objects of the built-in corpus are tried.
+/// Which objects of the built-in corpus are sent to webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a caller chooses one of them")]
 pub enum Extent {
-    /// Few objects of each kind that together have every feature: the first of each kind, then the second of each.
+    /// A few objects of each kind that together have every feature, starting with the first object of every kind.
     Representative,
     /// All objects, kind by kind.
     Whole,
@@ -39,17 +39,17 @@ pub enum Extent {
 /// The namespace of the built-in corpus.
 pub const NAMESPACE: &str = "admit-verify";
 
-/// Labels that the selectors of some webhooks match, in a namespace of their own.
+/// The labels that the selectors of some webhooks match, and the namespace for objects with the labels.
 struct Selection {
     namespace: String,
     namespace_labels: BTreeMap<String, String>,
     object_labels: BTreeMap<String, String>,
 }
 
-/// Returns the labels for all webhooks: as few namespaces as their selectors allow.
+/// Returns the labels for all webhooks, with as few namespaces as the webhooks' selectors allow.
 ///
-/// Selectors may exclude one another, such as those of a webhook for namespaces with a label and of another webhook for
-/// namespaces without it.
+/// Selectors may exclude each other: for example, one webhook requires a namespace label, and another webhook requires
+/// that the label is absent.
 fn selections(subjects: &[Subject]) -> Vec<Selection> {
     let mut groups: Vec<(Vec<&Selector>, Vec<&Selector>)> = vec![(Vec::new(), Vec::new())];
     for subject in subjects {
@@ -80,7 +80,7 @@ fn selections(subjects: &[Subject]) -> Vec<Selection> {
 
 /// Returns the namespaces of the built-in corpus, with the labels that the webhooks' namespace selectors require.
 ///
-/// There is more than one namespace only if the selectors exclude one another.
+/// There is more than one namespace only if the selectors exclude each other.
 pub fn namespaces(subjects: &[Subject]) -> Vec<Value> {
     let namespace = |selection: Selection| {
         let metadata = json!({"name": selection.namespace, "labels": selection.namespace_labels});
@@ -89,11 +89,11 @@ pub fn namespaces(subjects: &[Subject]) -> Vec<Value> {
     selections(subjects).into_iter().map(namespace).collect()
 }
 
-/// Returns objects of the kinds that the rules of `subjects` match: most built-in kinds, and valid custom
-/// resources of `definitions`.
+/// Returns objects of the kinds that the rules of `subjects` match.
 ///
-/// Objects with labels have the labels that the webhooks' object selectors require. If the selectors exclude one another,
-/// the objects follow again in each further namespace.
+/// The kinds are most built-in kinds and the kinds of `definitions`, whose custom resources are valid. Objects with
+/// labels have the labels that the webhooks' object selectors require. If the selectors exclude each other, the objects
+/// are repeated in each further namespace.
 pub fn built_in(
     subjects: &[Subject],
     definitions: &[Value],
@@ -140,7 +140,7 @@ pub fn built_in(
     })
 }
 
-/// Returns an object of `kind` with a name and without labels; `None` if the corpus has no such object.
+/// Returns an object of `kind` with a name and without labels, or `None` if the corpus does not contain the kind.
 pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Option<Value> {
     let built_in = makers(&[]).into_iter().map(|maker| (maker.make)(0));
     let custom = || {
@@ -151,7 +151,7 @@ pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Opt
     examples.next().or_else(custom)
 }
 
-/// Returns the generators of each kind.
+/// Returns the generators of all kinds.
 fn makers(definitions: &[Value]) -> Vec<Maker> {
     let pods = pods::representatives().collect();
     let mut makers = vec![Maker::new(pods::COUNT, pods, pods::pod)];
@@ -191,8 +191,9 @@ fn is_matched(object: &Value, subjects: &[Subject], environment: &Environment) -
     subjects.iter().any(|subject| subject.asks_for(&request, &environment.cluster_fixture))
 }
 
-/// Returns the kinds (as `apiVersion kind`) that the rules of `subjects` may match but the corpus does not
-/// have.
+/// Returns the kinds that the rules of `subjects` may match but that the corpus does not contain.
+///
+/// A kind is formatted as `apiVersion kind`.
 pub fn missing(subjects: &[Subject], definitions: &[Value], environment: &Environment) -> Vec<String> {
     let known: Vec<GroupVersionKind> = makers(definitions)
         .into_iter()
@@ -220,8 +221,9 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_none_or(Map::is_empty)
 }
 
-/// Returns metadata in one of 18 shapes, with labels and annotations absent, empty, or present, and a name or
-/// generateName.
+/// Returns metadata in one of 18 shapes.
+///
+/// Labels and annotations are absent, empty, or present, and the object has a name or `generateName`.
 fn metadata(variant: usize, index: usize) -> Value {
     let labels = match variant % 3 {
         0 => None,
@@ -243,7 +245,7 @@ fn metadata(variant: usize, index: usize) -> Value {
     members.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Sets `apiVersion`, `kind`, and metadata of shape number `index`.
+/// Sets `apiVersion`, `kind`, and the metadata with the shape number `index`.
 fn complete(object: &mut Value, api_version: &str, kind: &str, index: usize) {
     set(object, &["apiVersion"], api_version);
     set(object, &["kind"], kind);
@@ -308,7 +310,7 @@ mod tests {
         assert!(shapes.len() > pods.len() * 9 / 10, "{} of {}", shapes.len(), pods.len());
     }
 
-    /// Returns the JSON pointers of all members of `objects`, except for members of free-form maps.
+    /// Returns the JSON pointers of all members of `objects`, except the members of free-form maps.
     fn members(objects: &[Value]) -> BTreeSet<String> {
         fn collect(value: &Value, at: &str, members: &mut BTreeSet<String>) {
             match value {

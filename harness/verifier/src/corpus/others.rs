@@ -1,21 +1,22 @@
-//! Services, `ConfigMaps`, Secrets, and workloads, each in many shapes.
+//! Generates Services, `ConfigMaps`, Secrets, and workloads in many shapes.
 
 use kubernetes_types::json::{at, set};
 use serde_json::{Map, Value, json};
 
 use super::pods;
 
-/// The number of objects of one kind.
+/// The number of objects to generate of each kind.
 pub(super) const COUNT: usize = 12;
 
-/// The numbers of objects that together have every type of Service, ConfigMap and Secret, and every shape of labels and
-/// annotations.
+/// The numbers of the objects that together have every type of Service, ConfigMap, and Secret.
+///
+/// The objects also have every shape of labels and annotations.
 pub(super) const REPRESENTATIVES: [usize; 5] = [2, 3, 4, 5, 6];
 
-/// Generates object number `index` of a kind.
+/// A function that generates the object with a given number.
 type Make = fn(usize) -> Value;
 
-/// The kinds other than Pod, by `apiVersion` and `kind`.
+/// The kinds other than Pod, each with its `apiVersion`, `kind`, and generator.
 pub(super) const KINDS: [(&str, &str, Make); 11] = [
     ("apps/v1", "Deployment", |index| workload(index, &json!({"replicas": 2}), "Always")),
     ("apps/v1", "StatefulSet", |index| workload(index, &json!({"serviceName": "app"}), "Always")),
@@ -38,14 +39,14 @@ pub(super) const KINDS: [(&str, &str, Make); 11] = [
     ("v1", "Secret", secret),
 ];
 
-/// Returns object number `index` of a kind.
+/// Returns the object of a kind with the number `index`.
 pub(super) fn object((api_version, kind, make): (&str, &str, Make), index: usize) -> Value {
     let mut object = make(index);
     super::complete(&mut object, api_version, kind, index);
     object
 }
 
-/// Returns Pod template number `index`. The stride between Pods ensures that all features occur.
+/// Returns the Pod template with the number `index`. The stride between Pods ensures that all features occur.
 fn template(index: usize, restart_policy: &str) -> Value {
     let pod = pods::pod(index * 19 % pods::COUNT);
     let mut spec = at(&pod, &["spec"]).clone();

@@ -1,16 +1,16 @@
-//! Pods of many shapes.
+//! Generates Pods in many shapes.
 
 use serde_json::{Value, json};
 
 use kubernetes_types::json::set;
 
-/// A change of a plain Pod's spec or metadata.
+/// A function that changes the spec or metadata of a plain Pod.
 type Feature = fn(&mut Value);
 
-/// The annotation of a static Pod's mirror Pod.
+/// The annotation of mirror Pods, which represent static Pods.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// The features, each of which is combined with [`VARIANTS`] shapes of metadata and containers.
+/// The features of Pods, each of which is combined with [`VARIANTS`] shapes of metadata and containers.
 const FEATURES: [Feature; 18] = [
     |_| {},
     |pod| spec(pod, "initContainers", json!([{"name": "init", "image": "example.com/init:1"}])),
@@ -138,19 +138,19 @@ const FEATURES: [Feature; 18] = [
     },
 ];
 
-/// Sets a field of the spec.
+/// Sets a field of the Pod's spec.
 fn spec(pod: &mut Value, field: &str, value: Value) {
     set(pod, &["spec", field], value);
 }
 
-/// Sets a field of the first container.
+/// Sets a field of the Pod's first container.
 fn container(pod: &mut Value, field: &str, value: Value) {
     if let Some(first) = pod.pointer_mut("/spec/containers/0") {
         set(first, &[field], value);
     }
 }
 
-/// Sets the value at `path` in the metadata.
+/// Sets the value at `path` in the Pod's metadata.
 fn metadata(pod: &mut Value, path: &[&str], value: Value) {
     if let Some(metadata) = pod.get_mut("metadata") {
         set(metadata, path, value);
@@ -160,16 +160,16 @@ fn metadata(pod: &mut Value, path: &[&str], value: Value) {
 /// The number of shapes of metadata and containers for each feature.
 const VARIANTS: usize = 12;
 
-/// The number of Pods.
+/// The number of different Pods.
 pub(super) const COUNT: usize = FEATURES.len() * VARIANTS;
 
-/// Returns the numbers of one Pod for each feature; together they have every variant.
+/// Returns the number of one Pod for each feature; the Pods together have every shape of metadata and containers.
 pub(super) fn representatives() -> impl Iterator<Item = usize> {
     // 7 and the number of variants have no common divisor.
     (0..FEATURES.len()).map(|feature| feature * VARIANTS + feature * 7 % VARIANTS)
 }
 
-/// Returns Pod number `index`; after [`COUNT`] Pods, the features repeat.
+/// Returns the Pod with the number `index`; the features repeat after [`COUNT`] Pods.
 pub(super) fn pod(index: usize) -> Value {
     let (feature, variant) = (index / VARIANTS, index % VARIANTS);
     let containers: Vec<Value> = ["app", "worker", "cache"]

@@ -1,4 +1,4 @@
-//! Resolves alternatives in a schema: `allOf`, and one branch of `anyOf` and of `oneOf`.
+//! Resolves the alternatives in a schema: `allOf`, and one branch of each `anyOf` and `oneOf`.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 /// The maximum nesting depth of alternatives.
 const MAX_DEPTH: usize = 8;
 
-/// Returns a schema that requires branch `turn` of each of its alternatives.
+/// Returns a schema that requires the branch with the number `turn` in each of its alternatives.
 ///
-/// The result is approximate: generated objects must still be validated.
+/// The result is approximate, so generated objects must still be validated.
 pub(super) fn chosen(schema: &Value, turn: usize) -> Cow<'_, Value> {
     match schema.as_object() {
         Some(members) if has_any(members) => Cow::Owned(Value::Object(resolved(members, turn, MAX_DEPTH))),
@@ -46,7 +46,7 @@ fn resolved(members: &Map<String, Value>, turn: usize, depth: usize) -> Map<Stri
     schema
 }
 
-/// Returns the fields that a branch requires if the branch has no other constraints.
+/// Returns the fields that `required` of a branch contains.
 fn required(branch: &Value) -> Vec<&str> {
     branch["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
@@ -56,7 +56,7 @@ fn names(required: &Value) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Merges `branch` into `schema`, keeping the stricter of two limits.
+/// Merges `branch` into `schema`, and keeps the stricter of two limits.
 fn overlay(schema: &mut Map<String, Value>, branch: &Value, turn: usize, depth: usize) {
     let Value::Object(branch) = branch else { return };
     let branch = if has_any(branch) { &resolved(branch, turn, depth.saturating_sub(1)) } else { branch };

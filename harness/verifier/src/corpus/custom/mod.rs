@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use self::values::{Amount, Variant};
 use crate::shape;
 
-/// The number of objects for each version.
+/// The number of objects to generate for each version.
 const COUNT: usize = 12;
-/// The number of representative objects, which are the first objects.
+/// The number of representative objects, which are generated first.
 pub(super) const REPRESENTATIVES: usize = 4;
-/// The maximum number of attempts to generate that many valid objects.
+/// The maximum number of attempts to generate [`COUNT`] valid objects.
 const ATTEMPTS: usize = 48;
-/// The maximum number of parts to remove from an object until the rest is valid.
+/// The maximum number of parts to remove from an object to make it valid.
 const REMOVALS: usize = 24;
-/// The number of near misses for each version.
+/// The maximum number of near misses for each version.
 const NEAR_MISSES: usize = 64;
 
 /// A served version of a definition.
@@ -39,19 +39,19 @@ pub(crate) struct Version {
     compiled: Result<Arc<Compiled>, String>,
 }
 
-/// The objects generated from a schema.
+/// The objects that were generated from a schema.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Made {
     /// The objects that the API server would store.
     pub(crate) valid: Vec<Value>,
-    /// The number of rejected objects by error.
+    /// The number of generated objects that the API server would reject, by error.
     pub(crate) left_out: BTreeMap<String, u64>,
 }
 
-/// An object with one violated constraint.
+/// An object that violates one constraint of its schema.
 #[derive(Clone, Debug)]
 pub(crate) struct NearMiss {
-    /// The violated constraint: a path and the keyword of the schema, such as `/spec/size maximum`.
+    /// The path and the keyword of the violated constraint, such as `/spec/size maximum`.
     pub(crate) what: String,
     pub(crate) object: Value,
 }
@@ -80,7 +80,7 @@ impl Version {
         Self { api_version, kind, schema, compiled }
     }
 
-    /// Generates different objects and keeps the valid objects.
+    /// Generates objects that differ from each other, and keeps the valid objects.
     pub(crate) fn made(&self) -> Made {
         let mut made = Made::default();
         for object in (0..ATTEMPTS).map(|index| self.object(index)) {
@@ -95,10 +95,10 @@ impl Version {
         made
     }
 
-    /// Returns the object without the invalid parts, such as a list that violates a rule.
+    /// Returns the object without its invalid parts, such as a list that violates a rule.
     ///
     /// # Errors
-    /// The error of the object, if it is invalid as a whole.
+    /// Returns the error of an object that is invalid as a whole.
     fn without_faults(&self, mut object: Value) -> Result<Value, String> {
         let mut errors = self.judged(object.clone())?.1;
         for _ in 0..REMOVALS {
@@ -139,7 +139,7 @@ impl Version {
         found
     }
 
-    /// Returns the object without the fields that the schema does not have.
+    /// Returns the object without the fields that the schema does not describe.
     pub(crate) fn pruned(&self, mut object: Value) -> Value {
         if let Ok(schema) = &self.compiled {
             // Invalid metadata stays, because comparisons report it.
@@ -162,7 +162,7 @@ impl Version {
         judged.map(|judgment| (object, judgment.errors)).map_err(|unsupported| unsupported.to_string())
     }
 
-    /// Returns object number `index`, in which each field is valid for its own schema.
+    /// Returns the object with the number `index`, in which each field is valid for its own schema.
     pub(super) fn object(&self, index: usize) -> Value {
         let (amount, turn) = (Amount::of(index), index / Amount::COUNT);
         let mut object = values::value(&self.schema, Variant { amount, turn, depth: 0 });
@@ -196,15 +196,16 @@ fn pointer(segments: &[&str]) -> String {
     segments.iter().fold(String::new(), |pointer, segment| pointer + "/" + &shape::escaped(segment))
 }
 
-/// Removes the members that an error's message names, as in `namespace cannot be set`.
+/// Removes the members that the message of an error names, such as `namespace cannot be set`.
 fn remove_named(object: &mut Value, error: &FieldError) -> bool {
     let words = error.detail.split(|letter: char| !letter.is_ascii_alphanumeric());
     let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
     object.pointer_mut(&pointer(&segments(&error.field))).is_some_and(|field| remove_deepest(field, &words))
 }
 
-/// Removes the field of an error, or the parent of a missing field. Returns false if that would remove the
-/// object's `spec` or change its metadata.
+/// Removes the field of an error, or the parent of a missing field.
+///
+/// Returns `false` if that would remove the object's `spec` or change its metadata.
 fn remove_field(object: &mut Value, field: &str) -> bool {
     let mut segments = segments(field);
     while segments.len() > 1 && segments.first() != Some(&"metadata") {
@@ -216,7 +217,7 @@ fn remove_field(object: &mut Value, field: &str) -> bool {
     false
 }
 
-/// Removes the members with one of these names, in lower case, that do not contain such members.
+/// Removes each member with one of `names`, in lower case, unless it contains such a member.
 fn remove_deepest(value: &mut Value, names: &[String]) -> bool {
     match value {
         Value::Object(members) => {

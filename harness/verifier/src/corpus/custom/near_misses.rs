@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::{NearMiss, pattern, strings};
 
-/// The maximum number of items or characters to add to exceed a limit.
+/// The maximum number of items or characters that are added to exceed a limit.
 const MAX_LENGTH: usize = 4096;
-/// Texts that most patterns do not match.
+/// Strings that most patterns do not match.
 const STRANGE: [&str; 5] = ["", "!", " ~", "\u{7f}", "-"];
 
 /// Returns copies of `object` that violate one constraint of `schema`.
 ///
-/// The API server may still accept some of them because of a default or another alternative.
+/// The API server may still accept some of the copies because of a default or another alternative.
 pub(super) fn of(schema: &Value, object: &Value) -> Vec<NearMiss> {
     let mut walk = Walk { object, found: Vec::new() };
     walk.visit(schema, object, "");
@@ -24,7 +24,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Adds a copy of the object with `value` at `pointer`.
+    /// Adds a copy of the object in which `value` replaces the value at `pointer`.
     fn add(&mut self, pointer: &str, keyword: &str, value: Value) {
         let mut object = self.object.clone();
         let Some(place) = object.pointer_mut(pointer) else { return };

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The limit up to which JSON numbers are exact.
 const MAX_EXACT: i64 = 1 << 53;
 
-/// Returns allowed integer number `turn`, starting with the minimum or, without a minimum, with 1.
+/// Returns the allowed integer with the number `turn`, starting with the minimum or, without a minimum, with 1.
 pub(super) fn integer(schema: &Value, turn: usize) -> Value {
     let limit = |name: &str| schema.get(name).and_then(whole);
     let excluded = |name: &str| i64::from(schema[name] == true);
@@ -24,7 +24,7 @@ pub(super) fn integer(schema: &Value, turn: usize) -> Value {
     first.saturating_add(turn.saturating_mul(step)).into()
 }
 
-/// Returns allowed number number `turn`, in steps of one or of `multipleOf`.
+/// Returns the allowed number with the index `turn`, in steps of 1 or of `multipleOf`.
 pub(super) fn number(schema: &Value, turn: usize) -> Value {
     let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
     let (least, most) = (limit("minimum"), limit("maximum"));
@@ -41,13 +41,13 @@ pub(super) fn number(schema: &Value, turn: usize) -> Value {
     })
 }
 
-/// Returns a float as a JSON number, without a fraction if it is integral.
+/// Converts a float to a JSON number, which has no fraction if the float is integral.
 fn written(number: f64) -> Value {
     // Its shortest text has no fraction.
     serde_json::from_str(&number.to_string()).unwrap_or_else(|_| number.into())
 }
 
-/// Converts a limit that may have a fraction to an integer.
+/// Returns the integer value of a limit, or `None` if the limit has a fractional part.
 fn whole(limit: &Value) -> Option<i64> {
     let written = || limit.as_f64().filter(|limit| limit.fract() == 0.0)?.to_string().parse().ok();
     limit.as_i64().or_else(written)

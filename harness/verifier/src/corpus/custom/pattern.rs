@@ -1,26 +1,26 @@
-//! Generates texts that match a regular expression.
+//! Generates strings that match a regular expression.
 
 use kubernetes_cel::regexp::Regexp;
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-/// The error if no matching text was found.
+/// The error if no matching string was found.
 struct NoText;
 
-/// The maximum number of characters and expression nodes for a text.
+/// The maximum number of characters and expression nodes for a string.
 const BUDGET: usize = 20_000;
-/// The additional lengths that are tried.
+/// The numbers of additional repetitions to try.
 const LONGER: [u32; 10] = [0, 1, 2, 3, 5, 8, 16, 40, 100, 250];
-/// The number of alternatives that are tried.
+/// The number of alternatives to try.
 const CHOICES: usize = 6;
-/// The preferred characters of a class, in this order.
+/// The characters of a class, in order of preference.
 const USUAL: &str = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-._/:@ +=,";
 
-/// Returns whether `text` matches the expression; `false` if the expression is invalid.
+/// Returns whether `text` matches the expression, or `false` if the expression is invalid.
 pub(super) fn is_match(expression: &str, text: &str) -> bool {
     Regexp::new(expression).is_ok_and(|expression| expression.is_match(text))
 }
 
-/// Returns a text of `least` to `most` characters that matches `expression`; `None` if no text was found.
+/// Returns a string of `least` to `most` characters that matches `expression`, or `None` if none was found.
 pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> Option<String> {
     // Go's regular expressions decide what is valid; this one only suggests texts.
     let regexp = Regexp::new(expression).ok()?;
@@ -49,7 +49,7 @@ pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> 
 struct Writer {
     text: String,
     budget: usize,
-    /// Determines which characters and alternatives are selected.
+    /// Determines which characters and alternatives are chosen.
     choice: usize,
     /// The number of repetitions beyond the minimum.
     longer: u32,
@@ -92,7 +92,7 @@ impl Writer {
     }
 }
 
-/// Returns the preferred character number `choice` of a class, or its first character.
+/// Returns the preferred character of a class with the number `choice`, or the first character of the class.
 fn character(class: &Class, choice: usize) -> Option<char> {
     let ranges: Vec<(char, char)> = match class {
         Class::Unicode(class) => class.iter().map(|range| (range.start(), range.end())).collect(),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::pattern;
 
-/// The maximum length of a string generated for `minLength`, in characters.
+/// The maximum length in characters of a string that is generated for `minLength`.
 const MAX_LENGTH: usize = 4096;
 
 /// Example strings for each format that kube-apiserver knows, except `password`, which accepts any string.
@@ -38,13 +38,13 @@ pub(super) const FORMATS: [(&str, [&str; 2]); 25] = [
     ("uuid5", ["6f3d1d2e-0000-5000-8000-000000000001", "6f3d1d2e-0000-5000-8000-000000000002"]),
 ];
 
-/// Returns the allowed lengths in characters.
+/// Returns the minimum and maximum length in characters that the schema allows.
 pub(super) fn lengths(schema: &Value) -> (usize, usize) {
     let limit = |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
     (limit("minLength").unwrap_or(0), limit("maxLength").unwrap_or(usize::MAX))
 }
 
-/// Returns an allowed string, or a string that is not allowed if none was found.
+/// Returns a string that the schema allows, or another string if none was found.
 pub(super) fn string(schema: &Value, turn: usize) -> String {
     let (least, most) = lengths(schema);
     let of_format = schema["format"].as_str().and_then(|format| {
@@ -65,7 +65,7 @@ pub(super) fn string(schema: &Value, turn: usize) -> String {
     }
 }
 
-/// Returns a string for a field that also accepts a number.
+/// Returns a string for a field that accepts both numbers and strings.
 pub(super) fn int_or_string(schema: &Value, turn: usize) -> String {
     if schema.get("pattern").is_some() { string(schema, turn) } else { (turn + 1).to_string() }
 }

@@ -8,7 +8,7 @@ fn version(schema: &Value) -> Version {
     Version::new("example.com/v1".to_owned(), "Widget".to_owned(), schema.clone())
 }
 
-/// Returns a resource with one field, which is required.
+/// Returns a version whose schema has one required field with the given schema.
 fn of_field(schema: &Value) -> Version {
     version(&json!({"type": "object", "required": ["field"], "properties": {"field": schema}}))
 }

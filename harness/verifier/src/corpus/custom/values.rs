@@ -6,16 +6,16 @@ use serde_json::{Map, Value, json};
 
 use super::{alternatives, numbers, strings};
 
-/// The maximum depth of generated values: a schema may contain itself through
+/// The maximum depth of generated values, because a schema may be recursive through
 /// `x-kubernetes-preserve-unknown-fields`.
 const MAX_DEPTH: usize = 12;
-/// The maximum number of generated items and members.
+/// The maximum number of items or members to generate for a value.
 const MAX_ITEMS: usize = 256;
 
-/// The amount of optional parts to generate.
+/// The amount of optional parts that are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// All parts, and lists with two items.
+    /// All optional parts, and two items in each list.
     All,
     /// Only the required parts.
     Required,
@@ -24,10 +24,10 @@ pub(super) enum Amount {
 }
 
 impl Amount {
-    /// The number of variants.
+    /// The number of different amounts.
     pub(super) const COUNT: usize = 3;
 
-    /// Returns the amount for object number `index`.
+    /// Returns the amount for the object with the number `index`.
     pub(super) fn of(index: usize) -> Self {
         match index % Self::COUNT {
             0 => Self::All,
@@ -37,11 +37,11 @@ impl Amount {
     }
 }
 
-/// Selects one of the values that a schema allows.
+/// Selects a value among the values that a schema allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
     pub(super) amount: Amount,
-    /// The number of the value. The first value is the default, if the schema has a default.
+    /// The number of the value. Number 0 is the default of the schema, if it has one.
     pub(super) turn: usize,
     pub(super) depth: usize,
 }
@@ -51,7 +51,7 @@ impl Variant {
         Self { depth: self.depth + 1, ..self }
     }
 
-    /// Returns whether to generate an optional property. Nearly all objects have a spec.
+    /// Returns whether to generate an optional property. Nearly all objects have a `spec`.
     fn is_wanted(self, position: usize, property: &Value) -> bool {
         let is_structure = || property["type"] == "object" || property["type"] == "array";
         match self.amount {
@@ -64,9 +64,9 @@ impl Variant {
     }
 }
 
-/// Returns whether a position is in the selected half of the optional parts.
+/// Returns whether the property at `position` is in the selected half of the optional parts.
 ///
-/// The halves change every second turn and with the depth, so that two fields are not always present together.
+/// The selection changes every second turn and with the depth, so that two fields are not always present together.
 fn is_chosen(position: usize, turn: usize, depth: usize) -> bool {
     let mut mixed: usize = 0;
     for part in [position, turn / 2, depth] {
