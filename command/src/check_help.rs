@@ -1,4 +1,4 @@
-//! Returns how to fix the findings of a check, and where the check is documented.
+//! Provides advice on the findings of a check, and the location of its documentation.
 
 use harness::verify::checks;
 

@@ -47,7 +47,7 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the id of the check.
+    /// Sets the ID of the check.
     pub(crate) fn code(mut self, code: &str) -> Self {
         code.clone_into(&mut self.code);
         self

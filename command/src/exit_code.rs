@@ -68,12 +68,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure for an invalid input. The message names the file, line, or field, and what is expected.
+    /// Creates a failure for invalid input. The message must name the file, line, or field, and what is expected.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Usage, message: message.to_string() }
     }
 
-    /// Creates an environment error. The message says what to do.
+    /// Creates an environment error. The message must say what to do.
     pub fn environment(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Environment, message: message.to_string() }
     }
@@ -117,7 +117,7 @@ pub(crate) fn with_runtime(
 
 /// Makes signals end the process even if it is the first one in a container.
 ///
-/// There, the kernel ignores signals without a handler. Commands that handle signals themselves do not need this.
+/// The kernel ignores signals of the first process that have no handler. Commands that handle signals do not need this.
 pub(crate) fn end_on_signals_as_init() -> Result<(), Failure> {
     const INIT: u32 = 1;
     if std::process::id() == INIT { install_signal_handlers(0).map(drop) } else { Ok(()) }

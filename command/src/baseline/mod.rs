@@ -41,7 +41,7 @@ pub(crate) struct Subcommand {
     pub(crate) name: &'static str,
     /// The word for its checks, such as `check`.
     pub(crate) noun: &'static str,
-    /// Returns the canonical id of a check, if it exists.
+    /// Returns the canonical ID of a check, if it exists.
     pub(crate) find: fn(&str) -> Option<&'static Check>,
     /// Returns whether a finding can refer to a webhook of a given name.
     pub(crate) is_webhook: fn(&str) -> bool,
@@ -64,7 +64,7 @@ pub(crate) trait Findings {
 /// Identifies the findings of one check and kind for one webhook.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Known {
-    /// The id of the check.
+    /// The ID of the check.
     pub(crate) check: String,
     /// The kind of the finding.
     pub(crate) kind: String,
@@ -151,7 +151,7 @@ struct Entry<'a> {
 }
 
 impl BaselineOptions {
-    /// Reads the baseline, and creates the output file if one is to be written.
+    /// Reads the baseline, and creates the file to write, if any.
     ///
     /// # Errors
     /// Returns an error if a baseline is invalid or cannot be read, or if a file cannot be written.

@@ -188,7 +188,7 @@ impl<'a> Report<'a> {
 
 /// Returns the evaluated parts.
 ///
-/// The cost of a part is the increase since the previous observation, which is that of its last operand.
+/// The cost of a part is the increase since the previous observation, which is the observation of its last operand.
 fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
     let mut each: Vec<(usize, Each)> = Vec::new();
     let mut before = 0;

@@ -57,7 +57,7 @@ impl Place {
 /// The items of a list are separate objects.
 ///
 /// # Errors
-/// A usage failure with the file and line of the first error; also for a file without objects.
+/// Returns a usage failure with the file and line of the first error, or with a file that does not contain objects.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     let mut documents = Vec::new();
     let skipped = SkippedDocuments::default();
@@ -130,7 +130,7 @@ fn parsed(text: String, file: &str, skipped: Option<SkippedDocuments>) -> Result
     }
 }
 
-/// Fails if directories contain no Kubernetes object.
+/// Returns an error if the files at `paths` do not contain a Kubernetes object.
 fn require_objects(paths: &[PathBuf], count: usize) -> Result<(), Failure> {
     if count > 0 || paths.is_empty() {
         return Ok(());
@@ -173,7 +173,7 @@ fn message_about(places: &[Place]) -> Option<String> {
 /// A file may be empty; after an error, the next file follows.
 ///
 /// # Errors
-/// A path that does not exist, immediately.
+/// Returns an error immediately if a path does not exist.
 pub(crate) fn stream(
     paths: &[PathBuf],
 ) -> Result<impl Iterator<Item = Result<Document, Failure>> + Send + use<>, Failure> {
@@ -188,10 +188,10 @@ pub(crate) fn stream(
     Ok(documents.map(Some).chain(end).flatten())
 }
 
-/// Converts the content of a file to text; `shown` is its name in messages.
+/// Converts the content of a file to a string; messages refer to the file as `shown`.
 ///
 /// # Errors
-/// A usage failure with the first line that is not UTF-8.
+/// Returns a usage failure with the first line that is not UTF-8.
 pub(crate) fn text(bytes: Vec<u8>, shown: impl fmt::Display) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());

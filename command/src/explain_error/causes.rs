@@ -24,7 +24,7 @@ pub(super) struct Cause {
     faults: Vec<String>,
     /// The explanation, in which names in braces are replaced.
     pub(super) meaning: String,
-    /// The most common reasons.
+    /// The most common reasons for the error.
     pub(super) usually: Vec<String>,
     /// Commands for diagnosis, in which names in braces are replaced.
     pub(super) look: Vec<String>,

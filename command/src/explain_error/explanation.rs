@@ -57,7 +57,7 @@ pub(super) struct Explanation {
     pub(super) meaning: String,
     /// How the failure policy applied.
     pub(super) consequence: &'static str,
-    /// The most common reasons.
+    /// The most common reasons for the error.
     pub(super) usually: &'static [String],
     /// Commands for diagnosis.
     pub(super) look: Vec<String>,

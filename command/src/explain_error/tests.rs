@@ -1,4 +1,4 @@
-//! Explanations of recorded messages of kube-apiserver and of user input.
+//! Tests the explanations of recorded messages of kube-apiserver and of user input.
 
 use std::collections::BTreeSet;
 use std::fs;

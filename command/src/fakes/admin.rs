@@ -94,7 +94,7 @@ impl Admin {
         self.call(Method::DELETE, &format!("/fakes/{name}"), Vec::new()).await.map(|_| ())
     }
 
-    /// Resets all `fakes` and clears the journal.
+    /// Resets the given `fakes` and clears the journal.
     ///
     /// # Errors
     /// The API server or the fakes do not respond.

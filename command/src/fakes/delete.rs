@@ -46,9 +46,9 @@ impl Delete {
     }
 }
 
-/// The removal of deployed fakes.
+/// Removes deployed fakes from a cluster.
 pub(crate) struct Removal<'a> {
-    /// The cluster.
+    /// The API of the cluster.
     pub(crate) api: &'a Api,
     /// The output and timeout for the removal.
     pub(crate) progress: &'a Progress,

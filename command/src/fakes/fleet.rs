@@ -70,7 +70,7 @@ impl FleetDeployment {
         Ok(Self { api, namespace, image: image.to_owned(), source, progress, is_ours })
     }
 
-    /// Deploys the fleet, unless an earlier run did, and waits until it responds.
+    /// Deploys the fleet unless an earlier run deployed it, and waits until it responds.
     ///
     /// # Errors
     /// The namespace contains other fakes, or the pod does not become ready; the error includes its state.
@@ -174,7 +174,7 @@ impl RemoteFake {
         entries.iter().map(|entry| Entry::from_json(entry).map_err(Failure::environment)).collect()
     }
 
-    /// Replaces the fake by another `entry`.
+    /// Replaces the fake with the fake that `entry` describes.
     ///
     /// # Errors
     /// The errors of [`Fleet::put`].

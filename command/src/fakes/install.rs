@@ -22,7 +22,7 @@ pub(crate) async fn secrets(api: &Api, namespace: &FakesNamespace) -> Result<Sec
     secret.as_ref().and_then(kept_secrets).map_or_else(new_secrets, Ok)
 }
 
-/// Creates an authority and a token.
+/// Creates a CA and a token.
 ///
 /// # Errors
 /// The system does not provide random numbers.

@@ -86,7 +86,7 @@ impl SourceFile {
     /// Parses a fakes file, or generates fakes files for the webhook configurations in a manifest.
     ///
     /// # Errors
-    /// The first error with its location.
+    /// Returns the first error with its location.
     fn all(text: String, shown: &str) -> Result<Vec<Self>, Failure> {
         if !stand_ins::is_manifest(&text) {
             return Ok(vec![Self::parse(text, shown)?]);
@@ -98,7 +98,7 @@ impl SourceFile {
     /// Parses a fakes file; `shown` is its name in messages.
     ///
     /// # Errors
-    /// The first error with its location.
+    /// Returns the first error with its location.
     pub(crate) fn parse(text: String, shown: &str) -> Result<Self, Failure> {
         let parsed = FakesFile::parse(&text, shown).map_err(Failure::usage)?;
         Ok(Self { text, parsed })
@@ -108,7 +108,7 @@ impl SourceFile {
 /// Parses a fakes file or a manifest with webhook configurations.
 ///
 /// # Errors
-/// The first error with its location.
+/// Returns the first error with its location.
 pub(crate) fn understand(text: &str, shown: &str) -> Result<Vec<FakesFile>, Failure> {
     Ok(SourceFile::all(text.to_owned(), shown)?.into_iter().map(|file| file.parsed).collect())
 }

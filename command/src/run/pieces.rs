@@ -91,7 +91,7 @@ struct Start {
     of_rule: bool,
 }
 
-/// Returns where scenarios and rules begin, or `None` if the file is in another language.
+/// Returns the start of each scenario and rule, or `None` if the file is in another language.
 fn starts(lines: &[&str]) -> Option<Vec<Start>> {
     let mut starts = Vec::new();
     let mut end_of_text = None;

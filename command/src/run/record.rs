@@ -41,7 +41,7 @@ pub(crate) struct ScenarioRecord {
 pub(crate) enum Outcome {
     /// The run stopped before the scenario started.
     NotRun,
-    /// The scenario does not apply to this target.
+    /// The scenario does not apply to this target; contains the reason.
     Skipped(String),
     /// The last attempt passed.
     Passed,

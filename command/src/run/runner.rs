@@ -20,13 +20,13 @@ use crate::target::Target;
 pub(crate) struct Pace {
     /// The maximum number of scenarios to run in parallel.
     pub(crate) concurrency: usize,
-    /// Whether scenarios still start after one failed.
+    /// Whether further scenarios start after a scenario has failed.
     pub(crate) after_failure: AfterFailure,
     /// The maximum number of retries of a failed scenario.
     pub(crate) retries: usize,
 }
 
-/// Whether scenarios still start after one failed.
+/// What a run does after a scenario has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterFailure {
     /// Start the remaining scenarios.

@@ -32,8 +32,8 @@ pub(crate) fn heeded(target: TargetKind) -> usize {
 
 /// Runs `run` until it ends or is abandoned.
 ///
-/// After a signal, no scenario starts, and running scenarios continue so that they can clean up. A second signal that
-/// the run handles, or [`GRACE`], abandons them.
+/// After a signal, no scenario starts, and running scenarios continue so that they can clean up. The run abandons them
+/// at the second signal that it handles, or after [`GRACE`].
 pub(crate) async fn until_done(
     run: impl Future<Output = ()>,
     signals: &mut StopSignals,

@@ -21,7 +21,7 @@ use crate::target::RUN_LABEL;
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
     state: State,
-    /// The number of installations, with which the marker webhook shows which configuration the server uses.
+    /// The number of installations so far, which makes the marker labels of each installation unique.
     generation: usize,
     /// The marker webhook, which denies every request.
     pub(super) marker: Option<RunningFake>,

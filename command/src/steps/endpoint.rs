@@ -13,7 +13,7 @@ use super::parameter::Admission;
 use crate::fakes::RemoteFake;
 use crate::target::{FakesPlace, Target};
 
-/// How to configure a fake.
+/// The configuration of a fake.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FakeSpec {
     /// The admission plugin that calls the fake.

@@ -27,8 +27,7 @@ pub(super) const COUNTS: StepHelp = step(
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Metrics(BTreeMap<String, f64>);
 
-/// Matches a label of a sample, such as `key="value"`, with `\"`, `\\`, and `
-/// ` in the value.
+/// Matches a label of a sample, such as `key="value"`, with `\"`, `\\`, and `\n` in the value.
 static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(\w+)="((?:[^"\\]|\\.)*)""#).ok());
 
 impl Metrics {
@@ -76,7 +75,7 @@ impl World {
         self.reads_metrics = scenario.steps.iter().any(|step| step.value.starts_with("the metric "));
     }
 
-    /// Returns the current metrics if they are enabled, or else no metrics.
+    /// Returns the current metrics, or no metrics if they are not enabled.
     pub(super) async fn metrics(&self) -> Outcome<Metrics> {
         if !self.reads_metrics {
             return Ok(Metrics::default());

@@ -147,7 +147,7 @@ fn is_from_controller(call: &Entry) -> bool {
         .any(|it| user.starts_with(it))
 }
 
-/// Merges `from` into `into`: maps recursively, while other values are replaced.
+/// Merges the maps in `from` into the maps in `into` recursively, and replaces all other values.
 pub(super) fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// The API path, API version, and kind of the webhook configurations and the related objects.
+/// The API group, version, and kind of the webhook configurations and the related objects.
 const KINDS: [(&str, &str, &str); 4] = [
     ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"),

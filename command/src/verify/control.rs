@@ -24,7 +24,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Starts the control, unless `checks` do not include a check that requires it or skip that check.
+    /// Starts the control if `checks` contain a check that requires it and is not skipped; otherwise, returns `None`.
     ///
     /// # Errors
     /// Returns an error if the control cannot listen on loopback.

@@ -343,7 +343,7 @@ impl Verify {
         self.outputs.write(files, &mut report)
     }
 
-    /// Adds the facts to the report that only the command line provides.
+    /// Adds facts to the report that only the command line knows.
     fn complete(&self, report: &mut Report, locations: BTreeMap<String, Location>) {
         report.shard = self.objects.shard;
         report.locations = locations;

@@ -32,8 +32,8 @@ impl Deadline {
 
 /// Waits until all webhooks can be called, or until `deadline`.
 ///
-/// Returns the names of the webhooks whose servers did not present a certificate by then, by reason. The checks report
-/// whether the others respond.
+/// Returns the names of the webhooks whose servers did not present a certificate before the deadline, by reason. The
+/// checks report whether the other webhooks respond.
 pub(super) async fn wait(
     subjects: &[Subject],
     environment: &Environment,

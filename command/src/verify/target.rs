@@ -74,7 +74,7 @@ pub(crate) fn redirect(
 
 /// Asks for consent before calling webhooks that are not on this machine.
 ///
-/// Consent includes following redirects as kube-apiserver does. Without it, redirects to other hosts are not followed,
+/// Consent includes following redirects as kube-apiserver does. Without consent, redirects to other hosts are not followed,
 /// because a webhook on this machine may redirect to any host.
 ///
 /// # Errors

@@ -122,9 +122,9 @@ pub type ConversionObservations = Vec<(Option<Value>, Observed)>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the driver has an order for them")]
 pub enum Disruption {
-    /// Renews the certificates of the webhooks.
+    /// The certificates of the webhooks are renewed.
     Rotation,
-    /// Stops the webhooks, so that all later calls fail.
+    /// The webhooks are stopped, so that all later calls fail.
     Stop,
 }
 

@@ -49,7 +49,7 @@ impl Settings {
     /// Validates the flags and derives the settings.
     ///
     /// # Errors
-    /// A flag is missing or invalid, in the words of kube-apiserver 1.37.1; or admit does not support its value.
+    /// Returns kube-apiserver's error for a missing or invalid flag, or an error for an unsupported value.
     pub(super) fn new(values: &Values) -> Result<Self, Failure> {
         required(values)?;
         let port = match values.text("secure-port") {

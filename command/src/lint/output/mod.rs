@@ -1,4 +1,4 @@
-//! The output of `admit lint`.
+//! Formats and prints the report of `admit lint`.
 
 mod junit;
 mod sarif;

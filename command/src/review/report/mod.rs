@@ -106,7 +106,7 @@ pub(super) struct Recorded {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RequestReport {
-    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    /// The operation: `CREATE`, `UPDATE`, `DELETE`, or `CONNECT`.
     operation: Operation,
     /// The kind of the object in the path.
     kind: GroupVersionKind,

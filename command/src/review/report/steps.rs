@@ -89,7 +89,7 @@ fn of_patch(request: &Request, sent: &Sent, server: &ApiServer) -> Steps {
 
 /// Copies `managedFields` from `later`.
 ///
-/// The server's changes to them are not steps, and `kubectl` does not show them either; changes by webhooks are steps.
+/// Changes to `managedFields` by webhooks are steps. Changes by the server are not, and kubectl does not show them.
 fn follow_managed_fields(object: &mut Value, later: &Value) {
     let entries = later.pointer("/metadata/managedFields").cloned();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -42,7 +42,7 @@ pub(super) struct WebhookReport {
     pub(super) name: String,
     /// The failure policy: `Fail` or `Ignore`.
     failure_policy: Cow<'static, str>,
-    /// Whether the server decided whether to call the webhook, rather than stopping before it.
+    /// Whether the server reached this webhook before the request ended.
     considered: bool,
     /// Whether the webhook was called, or would have been called if the request were not a dry run.
     pub(super) called: bool,
@@ -216,7 +216,7 @@ impl WebhookReport {
         self.skipped.iter_mut().for_each(|skipped| skipped.compared.clear());
     }
 
-    /// Returns whether the server decided whether to call this webhook, rather than stopping before it.
+    /// Returns whether the server reached this webhook before the request ended.
     pub(super) fn is_considered(&self) -> bool {
         self.considered
     }

@@ -59,7 +59,7 @@ impl Reports {
     }
 }
 
-/// Returns the reports as JUnit and as JSON.
+/// Returns the JUnit report and the JSON report.
 #[cfg(test)]
 pub(super) fn documents(record: &Record, circumstances: Circumstances) -> Result<(String, String), Failure> {
     Ok((junit::document(record)?, json::document(record, circumstances)))

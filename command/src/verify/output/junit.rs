@@ -84,7 +84,7 @@ fn status(
     }
 }
 
-/// Returns the first finding that `--fail-on` counts as a failure.
+/// Returns the first finding that is not accepted and that `--fail-on` counts as a failure.
 fn fails<'a>(check: &'a CheckReport, result: &'a CheckResult, fail_on: FailOn) -> Option<&'a Finding> {
     check
         .findings_of(&result.webhook)

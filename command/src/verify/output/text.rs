@@ -282,7 +282,7 @@ fn cut(value: &Value, longest: usize) -> String {
     }
 }
 
-/// The requests that a webhook denied, with the reasons.
+/// The denials of a webhook and their reasons.
 pub(super) struct Denials<'a> {
     /// A summary, such as `denied 12 of 216 objects`.
     pub(super) sum: String,

@@ -1,4 +1,4 @@
-//! L08: the Service of the clientConfig is in the manifests.
+//! L08: the Service of the `clientConfig` is in the manifests.
 
 use kubernetes_admission::config::{ServiceReference, WebhookTarget};
 use kubernetes_api_server::{ClusterFixture, WebhookManifests};

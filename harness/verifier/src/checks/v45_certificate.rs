@@ -56,7 +56,7 @@ pub(super) fn name(certificate: &CertificateFacts) -> String {
 
 /// The default minimum remaining validity.
 const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
-/// The fraction of a short lifetime that is the minimum remaining validity, as a divisor.
+/// The divisor of a short lifetime that gives the minimum remaining validity.
 const PART: u32 = 3;
 
 fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> Vec<Violation> {

@@ -35,7 +35,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::ConfigurationAndObject(configuration, |object_probe| Box::pin(object(object_probe))),
 };
 
-/// The fraction of the cost budget above which costs are reported, as a divisor. Objects may grow.
+/// The divisor of the cost budget that gives the highest cost not to report, because objects may grow.
 const NEAR: u64 = 2;
 
 fn configuration(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
