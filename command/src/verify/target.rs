@@ -74,8 +74,8 @@ pub(crate) fn redirect(
 
 /// Asks for consent before calling webhooks that are not on this machine.
 ///
-/// Consent includes following redirects as kube-apiserver does. Without consent, redirects to other hosts are not followed,
-/// because a webhook on this machine may redirect to any host.
+/// Consent includes following redirects as kube-apiserver does. Without consent, redirects to other hosts are not
+/// followed, because a webhook on this machine may redirect to any host.
 ///
 /// # Errors
 /// Returns an error if there is no terminal to ask on, or if the user declines.

@@ -54,7 +54,7 @@ pub(super) fn creation_verdict(object_probe: &ObjectProbe<'_>) -> Option<Creatio
     }
 }
 
-/// Returns whether a probe has called the webhook without other webhooks.
+/// Returns whether a probe has called only this webhook.
 pub(super) fn was_asked(memory: &Memory, subject: &Subject) -> bool {
     memory.knows(&subject.alone())
 }

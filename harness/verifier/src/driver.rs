@@ -58,7 +58,7 @@ pub async fn run<E: Send>(
 /// The report then contains the findings so far and is marked as [interrupted](Report::interrupted).
 ///
 /// # Errors
-/// The first error of `corpus`.
+/// Returns the first error of `corpus`.
 pub async fn run_until<E: Send>(
     plan: Plan,
     corpus: impl Iterator<Item = Result<Value, E>> + Send,

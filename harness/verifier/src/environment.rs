@@ -305,7 +305,7 @@ impl Environment {
         }
     }
 
-    /// Sends a request that no API server sends directly to a webhook.
+    /// Sends a request directly to a webhook, to test requests that no API server sends.
     ///
     /// # Errors
     /// Returns the reason why there is no reply.

@@ -1,4 +1,4 @@
-//! Returns the raw response of a webhook, before the dispatcher validates or completes it.
+//! Provides the raw response of a webhook, before the dispatcher validates or completes it.
 
 use std::sync::Arc;
 

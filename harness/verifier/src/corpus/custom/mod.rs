@@ -35,7 +35,7 @@ pub(crate) struct Version {
     pub(crate) api_version: String,
     kind: String,
     schema: Value,
-    /// The compiled schema, or the part of it that admit does not support.
+    /// The compiled schema, or a description of the part that admit does not support.
     compiled: Result<Arc<Compiled>, String>,
 }
 
@@ -121,7 +121,7 @@ impl Version {
 
     /// Returns invalid objects that differ from a valid object in one place.
     ///
-    /// Examples are the number of items, the size of a number, or a missing field.
+    /// For example, an object has too many items, a number that is too large, or a missing field.
     pub(crate) fn near_misses(&self, valid: &[Value]) -> Vec<NearMiss> {
         let mut found: Vec<NearMiss> = Vec::new();
         for object in valid {
