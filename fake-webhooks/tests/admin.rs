@@ -113,7 +113,7 @@ async fn only_healthz_works_without_the_token() {
     for request in [get("/fakes").bearer_auth(TOKEN), get("/fakes").header("X-Admit-Token", TOKEN)] {
         assert_eq!(request.send().await.unwrap().status(), 200);
     }
-    steered.refused(Method::GET, "/nowhere", Value::Null, 404, "nothing").await;
+    steered.refused(Method::GET, "/nowhere", Value::Null, 404, "unknown path").await;
     steered.refused(Method::POST, "/fakes", Value::Null, 405, "method").await;
 }
 

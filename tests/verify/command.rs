@@ -301,7 +301,7 @@ async fn nothing_beyond_this_machine_is_called_unasked() {
     let remote = entry("w", "https://192.0.2.1:8443/", stage.fake.ca_bundle());
     stage.write("remote.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[remote])]);
     let text = ends_with(&stage.verify(&["-c", "remote.yaml", "-f", "pods.yaml"]).await, 2);
-    assert!(text.contains("c/w.example.com at 192.0.2.1:8443") && text.contains("add --yes"), "{text}");
+    assert!(text.contains("c/w.example.com at 192.0.2.1:8443") && text.contains("pass --yes"), "{text}");
     // The webhook is on this machine if its address is redirected.
     let url = stage.fake.url();
     let arguments = ["-c", "remote.yaml", "-f", "pods.yaml", "--endpoint", &url, "--check", "V22"];
@@ -318,7 +318,7 @@ async fn a_service_is_reached_where_the_command_line_says_under_its_own_name() {
     let base = ["-c", "service.yaml", "-f", "pods.yaml", "--ca-file", "ca.pem", "--check", "V22,V45"];
 
     let text = ends_with(&stage.verify(&base).await, 6);
-    assert!(text.contains("add --service injector/webhook=HOST:PORT"), "{text}");
+    assert!(text.contains("pass --service injector/webhook=HOST:PORT"), "{text}");
     let service = format!("injector/webhook={}", stage.fake.address());
     ends_with(&stage.verify(&[&base[..], &["--service", &service]].concat()).await, 0);
     ends_with(&stage.verify(&[&base[..], &["--endpoint", &stage.fake.url()]].concat()).await, 0);

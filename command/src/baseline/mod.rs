@@ -287,7 +287,7 @@ impl Baseline {
         let fields = match fields {
             None => vec![String::new()],
             Some(fields) if fields.value.is_empty() || fields.value.iter().any(|field| is_empty(field)) => {
-                let message = "name at least one field, or leave out fields".to_owned();
+                let message = "must name at least one field, or be absent".to_owned();
                 return Err((fields.referenced, "fields", message));
             }
             Some(fields) => fields.value,

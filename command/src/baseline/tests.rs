@@ -92,7 +92,7 @@ fn what_is_written_accepts_everything_and_keeps_the_reasons() {
     assert_eq!((text.matches("kept").count(), text.matches("gone").count()), (2, 0), "{text}");
     // An entry is not accepted until it has a reason.
     let text = Baseline::empty(&VERIFY).rewritten(&mut report, "").unwrap();
-    assert!(parse(&text).unwrap_err().contains("findings[0].reason: say why"), "{text}");
+    assert!(parse(&text).unwrap_err().contains("findings[0].reason: must say why"), "{text}");
     assert!(Baseline::parse(&text, "b.yaml", &VERIFY, Reasons::Optional).is_ok());
 }
 
@@ -122,7 +122,9 @@ fn an_entry_accepts_only_its_fields() {
     );
     let (is_accepted, stale) = accepts("", &["data"]);
     assert!(!is_accepted && stale[0].ends_with("add them with --write-baseline"), "{stale:?}");
-    assert!(parse(&file(&[entry("  fields: []\n")])).unwrap_err().contains(".fields: name at least one"));
+    assert!(
+        parse(&file(&[entry("  fields: []\n")])).unwrap_err().contains(".fields: must name at least one")
+    );
 
     let mut found = with_fields(&["data", "metadata.labels"]);
     let text = Baseline::empty(&VERIFY).rewritten(&mut found, "new").unwrap();
@@ -153,10 +155,13 @@ fn what_is_wrong_is_named_with_line_and_field() {
         ("findings: []\n".to_owned(), "b.yaml:1: missing field `version`"),
         (file(&[good.replace("kind:", "sort:")]), "b.yaml:4: unknown field `sort`"),
         (file(&[entry("V99", "k", "c/a", "r")]), "b.yaml:3: findings[0].check: unknown check `V99`"),
-        (file(&[good.clone(), entry("V01", "''", "c/a", "r")]), "b.yaml:8: findings[1].kind: say which"),
-        (file(&[entry("V01", "k", "c/a", "''")]), "b.yaml:6: findings[0].reason: say why"),
+        (
+            file(&[good.clone(), entry("V01", "''", "c/a", "r")]),
+            "b.yaml:8: findings[1].kind: must be the kind of the finding",
+        ),
+        (file(&[entry("V01", "k", "c/a", "''")]), "b.yaml:6: findings[0].reason: must say why"),
         (file(&[entry("V01", "k", "a", "r")]), "b.yaml:5: findings[0].webhooks: `a`: expected"),
-        (file(&[entry("V01", "k", "", "r")]), "b.yaml:5: findings[0].webhooks: name at least one"),
+        (file(&[entry("V01", "k", "", "r")]), "b.yaml:5: findings[0].webhooks: must name at least one"),
         (
             file(&[good.clone(), good]),
             "b.yaml:9: findings[1].webhooks: V01 \"grows\" of c/a is also on line 3",

@@ -1,7 +1,6 @@
 //! Determines the order in which kube-apiserver calls mutating webhooks: by the names of their configurations.
 //!
-//! Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go,
-//! `MutatingWebhookConfigurationSorter`.
+//! Source: `MutatingWebhookConfigurationSorter` in apiserver `pkg/admission/configuration/mutating_webhook_manager.go`.
 
 use cucumber::given;
 use serde_json::Value;

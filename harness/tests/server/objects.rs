@@ -309,7 +309,7 @@ async fn delete_collection_uses_selectors() {
 }
 
 #[tokio::test]
-async fn deleting_a_namespace_deletes_its_objects() {
+async fn a_deleted_namespace_is_terminating_until_it_is_finalized() {
     let server = server();
     let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "team"}});
     let (code, created) = post(&server, "/api/v1/namespaces", &namespace).await;
@@ -322,8 +322,12 @@ async fn deleting_a_namespace_deletes_its_objects() {
     post(&server, "/api/v1/namespaces/team/configmaps", &config_map("a")).await;
     let (code, deleted) = delete(&server, "/api/v1/namespaces/team", None).await;
     assert_eq!((code, &deleted["status"]["phase"]), (200, &json!("Terminating")));
+    assert_eq!(get(&server, "/api/v1/namespaces/team/configmaps/a").await.0, 200);
+    let (_, mut terminating) = get(&server, "/api/v1/namespaces/team").await;
+    assert_eq!(terminating["status"]["phase"], "Terminating");
+    terminating["spec"]["finalizers"] = json!([]);
+    assert_eq!(put(&server, "/api/v1/namespaces/team/finalize", &terminating).await.0, 200);
     assert_eq!(get(&server, "/api/v1/namespaces/team").await.0, 404);
-    assert_eq!(get(&server, "/api/v1/namespaces/team/configmaps/a").await.0, 404);
     let refused = delete(&server, "/api/v1/namespaces/default", None).await;
     check(
         refused,

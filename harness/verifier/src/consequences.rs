@@ -10,7 +10,8 @@ use super::validity::without_positions;
 struct Cause {
     /// The check whose findings name the cause best.
     check: &'static str,
-    is_cause: fn(&Finding) -> bool,
+    /// Returns whether a finding of the check is a cause.
+    applies: fn(&Finding) -> bool,
     /// Returns whether another finding, of the same or another check, follows from the known finding.
     explains: fn(&Known<'_>, &str, &Finding) -> bool,
 }
@@ -35,14 +36,14 @@ const CHANGES: [&str; 22] = [
 const CAUSES: [Cause; 9] = [
     Cause {
         check: "V19",
-        is_cause: |finding| finding.severity == Severity::Error,
+        applies: |finding| finding.severity == Severity::Error,
         explains: |known, check, other| {
             CHANGES.contains(&check) && (known.has_reason_of(other) || known.has_fields_of(other))
         },
     },
     Cause {
         check: "V22",
-        is_cause: |_| true,
+        applies: |_| true,
         explains: |known, check, other| {
             let member = |kind: &str| kind.split(' ').next().map(type_meta).unwrap_or_default().to_owned();
             let is_same = member(&known.finding.kind) == member(&other.kind);
@@ -51,7 +52,7 @@ const CAUSES: [Cause; 9] = [
     },
     Cause {
         check: "V18",
-        is_cause: |finding| finding.severity == Severity::Error,
+        applies: |finding| finding.severity == Severity::Error,
         explains: |known, check, other| {
             let types = ["changes apiVersion", "changes kind"];
             let both = [&known.finding.kind, &other.kind];
@@ -61,7 +62,7 @@ const CAUSES: [Cause; 9] = [
     },
     Cause {
         check: "V01",
-        is_cause: |finding| finding.severity == Severity::Error,
+        applies: |finding| finding.severity == Severity::Error,
         explains: |known, check, other| {
             let follows = ["V02", "V04", "V05", "V07", "V09", "V10", "V34"];
             follows.contains(&check) && (known.has_reason_of(other) || known.has_fields_of(other))
@@ -69,7 +70,7 @@ const CAUSES: [Cause; 9] = [
     },
     Cause {
         check: "V03",
-        is_cause: |finding| finding.severity == Severity::Error,
+        applies: |finding| finding.severity == Severity::Error,
         explains: |known, check, other| {
             let follows = ["V04", "V08", "V09", "V10", "V14", "V17", "V18", "V21", "V58"];
             let is_whole = known.overwrites_whole && follows.contains(&check);
@@ -80,7 +81,7 @@ const CAUSES: [Cause; 9] = [
     },
     Cause {
         check: "V02",
-        is_cause: |finding| finding.severity == Severity::Error,
+        applies: |finding| finding.severity == Severity::Error,
         explains: |known, check, other| {
             known.is_same_without_the_other_webhook(check, other)
                 || (check == "V04" && known.has_fields_of(other))
@@ -88,19 +89,19 @@ const CAUSES: [Cause; 9] = [
     },
     Cause {
         check: "V31",
-        is_cause: |finding| finding.severity == Severity::Error,
+        applies: |finding| finding.severity == Severity::Error,
         explains: |known, check, other| {
             ["V15", "V16", "V31", "V35"].contains(&check) && known.has_reason_of(other)
         },
     },
     Cause {
         check: "V15",
-        is_cause: |_| true,
+        applies: |_| true,
         explains: |known, check, other| check == "V15" && known.has_reason_of(other),
     },
     Cause {
         check: "V08",
-        is_cause: |_| true,
+        applies: |_| true,
         explains: |known, check, other| {
             known.is_same_without_the_other_webhook(check, other)
                 || (check == "V58" && known.has_fields_of(other))
@@ -119,7 +120,7 @@ pub(super) fn fold(checks: &mut [CheckReport]) {
         let Some(position) = checks.iter().position(|check| check.id == cause.check) else { continue };
         let mut index = 0;
         while let Some(finding) = checks.get(position).and_then(|check| check.findings.get(index)) {
-            if (cause.is_cause)(finding) {
+            if (cause.applies)(finding) {
                 let finding = finding.clone();
                 let consequences = take(checks, cause, (position, &mut index), &finding);
                 let found = checks.get_mut(position).and_then(|check| check.findings.get_mut(index));

@@ -113,16 +113,13 @@ impl OtherWebhook {
     pub fn lost(&self, before: &Value, after: &Value) -> Vec<Difference> {
         let Some(Addition { parent, member, value }) = (self.addition)(before) else { return Vec::new() };
         let parent_field = parent.trim_start_matches('/').replace('/', ".");
-        let (path, found) = match member {
-            Some(member) => {
-                let found = after.pointer(&parent).and_then(|parent| parent.get(member));
-                (format!("{parent_field}.{member}"), found)
-            }
-            None => {
-                let items = after.pointer(&parent).and_then(Value::as_array);
-                let found = items.into_iter().flatten().find(|item| item["name"] == MARK);
-                (format!("{parent_field}[{MARK}]"), found)
-            }
+        let (path, found) = if let Some(member) = member {
+            let found = after.pointer(&parent).and_then(|parent| parent.get(member));
+            (format!("{parent_field}.{member}"), found)
+        } else {
+            let items = after.pointer(&parent).and_then(Value::as_array);
+            let found = items.into_iter().flatten().find(|item| item["name"] == MARK);
+            (format!("{parent_field}[{MARK}]"), found)
         };
         vec![Difference { path, expected: Some(value), found: found.cloned() }]
     }

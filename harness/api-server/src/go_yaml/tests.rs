@@ -1,3 +1,5 @@
+//! Tests of the YAML writer.
+
 use super::*;
 
 /// Checks that the YAML of `sample.json` equals the output of Go's library.

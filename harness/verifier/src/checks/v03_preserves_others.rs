@@ -48,9 +48,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             }
             let does = other.does;
             let lost = other.lost(seen, found);
-            let list = other.list_of(seen, found);
+            let rewritten = other.list_of(seen, found);
             let is_policy =
-                list.is_some_and(|list| rewrites(object_probe.object(), first.object.as_ref(), &list));
+                rewritten.is_some_and(|list| rewrites(object_probe.object(), first.object.as_ref(), &list));
             let violation = if is_policy {
                 let kind = format!("changes what another webhook added, which {does}");
                 let message = format!(

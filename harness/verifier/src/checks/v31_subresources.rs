@@ -244,7 +244,7 @@ fn request(
                 set(&mut old_object, &["spec", "ephemeralContainers"], json!([first]));
                 webhook_probe.environment.cluster_fixture.set_defaults(&mut old_object);
             }
-            if name == "status" && old_object["kind"] == "Pod" {
+            if name == "status" && old_object.get("kind").is_some_and(|kind| kind == "Pod") {
                 set(&mut old_object, &["status", "hostIP"], "192.0.2.1");
             }
             let mut object = old_object.clone();
