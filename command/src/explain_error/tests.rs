@@ -229,7 +229,7 @@ fn messages_of_terraform_and_json_logs_and_wrapped_messages_are_read() {
         "{CALL}tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-11-27T00:00:00Z is after 2026-01-01T00:00:00Z"
     );
     let wrapped = expired.replace("x509: ", "x509:\n");
-    let terraform: String = wrapped.lines().map(|line| format!("│ {line}\n")).collect();
+    let terraform = format!("│ {}\n", wrapped.trim_end().replace('\n', "\n│ "));
     let terraform = format!("╷\n│ Error: Internal error occurred:\n{terraform}│ \n╵\n");
     let entry = json!({"level": "error", "msg": "Reconciler error", "error": format!("Internal error occurred: {expired}")});
     let log = format!("E1122 10:00:00 {wrapped}\nE1122 10:00:01 {TIMEOUT}\n");

@@ -290,7 +290,7 @@ mod tests {
             let follow = found.consequences.iter().map(|it| format!("{} {}", it.check, it.kind));
             json!({format!("{id} {}", found.kind): follow.collect::<Vec<_>>()})
         });
-        assert_eq!(Value::from_iter(all), *expected);
+        assert_eq!(all.collect::<Value>(), *expected);
     }
 
     #[test]
