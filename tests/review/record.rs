@@ -209,8 +209,8 @@ async fn record_masks_secrets_in_the_request_that_a_webhook_received() {
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/deny";
     let rules =
         json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]}]);
-    let patch = json!([{"op": "replace", "path": "/webhooks/0/rules", "value": rules}]);
-    assert_eq!(server.ask("PATCH", path, &patch).await, 200);
+    let rule_change = json!([{"op": "replace", "path": "/webhooks/0/rules", "value": rules}]);
+    assert_eq!(server.ask("PATCH", path, &rule_change).await, 200);
     assert_eq!(server.ask("POST", SECRETS, &secret()).await, 400);
     let text = fs::read_to_string(server.file()).unwrap();
     assert!(text.contains("\"operation\":\"CREATE\"") && !text.contains("Y29ycmVjdC1ob3JzZ"), "{text}");

@@ -117,7 +117,9 @@ async fn found(suspect: &Suspect) -> BTreeMap<String, Vec<String>> {
             }
         }
     }
-    found.values_mut().for_each(|kinds| kinds.sort());
+    for kinds in found.values_mut() {
+        kinds.sort();
+    }
     found
 }
 
