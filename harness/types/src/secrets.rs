@@ -93,7 +93,7 @@ impl Masker {
         }
     }
 
-    /// Masks a review and its reply, each of which is a JSON document, or a string if it was not valid JSON.
+    /// Masks a review and its reply. Each is a JSON document, or a string if it was not valid JSON.
     pub fn exchange(&mut self, review: &mut Value, reply: &mut Value) {
         let is_of_secret =
             is_of_secret(review) || review.as_str().is_some_and(mentions_a_secret) || is_of_secret(reply);

@@ -1,4 +1,4 @@
-//! Escapes and unescapes the parts of URLs.
+//! Percent-encodes and decodes the parts of URLs.
 
 use crate::go::quote::quote;
 
