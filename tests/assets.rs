@@ -37,7 +37,7 @@ fn directory_is_writable_only_by_its_owner_under_any_umask() {
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("a/assets");
     let command = format!("umask 0; '{}' assets --dir '{}'", env!("CARGO_BIN_EXE_admit"), made.display());
-    let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+    let output = Command::new("/bin/sh").args(["-c", &command]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     for folder in [made.parent().unwrap(), &made] {
         assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o755, "{}", folder.display());
