@@ -63,7 +63,7 @@ impl OutputFile {
             .tempfile_in(folder)?;
         // The lock shows other processes that the file is in use. Some file systems do not support it.
         drop(file.as_file().try_lock());
-        remove_abandoned(folder, file.path());
+        remove_abandoned(folder);
         Ok(Self(Place::Beside(file, path.to_owned())))
     }
 
@@ -102,12 +102,13 @@ impl OutputFile {
     }
 }
 
-/// Removes temporary files in `folder` whose processes were killed, except `own`. Errors are ignored.
-fn remove_abandoned(folder: &Path, own: &Path) {
+/// Removes temporary files in `folder` whose processes were killed. Errors are ignored.
+fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
         let is_temporary = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
-        if is_temporary && entry.path() != own && is_abandoned(&entry.path()).unwrap_or(false) {
-            drop(fs::remove_file(entry.path()));
+        if is_temporary && is_abandoned(&path).unwrap_or(false) {
+            drop(fs::remove_file(path));
         }
     }
 }
