@@ -3,15 +3,17 @@ package admittest
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,6 +33,7 @@ type Server struct {
 	CA []byte
 
 	t       testing.TB
+	client  *http.Client
 	binary  string
 	records string
 }
@@ -62,6 +65,11 @@ func Start(t testing.TB, args ...string) *Server {
 	if err := s.readKubeconfig(); err != nil {
 		t.Fatal(err)
 	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.CA)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.client = &http.Client{Transport: transport}
 	return s
 }
 
@@ -70,7 +78,7 @@ func Start(t testing.TB, args ...string) *Server {
 func (s *Server) run(args ...string) io.Reader {
 	s.t.Helper()
 	command := exec.Command(s.binary, args...)
-	log := &buffer{}
+	log := &bytes.Buffer{}
 	command.Stderr = log
 	stdout, stdoutWriter, err := os.Pipe()
 	if err != nil {
@@ -124,22 +132,4 @@ func (s *Server) readKubeconfig() error {
 	}
 	s.CA, err = base64.StdEncoding.DecodeString(authority)
 	return err
-}
-
-// buffer is a buffer that one goroutine can write while another reads it.
-type buffer struct {
-	mutex   sync.Mutex
-	content bytes.Buffer
-}
-
-func (b *buffer) Write(data []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.content.Write(data)
-}
-
-func (b *buffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.content.String()
 }

@@ -2,8 +2,6 @@ package admittest
 
 import (
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -14,14 +12,18 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strings"
 )
 
 var (
 	documentSeparator = regexp.MustCompile(`(?m)^---.*$`)
-	configurationKind = regexp.MustCompile(`(?m)^kind: *["']?(Mutating|Validating)WebhookConfiguration\b`)
+	configurationKind = regexp.MustCompile(`(?m)^kind: *["']?((?:Mutating|Validating)WebhookConfiguration)\b`)
 )
 
-const configurations = "/apis/admissionregistration.k8s.io/v1/"
+// collection returns the path of the webhook configurations of a kind.
+func collection(kind string) string {
+	return "/apis/admissionregistration.k8s.io/v1/" + strings.ToLower(kind) + "s"
+}
 
 // Webhook serves handler over TLS until the test ends, and registers the webhook configurations in the manifest (a YAML
 // file) with its URL. The paths in the manifest stay as they are.
@@ -50,10 +52,7 @@ func (s *Server) Register(manifest, webhookURL string, ca []byte) {
 		if kind == nil {
 			continue
 		}
-		collection := configurations + "mutatingwebhookconfigurations"
-		if kind[1] == "Validating" {
-			collection = configurations + "validatingwebhookconfigurations"
-		}
+		collection := collection(kind[1])
 		// A dry run converts YAML to JSON.
 		configuration, err := s.create(collection+"?dryRun=All", []byte(document))
 		if err != nil {
@@ -120,11 +119,7 @@ func (s *Server) Fakes(file string) {
 		if err := json.Unmarshal(item, &object); err != nil {
 			s.t.Fatal(err)
 		}
-		collection := configurations + "mutatingwebhookconfigurations"
-		if object.Kind == "ValidatingWebhookConfiguration" {
-			collection = configurations + "validatingwebhookconfigurations"
-		}
-		if _, err := s.create(collection, item); err != nil {
+		if _, err := s.create(collection(object.Kind), item); err != nil {
 			s.t.Fatalf("register the fakes in %s: %v", file, err)
 		}
 	}
@@ -154,7 +149,7 @@ func (s *Server) create(path string, body []byte) (map[string]any, error) {
 	request.Header.Set("Content-Type", "application/yaml")
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("Authorization", "Bearer "+s.Token)
-	response, err := s.client().Do(request)
+	response, err := s.client.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -168,12 +163,4 @@ func (s *Server) create(path string, body []byte) (map[string]any, error) {
 		return nil, &StatusError{Code: response.StatusCode, Message: message}
 	}
 	return object, nil
-}
-
-func (s *Server) client() *http.Client {
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(s.CA)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
-	s.t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
 }

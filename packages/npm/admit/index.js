@@ -158,25 +158,19 @@ export class Server {
     return readFileSync(join(this.#folder, `${command}.log`), "utf8").trim();
   }
 
-  #post(path, body) {
+  async #post(path, body) {
     // Every JSON document is a YAML document.
     const headers = { "Content-Type": "application/yaml", Authorization: `Bearer ${this.token}` };
-    const { promise, resolve, reject } = deferred();
-    const options = { method: "POST", headers, ca: this.ca, agent: false };
-    const request = httpsRequest(this.url + path, options, async (response) => {
-      try {
-        const chunks = [];
-        for await (const chunk of response) chunks.push(chunk);
-        const object = JSON.parse(Buffer.concat(chunks).toString());
-        if (response.statusCode >= 400) throw new StatusError(response.statusCode, object.message ?? "");
-        resolve(object);
-      } catch (error) {
-        reject(error);
-      }
-    });
-    request.on("error", reject);
+    const request = httpsRequest(this.url + path, { method: "POST", headers, ca: this.ca, agent: false });
+    // Without a listener, an error after the response would end the process. It also ends the response.
+    request.on("error", () => {});
     request.end(body);
-    return promise;
+    const [response] = await once(request, "response");
+    const chunks = [];
+    for await (const chunk of response) chunks.push(chunk);
+    const object = JSON.parse(Buffer.concat(chunks).toString());
+    if (response.statusCode >= 400) throw new StatusError(response.statusCode, object.message ?? "");
+    return object;
   }
 }
 
@@ -185,10 +179,4 @@ function field(kubeconfig, name) {
   const found = new RegExp(`^ *${name}: (\\S+)$`, "m").exec(kubeconfig);
   if (!found) throw new Error(`the kubeconfig of admit serve does not contain ${name}`);
   return found[1];
-}
-
-function deferred() {
-  const result = {};
-  result.promise = new Promise((resolve, reject) => Object.assign(result, { resolve, reject }));
-  return result;
 }
