@@ -139,32 +139,28 @@ fn require_objects(paths: &[PathBuf], count: usize) -> Result<(), Failure> {
     Err(Failure::usage(format!("{}: no Kubernetes objects in these files", paths.join(", "))))
 }
 
-/// The documents in directories that are not Kubernetes objects.
+/// The number of documents in directories that are not Kubernetes objects, and the place of the first.
 #[derive(Clone, Debug, Default)]
-struct SkippedDocuments(Arc<Mutex<Vec<Place>>>);
+struct SkippedDocuments(Arc<Mutex<Option<(Place, usize)>>>);
 
 impl SkippedDocuments {
     fn add(&self, place: Place) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((place, 0)).1 += 1;
+    }
+
+    fn message(&self) -> Option<String> {
+        let skipped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        skipped.as_ref().map(|(first, count)| match count {
+            1 => format!("skipped {first}: it is not a Kubernetes object"),
+            _ => format!("skipped {count} documents that are not Kubernetes objects, such as {first}"),
+        })
     }
 
     /// Prints how many documents were skipped.
     fn report(&self) {
-        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(message) = message_about(&places) {
+        if let Some(message) = self.message() {
             screen::status!("{message}");
         }
-    }
-}
-
-fn message_about(places: &[Place]) -> Option<String> {
-    match places {
-        [] => None,
-        [place] => Some(format!("skipped {place}: it is not a Kubernetes object")),
-        [first, ..] => Some(format!(
-            "skipped {} documents that are not Kubernetes objects, such as {first}",
-            places.len()
-        )),
     }
 }
 
@@ -179,13 +175,13 @@ pub(crate) fn stream(
 ) -> Result<impl Iterator<Item = Result<Document, Failure>> + Send + use<>, Failure> {
     let skipped = SkippedDocuments::default();
     let total = skipped.clone();
-    let end = std::iter::once_with(move || {
+    let end = std::iter::from_fn(move || {
         total.report();
         None
     });
     let files = all_files(paths)?.into_iter();
     let documents = files.flat_map(move |input| Documents::open(&input, &skipped));
-    Ok(documents.map(Some).chain(end).flatten())
+    Ok(documents.chain(end).fuse())
 }
 
 /// Converts the content of a file to a string; messages refer to the file as `shown`.

@@ -80,7 +80,7 @@ fn documents_in_a_directory_that_are_not_kubernetes_objects_are_skipped_and_coun
             .flat_map(|input| Documents::open(input, &skipped))
             .map(|document| document.unwrap().object["kind"].as_str().unwrap().to_owned())
             .collect();
-        let message = message_about(&skipped.0.lock().unwrap());
+        let message = skipped.message();
         (kinds, message.unwrap().replace(&format!("{}/", paths[0].display()), ""))
     });
     let message = "skipped 2 documents that are not Kubernetes objects, such as a.yaml:4";

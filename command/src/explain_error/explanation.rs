@@ -92,7 +92,8 @@ pub(super) fn explain(text: &str) -> Vec<Explanation> {
         return explain_message(&message).into_iter().collect();
     }
     let mut all: Vec<Explanation> = Vec::new();
-    for found in messages(text).iter().filter_map(|message| explain_message(message)) {
+    let messages = messages(text);
+    for found in messages.iter().filter_map(|message| explain_message(message)) {
         let same = |known: &&mut Explanation| {
             (known.cause, &known.meaning, &known.webhook) == (found.cause, &found.meaning, &found.webhook)
         };
@@ -103,7 +104,7 @@ pub(super) fn explain(text: &str) -> Vec<Explanation> {
     }
     if all.is_empty() {
         // A terminal or an editor may have wrapped the line.
-        let text = unquoted(&messages(text).join(" "));
+        let text = unquoted(&messages.join(" "));
         all.extend(explain_message(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
     all

@@ -1,17 +1,13 @@
 //! Defines steps that set and check annotations.
 
-use std::collections::BTreeMap;
-
 use cucumber::{given, then, when};
-use fake_webhooks::{AlwaysMutate, Behavior, Condition};
 use gherkin::Step;
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::failure::Outcome;
 use super::parameter::Ordinal;
 use super::request::pod;
-use super::webhook::{key_and_value, metadata_path, only_when, patch};
+use super::webhook::{adding, key_and_value, removing};
 use super::world::World;
 use super::{StepHelp, given as given_step, then as then_step, when as when_step};
 
@@ -61,37 +57,21 @@ fn parts(annotation: &str) -> Outcome<(String, String)> {
     key_and_value("annotation", annotation)
 }
 
-/// Returns a behavior that adds an annotation only if it is absent, because an ineffective patch can count as a change.
-fn adding(annotation: &str) -> Outcome<Behavior> {
-    let (key, value) = parts(annotation)?;
-    let path = metadata_path("annotations", &key);
-    let annotations = BTreeMap::from([(key, value)]);
-    let adding = Behavior::AlwaysMutate(AlwaysMutate { labels: BTreeMap::new(), annotations });
-    Ok(only_when(Condition::Absent(path), adding))
-}
-
-fn change(key: &str, value: &Value) -> Value {
-    json!({"metadata": {"annotations": {key: value}}})
-}
-
 #[given(expr = "{string} adds the annotation {string}")]
 fn adds(world: &mut World, short: String, annotation: String) -> Outcome {
-    let behavior = adding(&annotation)?;
-    world.behave(&short, behavior)
+    let annotation = parts(&annotation)?;
+    world.behave(&short, adding("annotations", annotation))
 }
 
 #[given(expr = "{string} adds the annotation {string} on its {ordinal} call")]
 fn adds_on_call(world: &mut World, short: String, annotation: String, call: Ordinal) -> Outcome {
-    let behavior = adding(&annotation)?;
-    world.change(&short)?.on_call.insert(call.0, behavior);
-    Ok(())
+    let annotation = parts(&annotation)?;
+    world.behave_on_call(&short, call, adding("annotations", annotation))
 }
 
 #[given(expr = "{string} removes the annotation {string}")]
 fn removes(world: &mut World, short: String, key: String) -> Outcome {
-    let path = metadata_path("annotations", &key);
-    let operations = vec![json!({"op": "remove", "path": path})];
-    world.behave(&short, only_when(Condition::Present(path), patch(operations)))
+    world.behave(&short, removing("annotations", &key))
 }
 
 #[when(expr = "a pod with the annotation {string} is created")]
@@ -109,18 +89,20 @@ async fn is_added(
     name: String,
 ) -> Outcome {
     let (key, value) = parts(&annotation)?;
-    let path = world.path_of(&resource, &name).await?;
-    world.request(step, Method::PATCH, &path, Some(change(&key, &json!(value)))).await
+    world.patch_metadata(step, &resource, &name, json!({"annotations": {key: value}})).await
 }
 
 #[when(expr = "the annotation {string} is removed from the {word} {string}")]
 async fn is_removed(world: &mut World, step: &Step, key: String, resource: String, name: String) -> Outcome {
-    let path = world.path_of(&resource, &name).await?;
-    world.request(step, Method::PATCH, &path, Some(change(&key, &Value::Null))).await
+    world.patch_metadata(step, &resource, &name, json!({"annotations": {key: null}})).await
 }
 
 #[then(expr = "the object has the annotation {string}")]
 fn has(world: &mut World, annotation: String) -> Outcome {
     let (key, value) = parts(&annotation)?;
-    super::outcome::contains("the object", &change(&key, &json!(value)), world.object()?)
+    super::outcome::contains(
+        "the object",
+        &json!({"metadata": {"annotations": {key: value}}}),
+        world.object()?,
+    )
 }

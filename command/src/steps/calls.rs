@@ -66,12 +66,12 @@ impl World {
 
     /// Reads the calls of webhooks in loaded configurations during the request that `answer` responds to.
     pub(super) fn read_own_calls(&mut self, answer: &Answer) -> Outcome {
-        let end = format!("-{}", self.names.id());
         let calls = self.target()?.calls.for_request(&answer.audit_id);
         let is_own = |call: &RecordedCall| {
-            let configuration = call.configuration.strip_suffix(&end);
-            configuration
-                .is_some_and(|name| self.installation.own_webhooks().any(|own| own == (name, &call.webhook)))
+            let mut own = self.installation.own_webhooks();
+            own.any(|(name, webhook)| {
+                webhook == call.webhook && self.names.loaded_configuration(name) == call.configuration
+            })
         };
         self.own_calls = calls.map(|calls| calls.into_iter().filter(is_own).collect());
         Ok(())

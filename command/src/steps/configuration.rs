@@ -76,9 +76,14 @@ impl Installation {
     pub(super) fn own_webhooks(&self) -> impl Iterator<Item = (&str, &str)> {
         self.own.iter().flat_map(|own| {
             let configuration = own.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-            let entries = own.get("webhooks").and_then(Value::as_array).into_iter().flatten();
-            entries.filter_map(move |entry| Some((configuration, entry.get("name")?.as_str()?)))
+            webhook_names(own).map(move |webhook| (configuration, webhook))
         })
+    }
+
+    /// Returns the names of the webhooks in loaded mutating configurations, each with the name of its configuration.
+    pub(super) fn own_mutating_webhooks(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = self.own_mutating_configurations();
+        own.flat_map(|(configuration, own)| webhook_names(own).map(move |webhook| (configuration, webhook)))
     }
 
     /// Returns the loaded mutating webhook configurations, each with its name.
@@ -91,15 +96,18 @@ impl Installation {
 
     /// Returns whether a loaded configuration has a mutating webhook with the given name.
     pub(super) fn has_own_mutating_webhook(&self, name: &str) -> bool {
-        let own = self.own_mutating_configurations();
-        let entries = own.filter_map(|(_, own)| own.get("webhooks")?.as_array());
-        entries.flatten().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
+        self.own_mutating_webhooks().any(|(_, known)| known == name)
     }
 
     /// Returns whether a loaded configuration has a webhook with the given name.
     pub(super) fn has_own_webhook(&self, name: &str) -> bool {
         self.own_webhooks().any(|(_, known)| known == name)
     }
+}
+
+fn webhook_names(configuration: &Value) -> impl Iterator<Item = &str> {
+    let entries = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+    entries.filter_map(|entry| entry.get("name")?.as_str())
 }
 
 impl World {
@@ -222,7 +230,7 @@ impl World {
             self.target()?.locate(entry);
             self.confine(entry);
         }
-        Ok(Self::configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
+        Ok(Self::configuration(admission, self.names.loaded_configuration(name), webhooks))
     }
 
     /// Creates an `ExternalName` Service for each Service of `--service` that loaded configurations refer to.

@@ -40,6 +40,11 @@ impl Names {
         format!("{}-{what}", self.id)
     }
 
+    /// Returns the name in the cluster of a configuration that the scenario loads.
+    pub(crate) fn loaded_configuration(&self, name: &str) -> String {
+        format!("{name}-{}", self.id)
+    }
+
     /// Returns the name of both webhook configurations of the scenario.
     pub(crate) fn configuration(&self) -> String {
         format!("admit-{}", self.id)

@@ -3,7 +3,6 @@
 //! Source: `MutatingWebhookConfigurationSorter` in apiserver `pkg/admission/configuration/mutating_webhook_manager.go`.
 
 use cucumber::given;
-use serde_json::Value;
 
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
@@ -39,7 +38,7 @@ impl Webhook {
         let id = names.id();
         match &self.position {
             None => names.configuration(),
-            // A loaded configuration is renamed to `{name}-{id}`, and the ID begins with a letter.
+            // The name of a loaded configuration ends with the ID, which begins with a letter.
             Some(Position::Before(name)) => format!("{name}-0-{id}"),
             Some(Position::After(name)) => format!("{name}-{id}-z"),
         }
@@ -76,15 +75,9 @@ impl World {
     /// Returns `None` unless the scenario has mutating fakes and also loads a mutating configuration. In all other
     /// cases, the order is that of the feature file or of the loaded files.
     pub(super) fn mutating_order(&self) -> Option<String> {
-        let own = self.installation.own_mutating_configurations();
-        let own: Vec<(String, String)> = own
-            .flat_map(|(name, object)| {
-                let name = format!("{name}-{}", self.names.id());
-                let entries = object.get("webhooks").and_then(Value::as_array).into_iter().flatten();
-                let named = entries.filter_map(|entry| entry.get("name")?.as_str());
-                named.map(move |webhook| (name.clone(), webhook.to_owned()))
-            })
-            .collect();
+        let own = self.installation.own_mutating_webhooks();
+        let own: Vec<(String, String)> =
+            own.map(|(name, webhook)| (self.names.loaded_configuration(name), webhook.to_owned())).collect();
         let fakes = self.webhooks.iter().filter(|webhook| webhook.admission == Admission::Mutating);
         let fakes: Vec<(String, String)> =
             fakes.map(|webhook| (webhook.configuration(&self.names), webhook.short.clone())).collect();

@@ -30,10 +30,15 @@ impl World {
             return Ok(&answer.body);
         }
         Err(StepFailure::new(format!(
-            "the response contains no object because the request was rejected: {}{}",
-            answer.decision(),
-            self.service_hint().map(|hint| format!("\n{hint}")).unwrap_or_default()
+            "the response contains no object because the request was rejected: {}",
+            self.decision_with_hint(answer)
         )))
+    }
+
+    /// Returns the decision of the last response, with the hint about the Service of the webhook that failed.
+    fn decision_with_hint(&self, answer: &Answer) -> String {
+        let hint = self.service_hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
+        format!("{}{hint}", answer.decision())
     }
 
     /// Returns the last response, which must be a rejection.
@@ -108,8 +113,8 @@ fn is_admitted(world: &mut World) -> Outcome {
     if answer.is_success() {
         return Ok(());
     }
-    let hint = world.service_hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
-    Err(StepFailure::new(format!("expected the request to be admitted, found {}{hint}", answer.decision())))
+    let decision = world.decision_with_hint(answer);
+    Err(StepFailure::new(format!("expected the request to be admitted, found {decision}")))
 }
 
 #[then(expr = "the request is rejected with {int}")]

@@ -65,6 +65,18 @@ impl World {
         self.send(step, Method::PATCH, path, Some(body), Some(format)).await
     }
 
+    /// Sends a PATCH request that changes the `metadata` of an object, like [`World::request`].
+    pub(super) async fn patch_metadata(
+        &mut self,
+        step: &Step,
+        resource: &str,
+        name: &str,
+        metadata: Value,
+    ) -> Outcome {
+        let path = self.path_of(resource, name).await?;
+        self.request(step, Method::PATCH, &path, Some(json!({"metadata": metadata}))).await
+    }
+
     async fn send(
         &mut self,
         step: &Step,
@@ -226,8 +238,7 @@ async fn label_is_added(
     name: String,
 ) -> Outcome {
     let (key, value) = label_parts(&label)?;
-    let path = world.path_of(&resource, &name).await?;
-    world.request(step, Method::PATCH, &path, Some(labels(&json!({ key: value })))).await
+    world.patch_metadata(step, &resource, &name, json!({"labels": {key: value}})).await
 }
 
 #[when(expr = "the label {string} is removed from the {word} {string}")]
@@ -238,8 +249,7 @@ async fn label_is_removed(
     resource: String,
     name: String,
 ) -> Outcome {
-    let path = world.path_of(&resource, &name).await?;
-    world.request(step, Method::PATCH, &path, Some(labels(&json!({ key: null })))).await
+    world.patch_metadata(step, &resource, &name, json!({"labels": {key: null}})).await
 }
 
 #[when(expr = "the {word} {string} is deleted")]
@@ -315,10 +325,6 @@ pub(super) fn pod(mut metadata: Value) -> Value {
         "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
         "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]},
     })
-}
-
-fn labels(labels: &Value) -> Value {
-    json!({"metadata": {"labels": labels}})
 }
 
 /// Returns the `metadata.name` of an object.

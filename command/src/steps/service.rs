@@ -9,7 +9,7 @@ use super::failure::Outcome;
 use super::webhook::Webhook;
 use super::world::World;
 use super::{StepHelp, given as step};
-use crate::target::{FakesPlace, TargetKind};
+use crate::target::{FakesPlace, TargetKind, service_name};
 
 pub(super) const HELP: StepHelp = step(
     "{string} is called through the Service {string}",
@@ -56,8 +56,7 @@ impl World {
             let failed = format!("failed calling webhook \"{}\"", entry.get("name")?.as_str()?);
             entry.pointer("/clientConfig/service").filter(|_| answer.message().contains(&failed))
         })?;
-        let text = |field: &str| service.get(field).and_then(Value::as_str).unwrap_or_default();
-        let name = ServiceName { namespace: text("namespace").to_owned(), name: text("name").to_owned() };
+        let name = service_name(service);
         let target = self.target().ok()?;
         if target.kind == TargetKind::Cluster || target.services.contains_key(&name) {
             return None;

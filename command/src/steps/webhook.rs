@@ -8,6 +8,7 @@ use fake_webhooks::{
     Patch, Sequence, Sidecar, StatusCode, Timeout, Transport, When,
 };
 use gherkin::Step;
+use harness::verify::shape::escaped;
 use serde_json::{Map, Value, json};
 
 use super::document;
@@ -178,6 +179,11 @@ impl World {
         Ok(())
     }
 
+    pub(super) fn behave_on_call(&mut self, short: &str, call: Ordinal, behavior: Behavior) -> Outcome {
+        self.change(short)?.on_call.insert(call.0, behavior);
+        Ok(())
+    }
+
     fn add_webhook(&mut self, short: &str, admission: Admission) -> Outcome<&mut Webhook> {
         if self.webhooks.iter().any(|webhook| webhook.short == short) {
             return Err(StepFailure::new(format!("the scenario already has a webhook \"{short}\"")));
@@ -306,28 +312,24 @@ fn patches(world: &mut World, step: &Step, short: String) -> Outcome {
 #[given(expr = "{string} patches the object on its {ordinal} call:")]
 fn patches_on_call(world: &mut World, step: &Step, short: String, call: Ordinal) -> Outcome {
     let patch = operations(world, step)?;
-    world.change(&short)?.on_call.insert(call.0, patch);
-    Ok(())
+    world.behave_on_call(&short, call, patch)
 }
 
 #[given(expr = "{string} adds the label {string}")]
 fn adds_label(world: &mut World, short: String, label: String) -> Outcome {
-    let behavior = adding_label(&label)?;
-    world.behave(&short, behavior)
+    let label = label_parts(&label)?;
+    world.behave(&short, adding("labels", label))
 }
 
 #[given(expr = "{string} adds the label {string} on its {ordinal} call")]
 fn adds_label_on_call(world: &mut World, short: String, label: String, call: Ordinal) -> Outcome {
-    let behavior = adding_label(&label)?;
-    world.change(&short)?.on_call.insert(call.0, behavior);
-    Ok(())
+    let label = label_parts(&label)?;
+    world.behave_on_call(&short, call, adding("labels", label))
 }
 
 #[given(expr = "{string} removes the label {string}")]
 fn removes_label(world: &mut World, short: String, key: String) -> Outcome {
-    let path = label_path(&key);
-    let operations = vec![json!({"op": "remove", "path": path})];
-    world.behave(&short, only_when(Condition::Present(path), patch(operations)))
+    world.behave(&short, removing("labels", &key))
 }
 
 #[given(expr = "{string} adds the container {string}")]
@@ -359,8 +361,7 @@ fn never_responds(world: &mut World, short: String) -> Outcome {
 
 #[given(expr = "{string} never responds to its {ordinal} call")]
 fn never_responds_to_call(world: &mut World, short: String, call: Ordinal) -> Outcome {
-    world.change(&short)?.on_call.insert(call.0, Behavior::Timeout(Timeout::default()));
-    Ok(())
+    world.behave_on_call(&short, call, Behavior::Timeout(Timeout::default()))
 }
 
 #[given(expr = "{string} responds with the HTTP status {int}")]
@@ -378,8 +379,7 @@ fn bad_response(world: &mut World, short: String, name: String) -> Outcome {
 #[given(expr = "{string} returns the bad response {string} on its {ordinal} call")]
 fn bad_response_on_call(world: &mut World, short: String, name: String, call: Ordinal) -> Outcome {
     let response = serde_json::from_value(json!(name))?;
-    world.change(&short)?.on_call.insert(call.0, Behavior::BadResponse(response));
-    Ok(())
+    world.behave_on_call(&short, call, Behavior::BadResponse(response))
 }
 
 #[given(expr = "{string} refuses connections")]
@@ -403,30 +403,38 @@ fn operations(world: &World, step: &Step) -> Outcome<Behavior> {
     Ok(patch(operations))
 }
 
-pub(super) fn patch(operations: Vec<Value>) -> Behavior {
+fn patch(operations: Vec<Value>) -> Behavior {
     Behavior::Patch(Patch { operations, ..Patch::default() })
 }
 
-/// Returns a behavior that adds a label only if it is absent, because an ineffective patch can count as a change.
-fn adding_label(label: &str) -> Outcome<Behavior> {
-    let (key, value) = label_parts(label)?;
-    let path = label_path(&key);
-    let labels = BTreeMap::from([(key, value)]);
-    let adding = Behavior::AlwaysMutate(AlwaysMutate { labels, annotations: BTreeMap::new() });
-    Ok(only_when(Condition::Absent(path), adding))
+/// Returns a behavior that adds a label or annotation only if it is absent, because an ineffective patch can count as a
+/// change.
+///
+/// `field` is `labels` or `annotations`.
+pub(super) fn adding(field: &str, (key, value): (String, String)) -> Behavior {
+    let path = metadata_path(field, &key);
+    let added = BTreeMap::from([(key, value)]);
+    let (labels, annotations) =
+        if field == "labels" { (added, BTreeMap::new()) } else { (BTreeMap::new(), added) };
+    only_when(Condition::Absent(path), Behavior::AlwaysMutate(AlwaysMutate { labels, annotations }))
 }
 
-pub(super) fn only_when(condition: Condition, then: Behavior) -> Behavior {
+/// Returns a behavior that removes a label or annotation if it is present.
+///
+/// `field` is `labels` or `annotations`.
+pub(super) fn removing(field: &str, key: &str) -> Behavior {
+    let path = metadata_path(field, key);
+    let operations = vec![json!({"op": "remove", "path": path})];
+    only_when(Condition::Present(path), patch(operations))
+}
+
+fn only_when(condition: Condition, then: Behavior) -> Behavior {
     Behavior::When(Box::new(When { condition, then, otherwise: Behavior::default() }))
 }
 
-fn label_path(key: &str) -> String {
-    metadata_path("labels", key)
-}
-
 /// Returns the JSON pointer to a key in a map of `metadata`, such as `labels`.
-pub(super) fn metadata_path(field: &str, key: &str) -> String {
-    format!("/metadata/{field}/{}", key.replace('~', "~0").replace('/', "~1"))
+fn metadata_path(field: &str, key: &str) -> String {
+    format!("/metadata/{field}/{}", escaped(key))
 }
 
 /// Splits a label of the form `key=value` into key and value.
@@ -473,6 +481,6 @@ mod tests {
 
     #[test]
     fn label_keys_are_escaped_in_pointers() {
-        assert_eq!(label_path("example.com/a~b"), "/metadata/labels/example.com~1a~0b");
+        assert_eq!(metadata_path("labels", "example.com/a~b"), "/metadata/labels/example.com~1a~0b");
     }
 }

@@ -25,7 +25,7 @@ use crate::Failure;
 use crate::fakes::Fleet;
 use crate::static_manifests::Watch;
 use envtest::Servers;
-use harness::json::set;
+use harness::json::{set, text};
 use harness::server::ServiceName;
 use identity::Identities;
 use serde_json::Value;
@@ -102,6 +102,12 @@ impl FakesPlace {
     }
 }
 
+/// Returns the name of the Service in the `service` of a `clientConfig`.
+pub(crate) fn service_name(service: &Value) -> ServiceName {
+    let text = |field| text(service, &[field]).to_owned();
+    ServiceName { namespace: text("namespace"), name: text("name") }
+}
+
 impl Target {
     /// Returns a message for each Service of `--service` that no loaded webhook configuration refers to.
     pub(crate) fn unused_services(&self) -> Vec<String> {
@@ -128,8 +134,7 @@ impl Target {
     pub(crate) fn locate(&self, webhook: &mut Value) -> Option<(ServiceName, String)> {
         let client_config = webhook.get_mut("clientConfig")?.as_object_mut()?;
         let service = client_config.get_mut("service")?;
-        let text = |field: &str| service.get(field).and_then(Value::as_str).unwrap_or_default();
-        let name = ServiceName { namespace: text("namespace").to_owned(), name: text("name").to_owned() };
+        let name = service_name(service);
         self.referenced.insert(&name);
         let (host, port) = self.services.get(&name)?;
         match self.kind {
@@ -141,7 +146,7 @@ impl Target {
             TargetKind::Cluster => {}
         }
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-        let url = format!("https://{host}:{port}/{}", text("path").trim_start_matches('/'));
+        let url = format!("https://{host}:{port}/{}", text(service, &["path"]).trim_start_matches('/'));
         client_config.remove("service");
         client_config.insert("url".to_owned(), Value::String(url));
         None

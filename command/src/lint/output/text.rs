@@ -9,7 +9,7 @@ use output::OneLine;
 
 use super::{Finding, Report, Skipped, counts};
 use crate::baseline::stale;
-use crate::check_help::{lint_docs, lint_help};
+use crate::check_help::lint_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 
 const FAINT: Style = Style::new().dimmed();
@@ -84,8 +84,8 @@ fn diagnostic(report: &Report, finding: &Finding, explains: bool) -> Diagnostic 
     if let Some(check) = report.checks.iter().find(|check| check.id == finding.check).filter(|_| explains) {
         shown.note("why", check.why);
     }
-    if let Some(help) = lint_help(finding.check) {
-        shown.note("help", help);
+    if let Some(check) = crate::lint::find(finding.check) {
+        shown.note("help", check.help);
     }
     shown.note("docs", lint_docs(finding.check));
     shown

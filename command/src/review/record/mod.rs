@@ -45,7 +45,6 @@ pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
         patch,
     };
     let mut report = Report::new(circumstances, &sent, &api_server);
-    report.add_webhook_requests(&sent.record);
     if served.is_none()
         && let ResourceName::Named(resource) = sent_request.resource
     {

@@ -223,6 +223,7 @@ impl Report {
             object: request.body.clone(),
             patch,
         };
+        let is_recorded = recorded.is_some();
         let explained =
             served.filter(|_| explain).map(|served| Facts::new(request, served, sent, server, old));
         Self {
@@ -241,7 +242,7 @@ impl Report {
             warnings: sent.warnings.clone(),
             audit_annotations: sent.audit_annotations.clone(),
             webhooks: webhooks.reports(&sent.record, explained.as_ref()),
-            calls: webhooks.calls(&sent.record, server),
+            calls: webhooks.calls(&sent.record, server, is_recorded),
             conversions: sent.record.conversions.iter().map(ConversionReport::new).collect(),
             object: steps.last,
             steps: steps.taken,

@@ -2,9 +2,7 @@
 
 use harness::attributes::{GroupVersionResource, Operation};
 use harness::chain::Verdict;
-use harness::event::Record;
 use harness::quoting::quote;
-use serde_json::Value;
 
 use super::webhooks::Outcome;
 use super::{API_VERSION, KIND, Report, Source, verdict_name};
@@ -64,14 +62,6 @@ impl Report {
         recorded.number = number;
         report.source = Source { file: place.file.clone(), line: place.line };
         Ok(report)
-    }
-
-    /// Adds to each call the request that the webhook received.
-    pub(in crate::review) fn add_webhook_requests(&mut self, record: &Record) {
-        for (report, called) in self.calls.iter_mut().zip(record.calls()) {
-            let review = serde_json::from_slice::<Value>(&called.review).ok();
-            report.request = review.and_then(|mut review| Some(review.get_mut("request")?.take()));
-        }
     }
 
     /// Returns the facts that the list of a record shows.

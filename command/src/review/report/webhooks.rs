@@ -187,14 +187,15 @@ impl Webhooks {
         Self { all }
     }
 
-    /// Returns a report of each call in a record.
-    pub(super) fn calls(&self, record: &Record, server: &ApiServer) -> Vec<CallReport> {
+    /// Returns a report of each call in a record; with the request that the webhook received if `with_requests`.
+    pub(super) fn calls(&self, record: &Record, server: &ApiServer, with_requests: bool) -> Vec<CallReport> {
         let report = |called: &Called| {
             let of = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
                 *phase == called.phase && webhook.id == called.webhook
             };
             let hint = self.all.iter().find(of).and_then(|(_, webhook)| hint(called, webhook));
-            CallReport { hint: hint.unwrap_or_default(), ..call(called, server) }
+            let request = with_requests.then(|| request(called)).flatten();
+            CallReport { hint: hint.unwrap_or_default(), request, ..call(called, server) }
         };
         record.calls().map(report).collect()
     }
@@ -202,6 +203,12 @@ impl Webhooks {
     pub(super) fn reports(&self, record: &Record, explained: Option<&Facts>) -> Vec<WebhookReport> {
         self.all.iter().map(|(phase, webhook)| report(*phase, webhook, record, explained)).collect()
     }
+}
+
+/// Returns the request of the review as the webhook received it.
+fn request(called: &Called) -> Option<Value> {
+    let mut review: Value = serde_json::from_slice(&called.review).ok()?;
+    Some(review.get_mut("request")?.take())
 }
 
 impl WebhookReport {
