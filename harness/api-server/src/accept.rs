@@ -318,16 +318,16 @@ pub(super) fn negotiate_document(
 /// # Errors
 /// Returns 406 with the message of go-restful.
 pub(super) fn check_produced(headers: &HeaderMap, produced: &[&str]) -> Result<(), Box<Status>> {
-    let produced: Vec<&str> = produced.iter().copied().filter(|types| !types.is_empty()).collect();
-    let produced = produced.join(", ");
     let accept = accept_header(headers);
+    let lists = || produced.iter().copied().filter(|types| !types.is_empty());
     let is_produced = |clause: &str| {
         let media_type = clause.split(';').next().unwrap_or_default().trim_matches(' ');
-        media_type == "*/*" || produced.split(", ").any(|produced| produced == media_type)
+        media_type == "*/*" || lists().flat_map(|types| types.split(", ")).any(|one| one == media_type)
     };
     if accept.is_empty() || accept.split(',').any(is_produced) {
         return Ok(());
     }
+    let produced = lists().collect::<Vec<_>>().join(", ");
     let message = format!("406: Not Acceptable\n\nAvailable representations: {produced}");
     let mut status = Status::failure(406, "NotAcceptable", message);
     status.details = Some(StatusDetails::default());

@@ -266,6 +266,11 @@ impl Resources {
         })
     }
 
+    /// Returns whether discovery lists any resource for a group and version.
+    pub(super) fn has_version(&self, group: &str, version: &str) -> bool {
+        self.of_version(group, version).next().is_some()
+    }
+
     /// Returns the document of `/api/v1` or `/apis/GROUP/VERSION`: an `APIResourceList`.
     pub(super) fn version(&self, group: &str, version: &str) -> Option<Value> {
         let mut resources = Vec::new();

@@ -51,7 +51,7 @@ fn media_type(
         Route::CoreVersions => true,
         Route::Groups => false,
         Route::Group(group) if resources.has_group(group) => false,
-        Route::Version(group, version) if resources.version(group, version).is_some() => {
+        Route::Version(group, version) if resources.has_version(group, version) => {
             !resources.is_custom_group(group)
         }
         Route::ServerVersion => {
@@ -101,7 +101,7 @@ async fn any(
 /// Rule: REQ-25.
 fn is_only_read(route: &Route, resources: &Resources) -> bool {
     let is_built_in = |group: &str, version: &str| {
-        !resources.is_custom_group(group) && resources.version(group, version).is_some()
+        !resources.is_custom_group(group) && resources.has_version(group, version)
     };
     matches!(route, Route::ServerVersion | Route::CoreVersions)
         || matches!(route, Route::Version(group, version) if is_built_in(group, version))

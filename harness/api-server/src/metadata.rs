@@ -80,6 +80,17 @@ pub(super) fn wipe(object: &mut Value) {
     }
 }
 
+/// Returns the object without the fields that the garbage collector may update.
+///
+/// Source: kubernetes pkg/registry/rbac/helpers.go, `IsOnlyMutatingGCFields`.
+pub(super) fn without_collector_fields(object: &Value) -> Value {
+    let mut object = object.clone();
+    for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
+        remove(&mut object, field);
+    }
+    object
+}
+
 /// Removes duplicate owner references. Returns a warning if there were duplicates.
 ///
 /// `when` is the part of the warning that says whether the duplicates are from the client or from webhooks.

@@ -148,7 +148,6 @@ pub(super) async fn respond(
     let audit_id = audit_log::audit_id(&parts.headers);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
-    let errors = error_media_type(&parts.headers, &query);
     let observation = Observation::begin(server, parts, &info, &query, &audit_id, received);
     let keep = if observation.is_some() { BodyRetention::Observed } else { keep };
     let received_request =
@@ -186,7 +185,10 @@ pub(super) async fn respond(
             let encode = async move { answer.into_response(reservation, may_refuse, media_type) };
             if is_large { off_thread::run(encode).await } else { encode.await }
         }
-        Err(status) => refusal(&status, errors),
+        Err(status) => {
+            let query = Query::parse(parts.uri.query().unwrap_or_default());
+            refusal(&status, error_media_type(&parts.headers, &query))
+        }
     };
     if is_answered {
         info!(parent: &operation, "Writing http response done");

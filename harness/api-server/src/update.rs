@@ -285,11 +285,10 @@ async fn attempt(
         }
         let given = GroupVersionKind::from_object(&new);
         let gives_empty_lists = request.gives_empty_lists && !run.was_patched();
-        let is_emptied = |field: &&&str| !run.was_patched() && request.emptied_status.contains(*field);
-        let emptied: Vec<&str> =
-            strategy::CLEARED_BY_EMPTY_LISTS.iter().filter(is_emptied).copied().collect();
         new = prepared(new, &old, stored, request, gives_empty_lists)?;
-        strategy::clear_status(&mut new, &emptied);
+        if !run.was_patched() {
+            strategy::clear_status(&mut new, &request.emptied_status);
+        }
         // The metadata of a custom resource stays unstructured until it is stored.
         if resource.custom.is_none() {
             schema::normalize_metadata(&mut new);

@@ -142,13 +142,6 @@ fn everything() -> [PolicyRule; 2] {
 ///
 /// Source: kubernetes pkg/registry/rbac/helpers.go, `IsOnlyMutatingGCFields`.
 fn is_for_the_collector(object: &Value, old: Option<&Value>) -> bool {
-    let Some(old) = old else { return false };
-    let rest = |object: &Value| {
-        let mut object = object.clone();
-        for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
-            metadata::remove(&mut object, field);
-        }
-        object
-    };
-    rest(object) == rest(old)
+    let rest = metadata::without_collector_fields;
+    old.is_some_and(|old| rest(object) == rest(old))
 }

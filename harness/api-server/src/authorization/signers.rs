@@ -3,7 +3,7 @@
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::authorizer::{AccessRequest, AccessTarget, ResourceTarget};
 use kubernetes_types::equality::{same, semantically_equal};
-use kubernetes_types::json::{at, keep, text};
+use kubernetes_types::json::{at, text};
 use kubernetes_types::quoting::quote;
 use kubernetes_types::schema::Type;
 use kubernetes_types::status::Status;
@@ -87,11 +87,6 @@ fn is_signed(new: &Value, old: &Value, kind: &GroupVersionKind) -> bool {
 ///
 /// Source: kubernetes pkg/registry/rbac/helpers.go, `IsOnlyMutatingGCFields`.
 fn differs_in_lifecycle_only(new: &Value, old: &Value, kind: &GroupVersionKind) -> bool {
-    let mut copy = new.clone();
-    if let (Some(metadata), Some(before)) = (copy.get_mut("metadata"), old.get("metadata")) {
-        for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
-            keep(metadata, before, field);
-        }
-    }
-    semantically_equal(&copy, old, kind)
+    let rest = metadata::without_collector_fields;
+    semantically_equal(&rest(new), &rest(old), kind)
 }

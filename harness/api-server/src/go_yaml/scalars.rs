@@ -1,6 +1,7 @@
 //! The styles of strings and numbers.
 
 use jiff::civil::Date;
+use kubernetes_cel::value::format_double;
 use serde_json::Number;
 
 /// The position of a string in a mapping or a sequence.
@@ -136,16 +137,7 @@ pub(super) fn number(value: &Number) -> String {
     if value.is_i64() || value.is_u64() {
         return value.to_string();
     }
-    let float = value.as_f64().unwrap_or_default();
-    let scientific = format!("{float:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    // Source: Go strconv, `FormatFloat` with the format `g` and the precision -1.
-    if !(-4..6).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{digits}e{sign}{:02}", exponent.abs());
-    }
-    format!("{float}")
+    format_double(value.as_f64().unwrap_or_default())
 }
 
 /// Returns whether a string without quotes would be decoded as another type, such as a number.

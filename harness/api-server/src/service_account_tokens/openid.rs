@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use kubernetes_types::status::{Status, StatusDetails};
+use kubernetes_types::status::Status;
 use serde::Serialize;
 
 use super::TokenIssuer;
 use super::keys::Jwk;
+use crate::accept::check_produced;
 use crate::route::method_not_allowed;
 
 /// An `OpenID` document.
@@ -61,18 +62,7 @@ pub(crate) fn answer(
     if method != Method::GET {
         return Err(method_not_allowed());
     }
-    let content_type = document.content_type();
-    let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let accepts = |part: &str| {
-        let wanted = part.split_once(';').map_or(part, |(wanted, _parameters)| wanted).trim();
-        wanted == "*/*" || wanted == content_type
-    };
-    if !accepted.is_empty() && !accepted.split(',').any(accepts) {
-        let message = format!("406: Not Acceptable\n\nAvailable representations: {content_type}");
-        let mut status = Status::failure(406, "NotAcceptable", message);
-        status.details = Some(StatusDetails::default());
-        return Err(Box::new(status));
-    }
+    check_produced(headers, &[document.content_type()])?;
     Ok(response)
 }
 

@@ -365,8 +365,7 @@ pub(super) fn has_empty_lists(object: &Value) -> bool {
 /// The status fields of a Pod that an update keeps if they are absent and clears if they are empty lists.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `podStatusStrategy.PrepareForUpdate`.
-pub(super) const CLEARED_BY_EMPTY_LISTS: [&str; 2] =
-    ["resourceClaimStatuses", "nodeAllocatableResourceClaimStatuses"];
+const CLEARED_BY_EMPTY_LISTS: [&str; 2] = ["resourceClaimStatuses", "nodeAllocatableResourceClaimStatuses"];
 
 /// Returns the status fields of a Pod that a request body clears.
 pub(super) fn emptied_status(object: &Value, resource: &Resource) -> Vec<&'static str> {

@@ -379,8 +379,7 @@ fn is_basic_quantity(errors: &mut Errors, path: &Path<'_>, amount: &Value) -> bo
 fn is_claim_resource(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
     let before = errors.len();
     formats::qualified_name(errors, path, name);
-    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    if errors.len() == before && is_native && name != "storage" {
+    if errors.len() == before && resources::is_native(name) && name != "storage" {
         errors.unsupported(path, name, &["storage"]);
     }
     errors.len() == before

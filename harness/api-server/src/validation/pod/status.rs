@@ -57,7 +57,8 @@ pub(in super::super) fn of_status(errors: &mut Errors, pod: &Value, change: Chan
         users(errors, &path.child(field), list(status, field), text(get(spec, "os"), "name"));
     }
     for (field, containers) in STATUSES {
-        allocated(errors, &path.child(field), status, list(status, field), list(spec, containers));
+        let containers = (containers != "ephemeralContainers").then(|| list(spec, containers));
+        allocated(errors, &path.child(field), status, list(status, field), containers);
     }
     for (field, _) in STATUSES {
         image_volumes(errors, &path.child(field), list(status, field));
@@ -326,6 +327,8 @@ fn users(errors: &mut Errors, path: &Path<'_>, statuses: &[Value], os: &str) {
 
 /// Validates the status of the resources that are allocated to containers.
 ///
+/// `containers` is `None` for ephemeral containers, which do not have such a status.
+///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerStatusAllocatedResourcesStatus` and
 /// `validateContainerStatusNoAllocatedResourcesStatus`.
 fn allocated(
@@ -333,19 +336,18 @@ fn allocated(
     path: &Path<'_>,
     pod_status: &Value,
     statuses: &[Value],
-    containers: &[Value],
+    containers: Option<&[Value]>,
 ) {
-    let is_ephemeral = path.to_string().ends_with("ephemeralContainerStatuses");
     for (index, status) in statuses.iter().enumerate() {
         let path = path.index(index);
         let path = path.child("allocatedResourcesStatus");
         let resources = list(status, "allocatedResourcesStatus");
-        if is_ephemeral {
+        let Some(containers) = containers else {
             if !resources.is_empty() {
                 errors.forbidden(&path, "must not be specified in container status");
             }
             continue;
-        }
+        };
         let name = text(status, "name");
         let container = containers.iter().find(|container| text(container, "name") == name);
         for (index, resource) in resources.iter().enumerate() {
