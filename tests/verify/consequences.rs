@@ -41,8 +41,8 @@ async fn a_webhook_that_replaces_the_whole_object_has_one_error() {
     // The checks did not pass, although they list no finding.
     let v14 = report.checks.iter().find(|check| check.id == "V14").expect("it is there");
     assert_eq!(v14.results[0].verdict, harness::verify::report::Tally::Found);
-    assert_eq!(report.cause_of("V14", "a/a.example.com").map(|(check, _)| check.id.as_str()), None);
-    assert_eq!(report.cause_of("V14", "a/w.example.com").map(|(check, _)| check.id.as_str()), Some("V03"));
+    assert_eq!(report.cause_of(v14, "a/a.example.com").map(|(check, _)| check.id.as_str()), None);
+    assert_eq!(report.cause_of(v14, "a/w.example.com").map(|(check, _)| check.id.as_str()), Some("V03"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -80,7 +80,9 @@ impl RecordingServer {
 }
 
 /// The namespaces that every server contains.
-const KNOWN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+///
+/// Source: kubernetes pkg/controlplane/controller/systemnamespaces.
+pub(super) const KNOWN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Returns the objects that must exist in a cluster before the objects of the corpus.
 ///

@@ -118,8 +118,8 @@ pub(crate) struct Verify {
     ready_command: Option<String>,
 
     /// Start an API server that contains the other objects of -c, and write its kubeconfig to this file. Start the
-    /// webhooks with this kubeconfig, and pass --wait. V39, V40, and the writes of V38 are checked only with this
-    /// option, because the server records what the webhooks write
+    /// webhooks with this kubeconfig, and pass --wait. V39, V40, and the writes of V38 and V42 are checked only with
+    /// this option, because the server records what the webhooks write
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     api_server_out: Option<PathBuf>,
 
@@ -290,7 +290,7 @@ impl Verify {
                 };
                 let objects = objects.into_iter().flatten().filter_map(Result::ok);
                 let required = api_server::required(objects, around(), &self.namespace);
-                self.api_server(kubeconfig, around().chain(&required))?
+                Some(self.api_server(kubeconfig, around().chain(&required))?)
             }
         };
         let until = Deadline::after(Duration::from_secs(self.wait.into()));
@@ -416,7 +416,7 @@ impl Verify {
         &self,
         kubeconfig: &Path,
         objects: impl IntoIterator<Item = &'a Value>,
-    ) -> Result<Option<RecordingServer>, Failure> {
+    ) -> Result<RecordingServer, Failure> {
         if !self.api_server_listen.ip().is_loopback() {
             let message = "--api-server-listen: expected a loopback address";
             return Err(Failure::usage(message));
@@ -424,7 +424,7 @@ impl Verify {
         let server = RecordingServer::start(self.api_server_listen, kubeconfig, objects)?;
         let word = shell_word(&kubeconfig.to_string_lossy());
         crate::screen::status!("start the webhooks with: export KUBECONFIG={word}");
-        Ok(Some(server))
+        Ok(server)
     }
 
     fn services(&self) -> Result<Services, Failure> {

@@ -46,29 +46,17 @@ pub(super) fn single(findings: Vec<Finding>) -> Vec<Finding> {
     single
 }
 
-fn unite(known: &mut Finding, other: Finding) {
-    let mut webhooks = std::mem::take(&mut known.webhooks);
-    webhooks.extend(other.webhooks.clone());
-    let mut examples = std::mem::take(&mut known.examples);
-    for example in &other.examples {
-        if examples.len() < MAX_EXAMPLES && !examples.contains(example) {
-            examples.push(example.clone());
+fn unite(known: &mut Finding, mut other: Finding) {
+    known.webhooks.append(&mut other.webhooks);
+    for example in std::mem::take(&mut other.examples) {
+        if known.examples.len() < MAX_EXAMPLES && !known.examples.contains(&example) {
+            known.examples.push(example);
         }
     }
     // A merged finding is accepted only if it is accepted for all webhooks.
-    let mut fields = std::mem::take(&mut known.fields);
-    fields.extend(other.fields.iter().cloned());
-    let mut consequences = std::mem::take(&mut known.consequences);
-    consequences.extend(other.consequences.iter().cloned());
     let accepted = known.accepted.take().filter(|_| other.accepted.is_some());
-    if other.size() < known.size() {
-        *known = other;
-    }
+    known.absorb(other);
     known.accepted = accepted;
-    known.fields = fields;
-    known.consequences = consequences;
-    known.webhooks = webhooks;
-    known.examples = examples;
 }
 
 impl Cause {

@@ -116,76 +116,57 @@ const COUNTERS: [&str; 2] = ["metadata.resourceVersion", "metadata.generation"];
 ///
 /// A consequence has the webhooks of its cause, and is not more severe.
 pub(super) fn fold(checks: &mut [CheckReport]) {
+    // A finding that is taken out leaves an empty place, so that the other findings keep their places.
+    let mut places: Vec<(String, Option<Finding>)> = Vec::new();
+    for check in &mut *checks {
+        let findings = std::mem::take(&mut check.findings).into_iter();
+        places.extend(findings.map(|finding| (check.id.clone(), Some(finding))));
+    }
     for cause in &CAUSES {
-        let Some(position) = checks.iter().position(|check| check.id == cause.check) else { continue };
-        let mut index = 0;
-        while let Some(finding) = checks.get(position).and_then(|check| check.findings.get(index)) {
-            if (cause.applies)(finding) {
-                let finding = finding.clone();
-                let consequences = take(checks, cause, (position, &mut index), &finding);
-                let found = checks.get_mut(position).and_then(|check| check.findings.get_mut(index));
-                if let Some(found) = found {
-                    found.consequences.extend(consequences);
-                }
+        for index in 0..places.len() {
+            let finding = places.get_mut(index).and_then(|(check, place)| {
+                place.take_if(|finding| check.as_str() == cause.check && (cause.applies)(finding))
+            });
+            let Some(mut finding) = finding else { continue };
+            let consequences = take(&mut places, cause, &finding);
+            finding.consequences.extend(consequences);
+            if let Some((_, place)) = places.get_mut(index) {
+                *place = Some(finding);
             }
-            index += 1;
         }
+    }
+    for check in checks {
+        let own = places.iter_mut().filter(|(id, _)| *id == check.id);
+        check.findings = own.filter_map(|(_, place)| place.take()).collect();
     }
 }
 
-/// Takes the findings that follow from `finding` out of `checks`, and corrects the index of `finding`.
-fn take(
-    checks: &mut [CheckReport],
-    cause: &Cause,
-    (position, index): (usize, &mut usize),
-    finding: &Finding,
-) -> Vec<Consequence> {
-    let overwrites_whole = checks.iter().filter(|check| check.id == "V17").any(|check| {
-        check
-            .findings
-            .iter()
-            .any(|other| is_about_same(finding, other) && other.kind.starts_with("writes a whole"))
+/// Takes the findings that follow from `finding`, which must not be in `places` itself.
+fn take(places: &mut [(String, Option<Finding>)], cause: &Cause, finding: &Finding) -> Vec<Consequence> {
+    let overwrites_whole = places.iter().filter(|(check, _)| check == "V17").any(|(_, place)| {
+        let is_whole = |other: &Finding| other.kind.starts_with("writes a whole");
+        place.as_ref().is_some_and(|other| is_about_same(finding, other) && is_whole(other))
     });
     let mut known = Known { finding, check: cause.check, fields: fields(finding), overwrites_whole };
     let mut consequences = Vec::new();
     // The fields of a consequence explain further consequences.
     loop {
         let before = consequences.len();
-        take_once(checks, cause, (position, index), &mut known, &mut consequences);
+        for (check, place) in &mut *places {
+            let follows = place.take_if(|other| {
+                other.severity <= finding.severity
+                    && is_about_same(finding, other)
+                    && (cause.explains)(&known, check, other)
+            });
+            if let Some(other) = follows {
+                known.fields.extend(fields(&other));
+                consequences.push(consequence(check, &other));
+                consequences.extend(other.consequences);
+            }
+        }
         if consequences.len() == before {
             return consequences;
         }
-    }
-}
-
-fn take_once(
-    checks: &mut [CheckReport],
-    cause: &Cause,
-    (position, index): (usize, &mut usize),
-    known: &mut Known<'_>,
-    consequences: &mut Vec<Consequence>,
-) {
-    let finding = known.finding;
-    for (place, check) in checks.iter_mut().enumerate() {
-        let mut kept = Vec::new();
-        for (number, other) in std::mem::take(&mut check.findings).into_iter().enumerate() {
-            let is_itself = place == position && number == *index;
-            let follows = !is_itself
-                && other.severity <= finding.severity
-                && is_about_same(finding, &other)
-                && (cause.explains)(known, &check.id, &other);
-            if follows {
-                known.fields.extend(fields(&other));
-                consequences.push(consequence(&check.id, &other));
-                consequences.extend(other.consequences);
-            } else {
-                kept.push((number, other));
-            }
-        }
-        if place == position {
-            *index = kept.iter().position(|(number, _)| number == index).unwrap_or(*index);
-        }
-        check.findings = kept.into_iter().map(|(_, other)| other).collect();
     }
 }
 

@@ -6,9 +6,7 @@ use super::causes;
 use super::check::Probe;
 use super::checks;
 use super::consequences;
-use super::report::{
-    CheckReport, CheckResult, Consequence, Finding, MAX_EXAMPLES, Report, Tally, Tried, VERSION,
-};
+use super::report::{CheckReport, CheckResult, Finding, MAX_EXAMPLES, Report, Tally, Tried, VERSION};
 
 /// The reason why reports cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -190,35 +188,13 @@ fn merge_result(result: &mut CheckResult, other: CheckResult, found: usize, tota
 }
 
 /// Merges `other` into `finding`, which has the same webhook and kind; `total` combines the counts.
-fn merge_finding(finding: &mut Finding, other: Finding, total: fn(u64, u64) -> u64) {
+fn merge_finding(finding: &mut Finding, mut other: Finding, total: fn(u64, u64) -> u64) {
     // Every shard has the findings that depend only on the configuration.
     let total = if finding.object.is_some() { total } else { u64::max };
-    add(&mut finding.webhooks, other.webhooks.clone(), total);
-    let mut examples = std::mem::take(&mut finding.examples);
-    examples.extend(other.examples.iter().cloned());
-    examples.truncate(MAX_EXAMPLES);
-    let webhooks = std::mem::take(&mut finding.webhooks);
-    let mut fields = std::mem::take(&mut finding.fields);
-    fields.extend(other.fields.iter().cloned());
-    let mut consequences = std::mem::take(&mut finding.consequences);
-    for consequence in &other.consequences {
-        let same =
-            |known: &Consequence| (&known.check, &known.kind) == (&consequence.check, &consequence.kind);
-        match consequences.iter_mut().find(|known| same(known)) {
-            Some(known) => {
-                known.fields.extend(consequence.fields.iter().cloned());
-                known.webhooks.extend(consequence.webhooks.iter().cloned());
-            }
-            None => consequences.push(consequence.clone()),
-        }
-    }
-    if other.size() < finding.size() {
-        *finding = other;
-    }
-    finding.fields = fields;
-    finding.consequences = consequences;
-    finding.webhooks = webhooks;
-    finding.examples = examples;
+    add(&mut finding.webhooks, std::mem::take(&mut other.webhooks), total);
+    finding.examples.append(&mut other.examples);
+    finding.examples.truncate(MAX_EXAMPLES);
+    finding.absorb(other);
 }
 
 fn add(counts: &mut BTreeMap<String, u64>, others: BTreeMap<String, u64>, total: fn(u64, u64) -> u64) {

@@ -49,6 +49,17 @@ struct Addition {
     value: Value,
 }
 
+impl Addition {
+    /// Returns the map entry, or the list item with the same name, in `object`.
+    fn found_in<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        let parent = object.pointer(&self.parent)?;
+        match self.member {
+            Some(member) => parent.get(member),
+            None => parent.as_array()?.iter().find(|item| item["name"] == MARK),
+        }
+    }
+}
+
 /// All changes of the library.
 pub const LIBRARY: [OtherWebhook; 6] = [
     OtherWebhook { name: "add-label", does: "adds a label", addition: add_label },
@@ -109,26 +120,23 @@ impl OtherWebhook {
         }
     }
 
-    /// Returns the difference between the addition to `before` and its value in `after`; empty without an addition.
-    pub fn lost(&self, before: &Value, after: &Value) -> Vec<Difference> {
-        let Some(Addition { parent, member, value }) = (self.addition)(before) else { return Vec::new() };
-        let parent_field = parent.trim_start_matches('/').replace('/', ".");
-        let (path, found) = if let Some(member) = member {
-            let found = after.pointer(&parent).and_then(|parent| parent.get(member));
-            (format!("{parent_field}.{member}"), found)
-        } else {
-            let items = after.pointer(&parent).and_then(Value::as_array);
-            let found = items.into_iter().flatten().find(|item| item["name"] == MARK);
-            (format!("{parent_field}[{MARK}]"), found)
+    /// Returns the difference between the addition to `before` and its value in `after`; `None` without an addition.
+    pub fn lost(&self, before: &Value, after: &Value) -> Option<Difference> {
+        let addition = (self.addition)(before)?;
+        let found = addition.found_in(after).cloned();
+        let field = shape::field(&addition.parent);
+        let path = match addition.member {
+            Some(member) => format!("{field}.{member}"),
+            None => format!("{field}[{MARK}]"),
         };
-        vec![Difference { path, expected: Some(value), found: found.cloned() }]
+        Some(Difference { path, expected: Some(addition.value), found })
     }
 
     /// Returns the JSON pointer of the list if `after` has an item with the name of the addition.
     pub fn list_of(&self, before: &Value, after: &Value) -> Option<String> {
-        let Addition { parent, member: None, .. } = (self.addition)(before)? else { return None };
-        let items = after.pointer(&parent)?.as_array()?;
-        items.iter().any(|item| item["name"] == MARK).then_some(parent)
+        let addition = (self.addition)(before).filter(|addition| addition.member.is_none())?;
+        addition.found_in(after)?;
+        Some(addition.parent)
     }
 
     fn operations(&self, object: &Value) -> Vec<Value> {

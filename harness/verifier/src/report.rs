@@ -321,6 +321,33 @@ impl Finding {
     pub(super) fn size(&self) -> Option<usize> {
         self.object.as_ref().map(|object| object.to_string().len())
     }
+
+    /// Adds the fields and consequences of `other`. If the object of `other` is smaller, also takes over the rest.
+    ///
+    /// Keeps the webhooks and examples of `self`.
+    pub(super) fn absorb(&mut self, mut other: Self) {
+        self.fields.append(&mut other.fields);
+        for consequence in std::mem::take(&mut other.consequences) {
+            let same =
+                |known: &Consequence| (&known.check, &known.kind) == (&consequence.check, &consequence.kind);
+            match self.consequences.iter_mut().find(|known| same(known)) {
+                Some(known) => {
+                    known.fields.extend(consequence.fields);
+                    known.webhooks.extend(consequence.webhooks);
+                }
+                None => self.consequences.push(consequence),
+            }
+        }
+        if other.size() < self.size() {
+            *self = Self {
+                webhooks: std::mem::take(&mut self.webhooks),
+                examples: std::mem::take(&mut self.examples),
+                fields: std::mem::take(&mut self.fields),
+                consequences: std::mem::take(&mut self.consequences),
+                ..other
+            };
+        }
+    }
 }
 
 impl CheckReport {
@@ -421,10 +448,15 @@ impl Report {
         self.shard.is_none() && self.webhooks.values().any(|tried| tried.called == 0)
     }
 
-    /// Returns the finding that lists a finding of the given check and webhook as a consequence, if any.
-    pub fn cause_of(&self, check: &str, webhook: &str) -> Option<(&CheckReport, &Finding)> {
+    /// Returns the finding that lists the webhook's findings of `check` as a consequence.
+    ///
+    /// Returns `None` if the check lists a finding of the webhook itself.
+    pub fn cause_of(&self, check: &CheckReport, webhook: &str) -> Option<(&CheckReport, &Finding)> {
+        if check.findings_of(webhook).next().is_some() {
+            return None;
+        }
         self.findings().find(|(_, finding)| {
-            let is_it = |it: &Consequence| it.check == check && it.webhooks.contains(webhook);
+            let is_it = |it: &Consequence| it.check == check.id && it.webhooks.contains(webhook);
             finding.consequences.iter().any(is_it)
         })
     }

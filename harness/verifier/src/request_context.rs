@@ -2,7 +2,6 @@
 
 use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_types::json::{at, text};
-use kubernetes_types::selector::Selector;
 use serde_json::Value;
 
 use super::plan::Plan;
@@ -23,9 +22,9 @@ pub(super) fn describe(report: &mut Report, plan: &Plan) {
 
 /// Returns the labels of the request's namespace if the webhook selects namespaces by their labels.
 fn namespace_labels(finding: &Finding, plan: &Plan) -> String {
-    let of_finding = plan.subjects.iter().filter(|subject| finding.webhooks.contains_key(&subject.name()));
-    let selects = |selector: &Selector| *selector != Selector::default();
-    if !of_finding.into_iter().any(|subject| selects(&subject.webhook.namespace_selector)) {
+    let mut of_finding =
+        plan.subjects.iter().filter(|subject| finding.webhooks.contains_key(&subject.name()));
+    if of_finding.all(|subject| subject.webhook.namespace_selector.is_empty()) {
         return String::new();
     }
     let Some(step) = finding.steps.last() else { return String::new() };

@@ -24,10 +24,23 @@ pub fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
+/// Returns the name in an escaped segment of a JSON pointer. Source: RFC 6901.
+pub fn unescaped(segment: &str) -> String {
+    segment.replace("~1", "/").replace("~0", "~")
+}
+
+/// Returns the field of a JSON pointer without list positions.
+///
+/// For example, the field of `/spec/containers/0/env` is `spec.containers.env`.
+pub fn field(pointer: &str) -> String {
+    let names = pointer.split('/').skip(1).filter(|name| name.parse::<usize>().is_err());
+    names.map(unescaped).collect::<Vec<_>>().join(".")
+}
+
 /// Removes the value at `pointer` and returns whether a value was removed.
 pub fn remove(object: &mut Value, pointer: &str) -> bool {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return false };
-    let last = last.replace("~1", "/").replace("~0", "~");
+    let last = unescaped(last);
     match object.pointer_mut(parent) {
         Some(Value::Object(members)) => members.remove(&last).is_some(),
         Some(Value::Array(items)) => match last.parse::<usize>() {

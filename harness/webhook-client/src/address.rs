@@ -118,7 +118,7 @@ fn base(target: &WebhookTarget) -> Result<String, String> {
             (format!("{scheme}://{host}"), percent_decoded(path))
         }
     };
-    Ok(format!("{origin}{}", encoded(&cleaned(&path))))
+    Ok(format!("{origin}{}", encoded(&cleaned_path(&path))))
 }
 
 /// The host name of the API server in a cluster.
@@ -143,7 +143,7 @@ fn is_the_api_server(target: &WebhookTarget) -> bool {
 ///
 /// Source: Go path/path.go, `Clean`.
 /// Rule: HTTP-04.
-fn cleaned(path: &[u8]) -> Vec<u8> {
+pub fn cleaned_path(path: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in path.split(|&byte| byte == b'/') {
         match segment {

@@ -35,7 +35,7 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span, info_span};
 use url::Url;
 
-pub use self::address::percent_decoded;
+pub use self::address::{cleaned_path, percent_decoded};
 pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection, bundled, verified};

@@ -65,9 +65,7 @@ fn status(
         Tally::NotChecked => skipped("not checked", table::most(&result.not_checked)),
         Tally::NotApplicable => skipped("not applicable", table::reasons(&result.not_applicable)),
         Tally::Passed | Tally::Found => {
-            if check.findings_of(&result.webhook).next().is_none()
-                && let Some((cause, finding)) = verification.cause_of(&check.id, &result.webhook)
-            {
+            if let Some((cause, finding)) = verification.cause_of(check, &result.webhook) {
                 return skipped("fails for the same reason", format!("{}: {}", cause.id, finding.message));
             }
             let Some(worst) = fails(check, result, fail_on) else { return TestCaseStatus::success() };

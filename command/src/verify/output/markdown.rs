@@ -112,7 +112,7 @@ fn outcome(report: &Report, check: &CheckReport, result: &CheckResult) -> String
             let new = check.findings_of(&result.webhook).filter(|finding| finding.accepted.is_none()).count();
             let accepted = check.findings_of(&result.webhook).count() - new;
             match (new, accepted) {
-                (0, 0) => match report.cause_of(&check.id, &result.webhook) {
+                (0, 0) => match report.cause_of(check, &result.webhook) {
                     Some((cause, _)) => format!("❌ see {}", cause.id),
                     None => "❌ found".to_owned(),
                 },

@@ -76,8 +76,7 @@ impl<'a> Line<'a> {
             Tally::NotChecked => (result.webhook.clone(), most(&result.not_checked)),
             Tally::NotApplicable => (result.webhook.clone(), reasons(&result.not_applicable)),
             Tally::Found => {
-                let is_listed = check.findings_of(&result.webhook).next().is_some();
-                let cause = report.cause_of(&check.id, &result.webhook).filter(|_| !is_listed);
+                let cause = report.cause_of(check, &result.webhook);
                 let reason = cause.map(|(cause, _)| format!("the cause is a finding of {}", cause.id));
                 (result.webhook.clone(), reason.unwrap_or_default())
             }

@@ -11,7 +11,7 @@ const HEADLINES: [(&str, Option<&str>, &str); 5] = [
     ("V02", None, "NOT safe to reinvoke"),
     ("V38", Some("writes on dry runs"), "has side effects in dry runs"),
     ("V38", Some("different result on dry runs"), "changes objects differently in dry runs"),
-    ("V38", Some("different verdict on dry runs"), "has another verdict in dry runs"),
+    ("V38", Some("different verdict on dry runs"), "allows or denies differently in dry runs"),
 ];
 
 /// The verdict on a webhook, and the severities of its findings.
@@ -109,12 +109,11 @@ fn said(report: &Report, webhook: &str) -> Option<&'static str> {
 
 /// Returns the reason why there is no verdict on the webhook.
 fn unknown(report: &Report, webhook: &str) -> Option<String> {
+    let unchecked = |reason: &str| Some(format!("could not be checked: {}", brief(report, webhook, reason)));
     let unreached = report.unreached.iter().find(|(_, webhooks)| webhooks.iter().any(|name| name == webhook));
-    if let Some((reason, _)) = unreached {
-        return Some(format!("could not be checked: {}", brief(report, webhook, reason)));
-    }
-    if let Some((_, reason)) = report.unanswered().find(|(name, _)| *name == webhook) {
-        return Some(format!("could not be checked: {}", brief(report, webhook, reason)));
+    let unanswered = || report.unanswered().find(|(name, _)| *name == webhook).map(|(_, reason)| reason);
+    if let Some(reason) = unreached.map(|(reason, _)| reason.as_str()).or_else(unanswered) {
+        return unchecked(reason);
     }
     if let Some(tried) = report.webhooks.get(webhook) {
         if tried.called == 0 {
@@ -132,24 +131,22 @@ fn unknown(report: &Report, webhook: &str) -> Option<String> {
     };
     let idempotence = results().find(|(id, result)| *id == "V01" && result.verdict == Tally::NotChecked);
     if let Some((_, result)) = idempotence {
-        return Some(format!("could not be checked: {}", brief(report, webhook, &most(&result.not_checked))));
+        return unchecked(&most(&result.not_checked));
     }
     let has = |tally: Tally| move |(_, result): &(&str, &CheckResult)| result.verdict == tally;
     let by_calls = || results().filter(|(id, _)| calls(id));
     if let Some((_, result)) = by_calls().find(has(Tally::NotChecked))
         && !by_calls().any(|(_, result)| matches!(result.verdict, Tally::Passed | Tally::Found))
     {
-        return Some(format!("could not be checked: {}", brief(report, webhook, &most(&result.not_checked))));
+        return unchecked(&most(&result.not_checked));
     }
     if results().any(|(_, result)| matches!(result.verdict, Tally::Passed | Tally::Found)) {
         return None;
     }
-    Some(match results().find(has(Tally::NotChecked)) {
-        Some((_, result)) => {
-            format!("could not be checked: {}", brief(report, webhook, &most(&result.not_checked)))
-        }
-        None => "no check applies".to_owned(),
-    })
+    match results().find(has(Tally::NotChecked)) {
+        Some((_, result)) => unchecked(&most(&result.not_checked)),
+        None => Some("no check applies".to_owned()),
+    }
 }
 
 /// Returns whether a check sends objects to the webhook.

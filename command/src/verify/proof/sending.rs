@@ -10,13 +10,9 @@ use harness::verify::sample_request::SampleRequest;
 use serde_json::{Value, json};
 
 use super::feature::{Steps, long};
+use crate::verify::api_server::KNOWN_NAMESPACES;
 
-pub(super) const RENAMED: &str = "kube-apiserver rejects an update that gives the object another name";
-
-/// The namespaces that every server creates.
-///
-/// Source: kubernetes pkg/controlplane/controller/systemnamespaces.
-const OF_EVERY_SERVER: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+pub(super) const RENAMED: &str = "kube-apiserver rejects an update that changes the object's name";
 
 /// Returns the reason why no step can send the request, as the end of a sentence.
 pub(super) fn obstacle(request: &Attributes) -> Option<String> {
@@ -25,7 +21,7 @@ pub(super) fn obstacle(request: &Attributes) -> Option<String> {
     if request.operation == Operation::Update && name(&request.object) != name(&request.old_object) {
         return Some(RENAMED.to_owned());
     }
-    if is_namespace(request) && OF_EVERY_SERVER.contains(&request.name.as_str()) {
+    if is_namespace(request) && KNOWN_NAMESPACES.contains(&request.name.as_str()) {
         return Some(format!("every API server has the Namespace {} from the start", request.name));
     }
     None

@@ -1,9 +1,8 @@
 //! L01: the API server accepts the configuration.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use kubernetes_admission::config;
 use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::go_base64;
 use kubernetes_types::json::set;
 use serde_json::Value;
 
@@ -62,9 +61,7 @@ fn invalid_ca_bundle(configuration: &Value) -> Option<String> {
     let webhooks = configuration.get("webhooks")?.as_array()?;
     webhooks.iter().enumerate().find_map(|(index, webhook)| {
         let value = webhook.pointer("/clientConfig/caBundle")?.as_str()?;
-        // Go ignores line breaks in base64.
-        let plain: String = value.chars().filter(|it| !matches!(it, '\r' | '\n')).collect();
-        STANDARD.decode(plain).is_err().then(|| format!("webhooks[{index}].clientConfig.caBundle"))
+        go_base64::decode(value).is_err().then(|| format!("webhooks[{index}].clientConfig.caBundle"))
     })
 }
 

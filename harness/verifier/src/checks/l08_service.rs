@@ -1,5 +1,6 @@
 //! L08: the Service of the `clientConfig` is in the manifests.
 
+use admission_webhook_client::cleaned_path;
 use kubernetes_admission::config::{ServiceReference, WebhookTarget};
 use kubernetes_api_server::{ClusterFixture, WebhookManifests};
 use kubernetes_types::json::{at, text};
@@ -58,20 +59,11 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
 ///
 /// Source: client-go rest/request.go, `NewRequest`, which joins the path with Go's `path.Join`.
 fn cleaned(path: &str, field: &str) -> Option<Violation> {
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in path.split('/') {
-        match segment {
-            "" | "." => {}
-            ".." => {
-                segments.pop();
-            }
-            segment => segments.push(segment),
-        }
-    }
-    let called = format!("/{}", segments.join("/"));
-    if path.is_empty() || called == path {
+    let called = cleaned_path(path.as_bytes());
+    if path.is_empty() || called == path.as_bytes() {
         return None;
     }
+    let called = String::from_utf8_lossy(&called);
     let message = format!(
         "kube-apiserver calls `{called}` instead of `{path}`: it removes trailing slashes and empty, `.`, and `..` \
          segments"

@@ -60,11 +60,12 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
                 Violation::new(kind, message).with_severity(Severity::Note)
             } else {
                 let kind = format!("removes what another webhook added, which {does}");
-                let verb = if lost.iter().any(|lost| lost.found.is_some()) { "changes" } else { "removes" };
+                let is_changed = lost.as_ref().is_some_and(|lost| lost.found.is_some());
+                let verb = if is_changed { "changes" } else { "removes" };
                 let message = format!("another webhook {does}, and the webhook {verb} the addition");
                 Violation::new(kind, message)
             };
-            violations.push(violation.with_differences(lost).with_steps([outcome]));
+            violations.push(violation.with_differences(lost.into_iter().collect()).with_steps([outcome]));
             break;
         }
     }

@@ -116,10 +116,6 @@ fn beyond(length: usize) -> Fault {
     ("index", format!("the list has {length} items"))
 }
 
-fn unescaped(segment: &str) -> String {
-    segment.replace("~1", "/").replace("~0", "~")
-}
-
 fn nothing(path: &str) -> Fault {
     ("path not found", format!("the object has no value at {path}"))
 }
@@ -128,7 +124,9 @@ fn find<'a>(document: &'a mut Value, path: &str) -> Result<&'a mut Value, Fault>
     let mut place = document;
     for segment in path.split('/').skip(1) {
         place = match place {
-            Value::Object(members) => members.get_mut(&unescaped(segment)).ok_or_else(|| nothing(path))?,
+            Value::Object(members) => {
+                members.get_mut(&shape::unescaped(segment)).ok_or_else(|| nothing(path))?
+            }
             Value::Array(items) => {
                 let length = items.len();
                 items.get_mut(index(segment, length)?).ok_or_else(|| beyond(length))?
@@ -148,7 +146,7 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), Fault> {
     };
     match find(document, parent)? {
         Value::Object(members) => {
-            members.insert(unescaped(last), value);
+            members.insert(shape::unescaped(last), value);
         }
         Value::Array(items) if last == "-" => items.push(value),
         Value::Array(items) => {

@@ -54,7 +54,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         // Rewriting a complete list is only bad style; lost items are reported separately.
         let mut violation = Violation::new(format!("writes a whole {what}"), message);
         violation.fields =
-            places.iter().map(|path| pattern(path)).filter(|field| !field.is_empty()).collect();
+            places.iter().map(|path| shape::field(path)).filter(|field| !field.is_empty()).collect();
         violations.push(violation.with_severity(Severity::Note));
     }
     violations.extend(replaced(object_probe, webhook_response.object(), &patched));
@@ -104,14 +104,6 @@ fn is_default(object_probe: &ObjectProbe<'_>, before: &Value, value: &Overwritte
     }
     object_probe.environment.cluster_fixture.set_defaults(&mut filled);
     filled.pointer(&value.before) == before.pointer(&value.before)
-}
-
-/// Returns the field of a JSON pointer without list positions.
-///
-/// For example, the field of `/spec/containers/0/env` is `spec.containers.env`.
-fn pattern(pointer: &str) -> String {
-    let names = pointer.split('/').skip(1).filter(|name| name.parse::<usize>().is_err());
-    names.map(|name| name.replace("~1", "/").replace("~0", "~")).collect::<Vec<_>>().join(".")
 }
 
 /// Returns the non-empty lists and maps that `operations` overwrite completely, each as a kind and a path.

@@ -117,7 +117,7 @@ fn rejected(object_probe: &ObjectProbe<'_>, updated: &Arc<Outcome>, written: &Va
     let found = faults(result);
     let cause = found.iter().find(|cause| !known.contains(&validity::place(cause)))?;
     let message = format!(
-        "when a finalizer is removed, the API server rejects what the webhook changes: {}: {}",
+        "when a finalizer is removed, the API server rejects the webhook's changes: {}: {}",
         cause.field, cause.message
     );
     let kind = "the API server rejects the finalizer removal";

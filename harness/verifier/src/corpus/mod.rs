@@ -51,31 +51,32 @@ struct Selection {
 /// Selectors may exclude each other: for example, one webhook requires a namespace label, and another webhook requires
 /// that the label is absent.
 fn selections(subjects: &[Subject]) -> Vec<Selection> {
-    let mut groups: Vec<(Vec<&Selector>, Vec<&Selector>)> = vec![(Vec::new(), Vec::new())];
+    let mut groups: Vec<Vec<&Subject>> = vec![Vec::new()];
     for subject in subjects {
-        let own = (&subject.webhook.namespace_selector, &subject.webhook.object_selector);
-        let with = |group: &(Vec<&'_ Selector>, Vec<&'_ Selector>)| {
-            let namespaces: Vec<&Selector> = group.0.iter().copied().chain([own.0]).collect();
-            let objects: Vec<&Selector> = group.1.iter().copied().chain([own.1]).collect();
-            Selector::common_labels(&namespaces).is_some() && Selector::common_labels(&objects).is_some()
+        let fits = |group: &[&Subject]| {
+            let all: Vec<&Subject> = group.iter().copied().chain([subject]).collect();
+            labels(&all).is_some()
         };
-        let fitting = groups.iter().position(with);
-        let is_possible = with(&(Vec::new(), Vec::new()));
-        if fitting.is_none() && is_possible {
-            groups.push((Vec::new(), Vec::new()));
-        }
-        let last = groups.len() - 1;
-        if let Some(group) = groups.get_mut(fitting.unwrap_or(last)).filter(|_| is_possible) {
-            group.0.push(own.0);
-            group.1.push(own.1);
+        if let Some(group) = groups.iter_mut().find(|group| fits(group.as_slice())) {
+            group.push(subject);
+        } else if fits(&[]) {
+            groups.push(vec![subject]);
         }
     }
-    let selections = (1..).zip(groups).map(|(number, (namespaces, objects))| Selection {
-        namespace: if number == 1 { NAMESPACE.to_owned() } else { format!("{NAMESPACE}-{number}") },
-        namespace_labels: Selector::common_labels(&namespaces).unwrap_or_default(),
-        object_labels: Selector::common_labels(&objects).unwrap_or_default(),
+    let selections = (1..).zip(groups).map(|(number, group)| {
+        let (namespace_labels, object_labels) = labels(&group).unwrap_or_default();
+        let namespace = if number == 1 { NAMESPACE.to_owned() } else { format!("{NAMESPACE}-{number}") };
+        Selection { namespace, namespace_labels, object_labels }
     });
     selections.collect()
+}
+
+/// Returns the labels of a namespace and of an object that the selectors of all `subjects` match, if such labels exist.
+fn labels(subjects: &[&Subject]) -> Option<(BTreeMap<String, String>, BTreeMap<String, String>)> {
+    let namespaces: Vec<&Selector> =
+        subjects.iter().map(|subject| &subject.webhook.namespace_selector).collect();
+    let objects: Vec<&Selector> = subjects.iter().map(|subject| &subject.webhook.object_selector).collect();
+    Some((Selector::common_labels(&namespaces)?, Selector::common_labels(&objects)?))
 }
 
 /// Returns the namespaces of the built-in corpus, with the labels that the webhooks' namespace selectors require.
