@@ -13,13 +13,13 @@ use super::{StepHelp, given as step};
 
 pub(super) const BEFORE: StepHelp = step(
     "{string} is called before the configuration {string}",
-    "Calls a mutating webhook before those of a configuration that an earlier step loads, by the name of the configuration",
+    "Calls a mutating webhook before the webhooks of the configuration with this name, which an earlier step loads",
     r#"Given "labels" is called before the configuration "injector""#,
 );
 
 pub(super) const AFTER: StepHelp = step(
     "{string} is called after the configuration {string}",
-    "Calls a mutating webhook after those of a configuration that an earlier step loads, by the name of the configuration",
+    "Calls a mutating webhook after the webhooks of the configuration with this name, which an earlier step loads",
     r#"Given "labels" is called after the configuration "injector""#,
 );
 

@@ -34,7 +34,7 @@ const DECLARED: &str = "it is about the configuration, and no single request sho
 const STRAIN: &str =
     "it shows only over time, under load, or while the webhook is stopped or its certificate is renewed";
 const SLOWNESS: &str =
-    "it shows in how long a request takes while the webhook hangs, and no step measures time";
+    "it shows only in the duration of a request while the webhook hangs, and no step measures time";
 const CONVERSION: &str =
     "it is about the response of a conversion webhook to a review that is sent without a request";
 const VALIDATION: &str = "it is about the validation of the server, which runs after the webhooks";

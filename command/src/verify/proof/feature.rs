@@ -84,7 +84,7 @@ pub(super) fn feature(
         text.push_str("# Webhooks are called for objects outside of the scenario's namespace.\n");
         let _ = writeln!(text, "{OUTSIDE}");
     } else if manifests.contains_key(DEFINITIONS) {
-        text.push_str("# Definitions of custom resources belong to the whole server, so other scenarios wait.\n@serial\n");
+        text.push_str("# CustomResourceDefinitions are cluster-scoped, so other scenarios wait.\n@serial\n");
     }
     let _ = write!(text, "Feature: {} {}", check.id, OneLine(&check.title));
     text.push_str(&body);
@@ -361,7 +361,7 @@ fn manifest(
     let mut configuration = own_configuration(subject);
     if let Some(upgraded) = config::upgraded(&configuration) {
         if !config::validate(&upgraded).is_empty() {
-            return Err("API servers do not accept its configuration, which is of v1beta1".to_owned());
+            return Err("API servers reject its configuration, which uses v1beta1".to_owned());
         }
         configuration = upgraded;
     }
