@@ -123,6 +123,8 @@ impl<'a> Judge<'a> {
             headers: by.clone(),
             ..Message::new(method, path, Some(body.clone()))
         };
+        // A Pod gets these by its subresource alone.
+        let ephemeral = object["spec"].as_object_mut().and_then(|spec| spec.remove("ephemeralContainers"));
         let mut answer = self.ask(message(Method::POST, &collection, &object)).await?;
         if answer.status == 409 {
             // A namespace that every server has.
@@ -132,6 +134,15 @@ impl<'a> Judge<'a> {
         }
         if !answer.is_success() {
             return Err(format!("the old object cannot be made: {}", answer.body["message"]));
+        }
+        if let Some(containers) = ephemeral {
+            let mut with_containers = answer.body.clone();
+            with_containers["spec"]["ephemeralContainers"] = containers;
+            let path = format!("{path}/ephemeralcontainers");
+            answer = self.ask(message(Method::PUT, &path, &with_containers)).await?;
+            if !answer.is_success() {
+                return Err(format!("the old object cannot be made: {}", answer.body["message"]));
+            }
         }
         if object["status"].as_object().is_some_and(|status| !status.is_empty()) {
             let mut with_status = answer.body.clone();

@@ -242,6 +242,8 @@ fn request(
             if name == "ephemeralcontainers" {
                 let first = json!({"name": "first-debugger", "image": "example.com/debug:1"});
                 set(&mut old_object, &["spec", "ephemeralContainers"], json!([first]));
+                // The update that added this container counts.
+                set(&mut old_object, &["metadata", "generation"], 2);
                 webhook_probe.environment.cluster_fixture.set_defaults(&mut old_object);
             }
             if name == "status" && old_object.get("kind").is_some_and(|kind| kind == "Pod") {
