@@ -48,7 +48,6 @@ const COMPARED: [&str; 7] =
 /// The trace of the clients' requests.
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// Collects spans.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<Span>>>);
 

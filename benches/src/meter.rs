@@ -40,7 +40,6 @@ impl Meter {
         &self.runtime
     }
 
-    /// Returns all results.
     pub(crate) fn into_results(self) -> Results {
         self.results
     }

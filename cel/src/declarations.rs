@@ -73,7 +73,6 @@ pub(crate) struct Declarations {
     pub(crate) compare_across_types: bool,
 }
 
-/// The declaration of a type name.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedType {
     /// The type of a message literal with this name, such as `Name{}`.
@@ -120,7 +119,6 @@ impl Declarations {
         self.add_named(name, NamedType { as_value: of.clone(), of, has_value: true });
     }
 
-    /// Adds a type name that is not a value.
     pub(crate) fn add_type_name(&mut self, name: &str, of: Type) {
         self.add_named(name, NamedType { as_value: of.clone(), of, has_value: false });
     }

@@ -41,7 +41,6 @@ pub(crate) struct Plugins {
     pub(crate) credentials: WebhookCredentials,
     /// The webhooks in static manifests.
     pub(crate) manifests: Loaded,
-    /// The configuration of the in-tree plugins.
     pub(crate) in_tree: PluginConfiguration,
 }
 

@@ -12,7 +12,6 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// The style of warnings and of incomplete checks.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// The style of notes.
 pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default().bold();
 /// The style of the frame: arrows, bars, and line numbers.
 const FRAME: Style = AnsiColor::Blue.on_default().bold();
@@ -53,7 +52,6 @@ impl Diagnostic {
         self
     }
 
-    /// Sets the file and the line.
     pub(crate) fn place(mut self, file: &str, line: u64) -> Self {
         self.place = Some((file.to_owned(), line));
         self
@@ -119,7 +117,6 @@ impl Diagnostic {
     }
 }
 
-/// Returns the word for a severity.
 pub(crate) fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",

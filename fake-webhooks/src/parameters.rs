@@ -88,7 +88,6 @@ pub enum Append {
     List {
         /// A JSON pointer to the list, such as `/metadata/finalizers`; a missing list is created.
         path: String,
-        /// The value to append.
         value: Value,
     },
 }

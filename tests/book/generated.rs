@@ -55,7 +55,6 @@ struct Bound {
     above: String,
     /// The option that changes the limit.
     flag: Option<String>,
-    /// The default of that option.
     default: Option<String>,
 }
 

@@ -37,7 +37,6 @@ pub(crate) fn files<const COUNT: usize>(files: [(&str, &str); COUNT]) -> Files {
 }
 
 impl Files {
-    /// Returns the path of a file.
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.0.path().join(name)
     }

@@ -26,7 +26,6 @@ pub(crate) struct Found {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// A finding.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Finding {

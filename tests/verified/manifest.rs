@@ -95,7 +95,6 @@ pub(crate) struct Package {
 }
 
 impl Source {
-    /// Returns the verified version.
     pub(crate) fn version(&self) -> &str {
         match self {
             Self::Go(package) => &package.version,

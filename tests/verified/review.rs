@@ -19,7 +19,6 @@ pub(crate) struct Opinion {
     /// The webhooks, as `CONFIGURATION/WEBHOOK`; empty for all.
     #[serde(default)]
     webhooks: Vec<String>,
-    /// The judgment.
     pub(crate) is: Judgment,
     /// The file and function that cause the finding.
     pub(crate) place: String,

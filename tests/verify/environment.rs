@@ -37,12 +37,10 @@ impl Suspect {
         Self { kind: "ValidatingWebhookConfiguration", ..Self::mutating(behavior) }
     }
 
-    /// Sets the certificate.
     pub(crate) fn showing(self, certificate: Certificate) -> Self {
         self.over(Transport { certificate, ..Transport::default() })
     }
 
-    /// Sets the transport.
     pub(crate) fn over(self, transport: Transport) -> Self {
         Self { transport, ..self }
     }
@@ -81,7 +79,6 @@ pub(crate) fn entry_of_service(name: &str, ca_bundle: &str) -> Value {
     entry
 }
 
-/// Returns a configuration with these webhooks.
 pub(crate) fn configuration(kind: &str, name: &str, webhooks: &[Value]) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": webhooks,

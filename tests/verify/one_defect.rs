@@ -14,7 +14,6 @@ use super::environment::{configuration, entry, pods, run_checks};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Suspect {
-    /// The defect, if any.
     pub(crate) name: String,
     #[serde(rename = "type")]
     kind: Kind,

@@ -61,7 +61,6 @@ async fn verify_with(
     (status, report.checks.into_iter().map(said).collect())
 }
 
-/// Returns the report of these checks.
 async fn report_of(checks: &str, behavior: impl FnOnce(&Value) -> Value) -> (Option<i32>, Report) {
     let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
     let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };

@@ -16,7 +16,6 @@ pub(crate) struct Refused {
     pub(crate) name: String,
     /// The complete file.
     file: Option<Value>,
-    /// The configuration of one plugin in it.
     plugin: Option<Value>,
     message: String,
 }

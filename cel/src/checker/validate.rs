@@ -192,7 +192,6 @@ impl<'c> Run<'c, '_, '_> {
         Ok(())
     }
 
-    /// Returns the type of an element, or of its value if the element is optional.
     fn element(&self, node: NodeId, optional: bool) -> Result<&'c Type, Refused> {
         let of = self.checked.type_of(node);
         if !optional {

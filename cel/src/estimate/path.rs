@@ -18,7 +18,6 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Returns the path of a variable.
     pub(super) fn of_variable(name: &str) -> Self {
         Self { memory: Rc::new(RefCell::new(vec![name.to_owned()])), capacity: 1, length: 1 }
     }

@@ -15,7 +15,6 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "net.CIDR";
 
-/// Returns the functions of the CIDR library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         conversion("cidr", "string_to_cidr", cidr(), |call| Ok(value(read(call.text(0)?.as_str())?))),

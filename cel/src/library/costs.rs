@@ -5,7 +5,6 @@
 use crate::function::CallCost;
 use crate::value::Value;
 
-/// The cost of a new list.
 pub(crate) const LIST: u64 = 10;
 
 /// The cost of each code point or byte of a string that is read.

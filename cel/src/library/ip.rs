@@ -15,7 +15,6 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "net.IP";
 
-/// Returns the functions of the IP library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         conversion("ip", "string_to_ip", ip(), |call| {

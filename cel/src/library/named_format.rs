@@ -14,7 +14,6 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "kubernetes.NamedFormat";
 
-/// Returns the functions of the format library.
 pub(crate) fn functions() -> Vec<Function> {
     let constants = FORMATS.iter().map(|format| {
         let overload = Overload::global(format.function, vec![], named_format(), format.implementation);
@@ -37,7 +36,6 @@ pub(crate) fn functions() -> Vec<Function> {
 /// A named string format.
 #[derive(Clone, Copy, Debug)]
 struct Format {
-    /// The name of the function that returns the format.
     function: &'static str,
     implementation: Implementation,
     name: &'static str,

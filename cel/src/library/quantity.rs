@@ -15,7 +15,6 @@ use crate::value::{Opaque, Value};
 
 const TYPE: &str = "kubernetes.Quantity";
 
-/// Returns the functions of the quantity library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         function("quantity", "string_to_quantity", Type::String, quantity(), parse).with_cost(ONE_PASS),

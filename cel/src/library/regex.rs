@@ -10,7 +10,6 @@ use crate::value::Value;
 use super::costs;
 use super::strings::part_of;
 
-/// Returns the functions of the regex library.
 pub(crate) fn library() -> Vec<Function> {
     let texts = Type::list(Type::String);
     let find = Overload::member("string_find_string", vec![Type::String, Type::String], Type::String, find);

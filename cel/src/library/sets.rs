@@ -8,7 +8,6 @@ use crate::value::{self, List, Value};
 
 use super::costs;
 
-/// Returns the functions of the sets library.
 pub(crate) fn library() -> Vec<Function> {
     vec![
         function("sets.contains", "list_sets_contains_list", contains).with_cost(COST),

@@ -13,7 +13,6 @@ use crate::value::{Map, Opaque, Value};
 
 const TYPE: &str = "kubernetes.URL";
 
-/// Returns the functions of the URL library.
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         Function::new("url", vec![Overload::global("string_to_url", vec![Type::String], url(), parse)])

@@ -119,7 +119,6 @@ impl CallPrice {
         }
     }
 
-    /// Returns the cost of a call with these arguments and this result.
     pub(super) fn cost(&self, arguments: &[Value<'_>], result: Option<&Value<'_>>) -> u64 {
         if let Some(cost) = self.library.and_then(|cost| cost(self.overload, arguments, result)) {
             return cost;
@@ -206,7 +205,6 @@ impl<'a> Tracker<'a> {
         self.cost > self.limit
     }
 
-    /// Returns whether the tracker remembers values.
     pub(super) fn remembers(&self) -> bool {
         self.stack.is_some()
     }

@@ -149,7 +149,6 @@ pub(super) struct Attribute {
     pub(super) id: u32,
 }
 
-/// The root of an attribute.
 #[derive(Clone, Debug)]
 pub(super) enum Root {
     /// A variable of the caller.
@@ -198,12 +197,10 @@ pub(super) enum Key {
 }
 
 impl Plan {
-    /// Returns a step by its ID.
     pub(super) fn step(&self, id: StepId) -> Option<&Step> {
         self.steps.get(id.0 as usize)
     }
 
-    /// Returns an attribute by its ID.
     pub(super) fn attribute(&self, id: AttributeId) -> Option<&Attribute> {
         self.attributes.get(id.0 as usize)
     }

@@ -53,7 +53,6 @@ struct Flags {
 /// An open group, or the whole expression.
 #[derive(Debug, Default)]
 struct Group {
-    /// Whether the group captures.
     captures: bool,
     before: Flags,
     alternatives: Vec<Node>,

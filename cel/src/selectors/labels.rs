@@ -44,7 +44,6 @@ pub(crate) fn parse_labels(selector: &str) -> Result<Vec<LabelRequirement>, Stri
     Ok(requirements)
 }
 
-/// A token of the selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'t> {
     Identifier(&'t str),

@@ -3,7 +3,6 @@
 use super::zone::{days_in_month, days_since_1970};
 use super::{Timestamp, timestamp};
 
-/// The layout of a date.
 pub(super) const DATE: &str = "2006-01-02";
 /// The layout of a date with a time of day, but without a zone.
 pub(super) const DATE_AND_TIME: &str = "2006-01-02T15:04:05";

@@ -145,7 +145,6 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns whether the list is JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.0, Repr::Json(_, Origin::Unstructured))
     }

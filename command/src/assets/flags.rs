@@ -108,12 +108,10 @@ pub(super) enum Parsed {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Values {
     flags: BTreeMap<&'static str, Vec<String>>,
-    /// The arguments that are not flags.
     pub(super) arguments: Vec<String>,
 }
 
 impl Values {
-    /// Returns the last value of a flag.
     pub(super) fn last(&self, name: &str) -> Option<&str> {
         self.flags.get(name)?.last().map(String::as_str)
     }
@@ -140,7 +138,6 @@ impl Values {
         self.last(name).and_then(boolean).unwrap_or(default)
     }
 
-    /// Returns the names of the flags that are set.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.flags.keys().copied()
     }

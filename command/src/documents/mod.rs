@@ -78,7 +78,6 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
 /// A file with its text and its objects.
 #[derive(Debug)]
 pub(crate) struct TextFile {
-    /// The text of the file.
     pub(crate) text: String,
     /// The objects in the file.
     pub(crate) documents: Vec<Document>,

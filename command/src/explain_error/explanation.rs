@@ -35,7 +35,6 @@ fn pattern(text: &str) -> Regex {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Explanation {
-    /// The explained message.
     pub(super) message: String,
     /// The number of occurrences.
     pub(super) count: u64,

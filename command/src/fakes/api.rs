@@ -28,7 +28,6 @@ pub(crate) struct Answer {
 /// A kind of object that belongs to deployed fakes, or that controllers create for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
-    /// The name of the kind.
     pub(crate) name: &'static str,
     group_version: &'static str,
     /// The resource name in paths.

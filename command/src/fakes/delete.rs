@@ -52,7 +52,6 @@ pub(crate) struct Removal<'a> {
     pub(crate) api: &'a Api,
     /// The output and timeout for the removal.
     pub(crate) progress: &'a Progress,
-    /// The namespace of the fakes.
     pub(crate) namespace: &'a FakesNamespace,
 }
 

@@ -48,7 +48,6 @@ pub(crate) struct Fleet {
     ports: BTreeSet<u16>,
 }
 
-/// One fake of a fleet.
 pub(crate) struct RemoteFake {
     fleet: Fleet,
     name: String,
@@ -124,7 +123,6 @@ impl FleetDeployment {
         self.is_ours.load(Ordering::Relaxed)
     }
 
-    /// Returns the namespace of the fleet.
     pub(crate) fn namespace(&self) -> &FakesNamespace {
         &self.namespace
     }

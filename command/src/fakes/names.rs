@@ -19,7 +19,6 @@ const MANAGER: &str = "admit";
 pub(crate) struct FakesNamespace(String);
 
 impl FakesNamespace {
-    /// Returns the name of the namespace.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -50,7 +49,6 @@ impl FakesNamespace {
         Self(format!("admit-run-{run}"))
     }
 
-    /// Returns the name of the probe configurations.
     pub(crate) fn probe_configuration(&self) -> String {
         format!("{NAME}-probe.{}", self.0)
     }

@@ -21,7 +21,6 @@ pub(crate) struct FileArguments {
 /// A fakes file, or a file that is generated from a manifest, with its parsed contents.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFile {
-    /// The text of the file.
     pub(crate) text: String,
     /// The parsed contents of the text.
     parsed: FakesFile,
@@ -30,7 +29,6 @@ pub(crate) struct SourceFile {
 /// Fakes files and the ports of their webhooks in a pod.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// The fakes files.
     pub(crate) files: Vec<SourceFile>,
     /// The webhooks of the files and their ports.
     pub(crate) plan: Plan,

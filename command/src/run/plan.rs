@@ -53,7 +53,6 @@ pub(crate) struct PlannedScenario {
 /// The name and line of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedRule {
-    /// The name of the rule.
     pub(crate) name: String,
     /// The line of the rule, counted from 1.
     pub(crate) line: usize,

@@ -121,7 +121,6 @@ fn shape(sentence: &str) -> String {
     shape
 }
 
-/// Returns the sentence of an example without its keyword, if it has one.
 fn without_keyword(example: &str) -> &str {
     let example = example.trim();
     ["Given ", "When ", "Then ", "And "]

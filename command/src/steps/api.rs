@@ -43,7 +43,6 @@ pub(crate) enum Effect {
     DryRun,
 }
 
-/// The format of a PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchFormat {
     /// A JSON Merge Patch (RFC 7396).

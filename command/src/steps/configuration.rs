@@ -204,7 +204,6 @@ impl World {
         webhooks.map(|webhook| self.entry(webhook)).collect()
     }
 
-    /// Returns the entry of a webhook in its configuration.
     fn entry(&self, webhook: &Webhook) -> Value {
         let mut entry = webhook.entry.clone();
         if let Some((running, _)) = &webhook.running {

@@ -26,12 +26,10 @@ pub(crate) struct FakeSpec {
     pub(crate) names: Vec<String>,
 }
 
-/// A running fake.
 #[derive(Debug)]
 pub(crate) enum RunningFake {
     /// A fake in this process.
     Here {
-        /// The fake webhook.
         fake: FakeWebhook,
         /// The host in the URL at which the server calls the fake.
         host: String,

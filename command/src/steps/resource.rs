@@ -21,7 +21,6 @@ pub(crate) struct Resource {
     pub(crate) scope: Scope,
 }
 
-/// The scope of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Each object is in a namespace.

@@ -47,7 +47,6 @@ impl Relay {
         Ok(Self { address, listening })
     }
 
-    /// Returns the address of the relay.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }

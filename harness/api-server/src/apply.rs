@@ -21,7 +21,6 @@ use super::options;
 use super::request::ObjectRequest;
 use super::update::check_name;
 
-/// The media type of an apply patch.
 pub(super) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
 /// The first line of the error with which Go's strict YAML decoder reports duplicate keys.

@@ -69,7 +69,6 @@ pub(super) fn key(name: &str) -> Key {
     }
 }
 
-/// Returns whether a condition of the definition is true.
 pub(super) fn is_true(definition: &Value, kind: &str) -> bool {
     find(definition, kind).is_some_and(|condition| condition["status"] == "True")
 }

@@ -145,7 +145,6 @@ impl Resources {
         self.all.iter().any(|resource| resource.gvr.group == group)
     }
 
-    /// Returns whether all resources of the group are custom resources.
     pub(super) fn is_custom_group(&self, group: &str) -> bool {
         self.all
             .iter()

@@ -11,7 +11,6 @@ use super::field_manager;
 use super::metadata;
 use super::storage::{Key, Storage};
 
-/// The initial namespaces.
 pub(super) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// The addresses and certificates that the initial objects contain.

@@ -45,7 +45,6 @@ fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     metadata.as_object_mut()
 }
 
-/// Returns whether an object has labels.
 pub(super) fn has_labels(object: &Value) -> bool {
     at(object, &["metadata", "labels"]).as_object().is_some_and(|labels| !labels.is_empty())
 }

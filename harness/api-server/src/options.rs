@@ -26,7 +26,6 @@ const DELETE_OPTIONS_FIELDS: [&str; 8] = [
     "ignoreStoreReadErrorWithClusterBreakingPotential",
 ];
 
-/// The options of a request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestOptions {
     /// The options as in `request.options` of a review.

@@ -95,7 +95,6 @@ pub(super) enum Verb {
     Connect,
 }
 
-/// Returns the route of a path.
 pub(super) fn route(path: &str, resources: &Resources) -> Route {
     let segments: Vec<String> =
         path.split('/').filter(|segment| !segment.is_empty()).map(percent_decoded).collect();

@@ -20,7 +20,6 @@ pub(super) fn replicas(resource: &Resource) -> Vec<&str> {
     paths.map_or(BUILT_IN_REPLICAS, |paths| &paths.spec_replicas).split('/').skip(1).collect()
 }
 
-/// Returns the Scale of an object.
 pub(super) fn scale_of(object: &Value, resource: &Resource) -> Value {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);

@@ -130,7 +130,6 @@ fn is_name_of_namespace(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-/// A requirement of a field selector.
 #[derive(Debug)]
 struct FieldRequirement {
     /// The JSON pointer to the field.

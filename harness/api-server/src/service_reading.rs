@@ -11,7 +11,6 @@ use super::storage::StoredObject;
 
 const EXTERNAL_NAME: &str = "ExternalName";
 
-/// Returns whether reads of an object may omit stored fields.
 pub(super) fn may_omit_fields(stored: &StoredObject, resource: &Resource) -> bool {
     // Most Services need not be decoded for this check.
     let is_external = |found: &[u8]| found == EXTERNAL_NAME.as_bytes();

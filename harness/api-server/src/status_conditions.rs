@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 
 use super::metadata;
 
-/// Returns the conditions of an object.
 pub(super) fn all(object: &Value) -> impl Iterator<Item = &Value> {
     object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
 }

@@ -87,7 +87,6 @@ pub(super) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
     }
 }
 
-/// Returns whether the options of a request ask for unsafe deletion.
 pub(super) fn is_asked_for(options: &RequestOptions) -> bool {
     options.document.as_object().is_some_and(is_wanted)
 }

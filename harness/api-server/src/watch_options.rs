@@ -12,7 +12,7 @@ use super::{options, resource_versions};
 
 /// The default lifetime of a watch.
 ///
-/// Source: kube-apiserver's `--min-request-timeout`, of which upstream takes once to twice as much at random.
+/// Source: kube-apiserver's `--min-request-timeout`, which kube-apiserver multiplies by a random factor from 1 to 2.
 pub(super) const DEFAULT_LIFETIME: Duration = Duration::from_secs(30 * 60);
 
 /// The events with which a watch starts.

@@ -14,8 +14,8 @@ use crate::connection_slots::ActiveRequest;
 
 /// How long a client may stop reading a response before the connection is closed.
 ///
-/// Source: kube-apiserver's `--request-timeout`, after which it cuts off the answer of a request that is no watch; here it
-/// is any answer, and only one that is not read.
+/// kube-apiserver cuts off every response except that of a watch after `--request-timeout`; admit cuts off any response
+/// that the client does not read.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A tracker that measures how long a chunk of a response has been waiting for the client to read it.

@@ -20,7 +20,6 @@ pub(crate) enum Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Returns the path of a member.
     pub(crate) const fn member(&'a self, name: &'a str) -> Self {
         Self::Member(self, name)
     }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::plugins::Classes;
 use crate::random::Random;
 
-/// Returns a random spec of a Pod.
 pub(super) fn spec(random: &mut Random, classes: &Classes) -> Value {
     let count = random.weighted(&[(70, 1), (30, 2)]);
     let containers: Vec<Value> = (0..count).map(|number| container(random, &format!("c{number}"))).collect();

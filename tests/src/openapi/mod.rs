@@ -177,7 +177,6 @@ fn different(path: &str, real: &Value, own: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Fetches all documents of a server.
 async fn fetch(server: &Server) -> Result<Documents, Error> {
     let index = text(server, "/openapi/v3").await?;
     let mut documents = Documents::new();

@@ -1,6 +1,6 @@
 //! Implements `format`: strings with clauses such as `%s` and `%.2f`.
 //!
-//! Source: cel-go ext/formatting.go, of which the libraries of strings before version 4 make use.
+//! Source: cel-go ext/formatting.go, which versions 0 to 3 of the strings library use.
 
 mod check;
 mod number;

@@ -429,7 +429,6 @@ fn finished(set: &[Config]) -> Option<usize> {
         .min()
 }
 
-/// Returns the stacks of an alternative at a state.
 fn stacks_at(set: &[Config], state: usize, alternative: usize) -> Vec<Stack> {
     let mut stacks: Vec<_> = set
         .iter()

@@ -19,7 +19,6 @@ pub(super) struct Serving {
     pub(super) made: Option<PathBuf>,
 }
 
-/// Reads a certificate and its key.
 pub(super) fn read(certificate: &Path, key: &Path) -> Result<Serving, Failure> {
     let read = |path: &Path| {
         output::read(path).map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))

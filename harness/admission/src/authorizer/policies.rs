@@ -28,7 +28,6 @@ pub struct RbacObjects {
 /// Parsed objects by namespace and name. Cluster-scoped objects have an empty namespace.
 type Index<T> = BTreeMap<String, BTreeMap<String, Parsed<T>>>;
 
-/// An object and the value parsed from it.
 #[derive(Clone, Debug)]
 struct Parsed<T> {
     source: Arc<Value>,

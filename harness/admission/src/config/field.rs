@@ -40,7 +40,6 @@ impl<'a> Field<'a> {
         InvalidField { field: self.path.clone(), what: what.into() }
     }
 
-    /// Returns the field if it is an object.
     pub(super) fn object(self) -> Result<Self, InvalidField> {
         if self.value.is_object() { Ok(self) } else { Err(self.wrong(self.expected("an object"))) }
     }

@@ -68,13 +68,11 @@ pub(super) fn token_request(object: &mut Value) {
     }
 }
 
-/// Sets the defaults of a Lease.
 pub(super) fn lease(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "spec");
 }
 
-/// Sets the defaults of an Ingress.
 pub(super) fn ingress(object: &mut Value) {
     ensure(object, "metadata");
     ensure(object, "spec");

@@ -14,7 +14,6 @@ pub(super) fn policy(object: &mut Value) {
     });
 }
 
-/// Sets the defaults of a policy binding.
 pub(super) fn binding(object: &mut Value) {
     with(object, "spec", |spec| with(spec, "matchResources", match_resources));
 }

@@ -34,7 +34,6 @@ pub struct ServiceAccountTokens {
     pub jwks_uri: String,
 }
 
-/// The default issuer.
 const ISSUER: &str = "https://kubernetes.default.svc";
 
 impl Default for ServiceAccountTokens {

@@ -55,7 +55,6 @@ pub(super) fn created(object: &Value) -> &str {
     }
 }
 
-/// Returns the age of an object.
 pub(super) fn age(object: &Value, context: &Context<'_>) -> String {
     age::since(context.now, at(object, &["metadata", "creationTimestamp"]))
 }

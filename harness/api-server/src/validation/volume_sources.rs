@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::fields::{Errors, Path, entries, flag, int, list, set, text, texts, word};
 use super::formats;
 
-/// The owner of a volume source.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Owner<'a> {
     Pod,

@@ -18,7 +18,6 @@ use crate::webhook_probe::WebhookProbe;
 pub(super) struct TypicalRequest<'a> {
     /// The request that the webhook answers.
     pub(super) request: &'a Attributes,
-    /// The outcome of the request.
     pub(super) outcome: Arc<Outcome>,
     /// The review that was sent.
     pub(super) review: Bytes,

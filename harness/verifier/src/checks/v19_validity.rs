@@ -195,7 +195,6 @@ struct Place {
     list: String,
     /// The fields that form the key, such as `name`.
     field: String,
-    /// The value of the key.
     key: String,
 }
 

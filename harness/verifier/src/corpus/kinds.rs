@@ -26,7 +26,6 @@ pub(super) struct Entry {
     full: Value,
 }
 
-/// Returns the entries of all kinds.
 pub(super) fn all() -> Vec<Entry> {
     match serde_json::from_str(KINDS) {
         Ok(kinds) => kinds,

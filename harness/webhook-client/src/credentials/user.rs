@@ -47,7 +47,6 @@ pub(super) struct WrittenUser {
     exec: Option<WrittenExec>,
 }
 
-/// The credentials of a user.
 pub(in super::super) struct User {
     pub(super) token: String,
     token_file: Option<PathBuf>,

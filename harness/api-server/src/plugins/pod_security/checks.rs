@@ -11,7 +11,6 @@ use super::{baseline, restricted};
 pub(super) struct Subject<'a> {
     pub(super) metadata: &'a Value,
     pub(super) spec: &'a Value,
-    /// The version of the checks.
     pub(super) version: Version,
 }
 

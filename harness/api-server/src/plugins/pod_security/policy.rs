@@ -36,7 +36,6 @@ pub(super) struct LevelVersion {
 /// The policy for the Pods in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
-    /// The enforced level.
     pub(super) enforce: LevelVersion,
     /// The level whose violations are audited.
     pub(super) audit: LevelVersion,

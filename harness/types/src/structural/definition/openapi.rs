@@ -265,7 +265,6 @@ fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     keys(schema, list_type, items, path, errors);
 }
 
-/// Returns an error if the items of a set are not atomic.
 fn not_atomic(items: &Value, path: &str) -> Option<FieldError> {
     let (name, is_atomic) = match text(items, "type") {
         "array" => {
