@@ -28,7 +28,7 @@ const FAILURES: [&str; 2] =
     ["apiserver_admission_webhook_fail_open_count", "apiserver_admission_webhook_rejection_count"];
 /// The metric that every call changes.
 const REQUESTS: &str = "apiserver_admission_webhook_request_total";
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The observable effects of a request whose client has disconnected.
 #[derive(Debug, PartialEq, Eq)]
@@ -185,7 +185,7 @@ async fn send(client: &kube::Client, request: http::Request<Body>) -> String {
 async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let started = tokio::time::Instant::now();
     while !holds().await {
-        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        assert!(started.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

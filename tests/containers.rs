@@ -26,7 +26,7 @@ use testcontainers::{ContainerAsync, GenericImage, ImageExt as _};
 const FAKES_IMAGE: &str = "admit-fakes";
 const COMMAND_IMAGE: &str = "admit";
 const TAG: &str = env!("CARGO_PKG_VERSION");
-const MOST_BYTES_OF_FAKES: u64 = 15_000_000;
+const MAX_BYTES_OF_FAKES: u64 = 15_000_000;
 
 const FAKES: &str = "\
 version: 1
@@ -118,7 +118,7 @@ async fn call(container: &ContainerAsync<GenericImage>, webhook: &Value) -> reqw
 #[tokio::test]
 async fn the_image_serves_the_fakes_of_a_file() {
     let Some(bytes) = image_bytes(FAKES_IMAGE) else { return };
-    assert!(bytes < MOST_BYTES_OF_FAKES, "the image has {bytes} bytes");
+    assert!(bytes < MAX_BYTES_OF_FAKES, "the image has {bytes} bytes");
     // An error only means that another test has installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ use tokio::time::Instant;
 use self::serve::Serve;
 
 /// The maximum delay of spans: kube-apiserver sends them every five seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The spans of kube-apiserver that admit has, too, in addition to those of requests: not those of filters and
 /// storage.
@@ -95,7 +95,7 @@ impl Collector {
                     return below;
                 }
             }
-            assert!(started.elapsed() < PATIENCE, "{audit_id}: there are only {} spans", spans.len());
+            assert!(started.elapsed() < TIMEOUT, "{audit_id}: there are only {} spans", spans.len());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

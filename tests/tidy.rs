@@ -39,7 +39,7 @@ const ADMISSION_LAYERS: [&str; 25] = [
     "dispatcher",
 ];
 
-const LONGEST_FILE: usize = 500;
+const MAX_FILE_LINES: usize = 500;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -127,7 +127,7 @@ fn no_rust_file_is_longer_than_one_responsibility_needs() {
         .into_iter()
         .filter_map(|file| {
             let lines = read(&file).lines().count();
-            (lines > LONGEST_FILE).then(|| format!("{}: {lines} lines", file.display()))
+            (lines > MAX_FILE_LINES).then(|| format!("{}: {lines} lines", file.display()))
         })
         .collect();
     nothing(&findings);

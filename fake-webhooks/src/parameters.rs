@@ -88,6 +88,7 @@ pub enum Append {
     List {
         /// A JSON pointer to the list, such as `/metadata/finalizers`; a missing list is created.
         path: String,
+        /// The value to append.
         value: Value,
     },
 }

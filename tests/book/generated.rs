@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{read, root, stdout};
 
 /// Cells of the table of differences are at most this long.
-const LONGEST_CELL: usize = 300;
+const MAX_CELL_LENGTH: usize = 300;
 
 /// A file of `docs/differences`.
 #[derive(Deserialize)]
@@ -198,8 +198,8 @@ Search this page for the symptom that you see. Each difference is a reason to ru
         for Row { id, symptom, difference } in rows {
             for cell in [&symptom, &difference] {
                 assert!(
-                    cell.chars().count() <= LONGEST_CELL,
-                    "{id}: a cell has more than {LONGEST_CELL} characters"
+                    cell.chars().count() <= MAX_CELL_LENGTH,
+                    "{id}: a cell has more than {MAX_CELL_LENGTH} characters"
                 );
             }
             let _ = writeln!(page, "| <a id=\"{id}\"></a>{symptom} | {difference} |");

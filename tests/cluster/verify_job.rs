@@ -59,22 +59,22 @@ fn commands() -> Vec<String> {
 }
 
 /// A directory as the guide's reader has it, and a kubeconfig with the namespace.
-struct Desk<'a> {
+struct Kubectl<'a> {
     cluster: &'a Cluster,
     folder: &'a Path,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Kubectl<'a> {
     fn set_up(cluster: &'a Cluster) -> Self {
         let folder = cluster.folder.path();
         fs::create_dir(folder.join("examples")).unwrap();
         fs::copy(&cluster.kubeconfig, folder.join("kubeconfig")).unwrap();
-        let desk = Self { cluster, folder };
-        let namespace = desk.run(&format!("kubectl config set-context --current --namespace={NAME}"));
+        let kubectl = Self { cluster, folder };
+        let namespace = kubectl.run(&format!("kubectl config set-context --current --namespace={NAME}"));
         assert!(namespace.status.success());
         let objects: Vec<String> = objects().iter().map(Value::to_string).collect();
         fs::write(folder.join("objects.yaml"), objects.join("\n---\n")).unwrap();
-        desk
+        kubectl
     }
 
     /// Runs a command in the directory, with the `admit` and the kubectl of these tests.
@@ -171,12 +171,12 @@ fn the_pods_of_a_job_say_together_what_one_says() {
         assert!(cluster.deploy(&fakes(NAME, &[&webhook]), &[]).status.success());
     };
     deploy(&faulty());
-    let desk = Desk::set_up(&cluster);
+    let kubectl = Kubectl::set_up(&cluster);
 
-    let (many, status) = desk.verify(PODS);
+    let (many, status) = kubectl.verify(PODS);
     assert_eq!(status, Some(1));
     assert_eq!(many["objects"], objects().len());
-    let (one, _) = desk.verify(1);
+    let (one, _) = kubectl.verify(1);
     assert_eq!(verdicts(&many), verdicts(&one));
     let of_counter = format!("{NAME}/counter.fakes.local");
     let not_idempotent = &verdicts(&many)[&("V01", of_counter.as_str())];
@@ -184,7 +184,7 @@ fn the_pods_of_a_job_say_together_what_one_says() {
     assert_eq!(not_idempotent[2][0][1], 1, "one pod has seen it: {not_idempotent}");
 
     deploy(HEALTHY);
-    let (healthy, status) = desk.verify(PODS);
+    let (healthy, status) = kubectl.verify(PODS);
     let found: Vec<_> = verdicts(&healthy).into_iter().filter(|(_, verdict)| verdict[0] == "found").collect();
     assert_eq!(status, Some(0), "{found:#?}");
     assert_eq!(verdicts(&healthy)[&("V01", of_counter.as_str())][0], "passed");

@@ -30,7 +30,7 @@ struct Tail {
 /// The path of a request that every policy logs: see [`with_barrier`].
 const BARRIER: &str = "/livez/ping";
 /// The maximum time to wait for the event of the barrier request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Adds a rule that logs the barrier request to a policy. No case sends this request.
 pub(crate) fn with_barrier(rules: &mut Vec<Value>) {
@@ -55,7 +55,7 @@ impl AuditEvents {
         let answer = send(client, Message::new(Method::GET, BARRIER, None)).await?;
         let started = tokio::time::Instant::now();
         while !self.read(|tail| tail.events.remove(&answer.audit_id).is_some()) {
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 let what = "waiting for the audit log".to_owned();
                 return Err(ServerError::Refused { what, answer: format!("it does not tell of {BARRIER}") });
             }

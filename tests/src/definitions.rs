@@ -15,7 +15,7 @@ use crate::transport::{Answer, Message, send};
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const RESOURCE: &str = "apiextensions.k8s.io/v1/customresourcedefinitions";
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The definitions that the requests of a case have created.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Definitions {
             if is_settled(&answer.body, &objects) {
                 return Ok(());
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 let what = format!("waiting for the controllers of the server to finish with {name}");
                 return Err(ServerError::Refused { what, answer: answer.recorded().to_string() });
             }

@@ -49,7 +49,7 @@ fn compare(path: String, expected: Option<&Value>, actual: Option<&Value>, found
 pub fn side_by_side(differences: &[Difference]) -> String {
     const COLUMN: usize = 56;
     let mut text = format!("    {:COLUMN$} | actual\n", "expected");
-    for difference in differences.iter().take(MOST) {
+    for difference in differences.iter().take(MAX_DIFFERENCES) {
         let _ = writeln!(text, "  {}", difference.path);
         let (expected, actual) = (lines(difference.expected.as_ref()), lines(difference.actual.as_ref()));
         for index in 0..expected.len().max(actual.len()) {
@@ -57,13 +57,13 @@ pub fn side_by_side(differences: &[Difference]) -> String {
             let _ = writeln!(text, "    {:COLUMN$} | {}", side(&expected), side(&actual));
         }
     }
-    if differences.len() > MOST {
-        let _ = writeln!(text, "  … and {} more", differences.len() - MOST);
+    if differences.len() > MAX_DIFFERENCES {
+        let _ = writeln!(text, "  … and {} more", differences.len() - MAX_DIFFERENCES);
     }
     text
 }
 
-const MOST: usize = 12;
+const MAX_DIFFERENCES: usize = 12;
 
 /// Formats a value as lines that are short enough for one of two columns.
 fn lines(value: Option<&Value>) -> Vec<String> {

@@ -26,7 +26,7 @@ const UPSTREAM: [(&str, &[&str]); 3] = [
     ("k8s.io/api@v0.37.1", &["testdata/HEAD"]),
 ];
 /// The maximum number of fields of one object to make invalid.
-const MOST_FIELDS: usize = 200;
+const MAX_FIELDS: usize = 200;
 
 /// The objects to compare.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -245,7 +245,7 @@ pub(crate) fn variants(object: &Value) -> Vec<(String, Value)> {
         }
     }
     let mut variants = Vec::new();
-    for path in paths.into_iter().take(MOST_FIELDS) {
+    for path in paths.into_iter().take(MAX_FIELDS) {
         let Some(found) = object.pointer(&path) else { continue };
         for wrong in wrong_values(found) {
             let mut variant = object.clone();

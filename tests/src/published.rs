@@ -20,10 +20,10 @@ use crate::server::{Server, ServerError};
 use crate::transport::{Answer, Message, SendError};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of example objects of one module. Some modules have thousands of similar objects.
-const MOST_OBJECTS: usize = 400;
-const LARGEST_FILE: u64 = 4 << 20;
+const MAX_OBJECTS: usize = 400;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// An error that prevents the comparison.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +145,7 @@ fn yaml_files(folder: &Path) -> BTreeSet<PathBuf> {
             let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
             if metadata.is_dir() {
                 folders.push(path);
-            } else if metadata.len() < LARGEST_FILE && path.extension().is_some_and(|it| it == "yaml") {
+            } else if metadata.len() < MAX_FILE_BYTES && path.extension().is_some_and(|it| it == "yaml") {
                 files.insert(path);
             }
         }
@@ -184,7 +184,7 @@ impl Both<'_> {
             }
         }
         for object in documents.iter().filter(|object| !is_definition(object)) {
-            if comparison.objects == MOST_OBJECTS {
+            if comparison.objects == MAX_OBJECTS {
                 break;
             }
             let Some(collection) = installed.values().find_map(|definition| collection(definition, object))
@@ -241,7 +241,7 @@ impl Both<'_> {
             if is_done(&answer) {
                 return Ok(());
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 let what = format!("waiting for {path}");
                 return Err(ServerError::Refused { what, answer: answer.recorded().to_string() }.into());
             }

@@ -104,7 +104,7 @@ const REFUSALS: [&str; 3] =
     ["failed to initialize admission", "failed to apply admission", "loading audit policy file"];
 
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Server {
     /// Starts etcd and kube-apiserver from `KUBEBUILDER_ASSETS` with the default plugins. Both stop on drop.
@@ -174,7 +174,7 @@ impl Server {
     }
 
     /// Resets the webhooks that run as long as the server, so that they allow everything again.
-    pub(crate) fn calm(&self) {
+    pub(crate) fn idle(&self) {
         self.launch.standing.values().for_each(|fake| fake.set_behavior(Behavior::default()));
     }
 
@@ -224,7 +224,7 @@ impl Server {
         loop {
             let answer = send(client, message.clone()).await?;
             let is_closing = answer.status == 503 && answer.body["message"] == "apiserver is shutting down";
-            if !is_closing || started.elapsed() > PATIENCE {
+            if !is_closing || started.elapsed() > TIMEOUT {
                 return Ok(answer);
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -272,7 +272,7 @@ impl Server {
             if answer.is_success() {
                 return Ok(());
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 let what = format!("waiting for {path}");
                 return Err(ServerError::Refused { what, answer: answer.recorded().to_string() });
             }
@@ -308,7 +308,7 @@ impl Server {
             if kinds.iter().all(|kind| marker.was_called(&Marker::path(names, *kind, number))) {
                 return Ok(made);
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 let what = "waiting until the server uses the configurations".to_owned();
                 return Err(ServerError::Refused { what, answer: "it does not".to_owned() });
             }
@@ -358,7 +358,7 @@ impl Server {
             });
             let started = tokio::time::Instant::now();
             while self.review(review.clone()).await?["status"]["allowed"] != true {
-                if started.elapsed() > PATIENCE {
+                if started.elapsed() > TIMEOUT {
                     let what = "waiting until the server decides by the roles".to_owned();
                     return Err(ServerError::Refused { what, answer: "it does not".to_owned() });
                 }

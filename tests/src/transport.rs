@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 /// The maximum response time. It exceeds the 34 s after which kube-apiserver times out.
-const LONGEST_ANSWER: Duration = Duration::from_secs(45);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// A request to send.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ pub enum SendError {
     #[error(transparent)]
     Client(#[from] kube::Error),
     /// The server keeps the connection open and does not answer.
-    #[error("no answer to {request} within {} s", LONGEST_ANSWER.as_secs())]
+    #[error("no answer to {request} within {} s", ANSWER_TIMEOUT.as_secs())]
     NoAnswer {
         /// The method and the path of the request.
         request: String,
@@ -122,7 +122,7 @@ pub(crate) async fn in_time(
     request: String,
     answer: impl Future<Output = Result<Answer, kube::Error>>,
 ) -> Result<Answer, SendError> {
-    match timeout(LONGEST_ANSWER, answer).await {
+    match timeout(ANSWER_TIMEOUT, answer).await {
         Ok(answer) => Ok(answer?),
         Err(_elapsed) => Err(SendError::NoAnswer { request }),
     }

@@ -8,7 +8,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tests::laws;
 
 /// The most bytes that the inputs of one law have together: they are read by people, too.
-const MOST_BYTES: u64 = 64 * 1024;
+const MAX_BYTES: u64 = 64 * 1024;
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let arguments = Arguments::from_args();
@@ -43,7 +43,7 @@ fn small(law: &str, files: &[PathBuf]) -> std::io::Result<Trial> {
     }
     let count = files.len();
     Ok(Trial::test(format!("the corpus of {law} is small, and not empty"), move || {
-        if count > 0 && bytes <= MOST_BYTES {
+        if count > 0 && bytes <= MAX_BYTES {
             Ok(())
         } else {
             Err(format!("{count} files, {bytes} bytes").into())

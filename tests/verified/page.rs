@@ -14,7 +14,7 @@ use super::review::{self, Judgment, Opinion};
 /// The number of differences that are shown; the rest is counted.
 const DIFFERENCES: usize = 3;
 /// The length at which values are truncated.
-const LONGEST: usize = 160;
+const MAX_LENGTH: usize = 160;
 
 const HEAD: &str = "\
 # Verified webhooks
@@ -189,8 +189,8 @@ fn proof(finding: &Finding) -> String {
 
 fn cut(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= LONGEST {
+    if text.chars().count() <= MAX_LENGTH {
         return text;
     }
-    format!("{}…", text.chars().take(LONGEST).collect::<String>())
+    format!("{}…", text.chars().take(MAX_LENGTH).collect::<String>())
 }

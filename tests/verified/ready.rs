@@ -14,7 +14,7 @@ use super::manifest::{Manifest, Ready};
 /// The interval between requests to the webhook.
 const PERIOD: Duration = Duration::from_millis(200);
 /// The maximum time until it is ready.
-const LONGEST: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends reviews of the object of `ready` to the webhook at `address` until it has the expected result.
 ///
@@ -39,14 +39,14 @@ pub(crate) fn wait(
     let client = client.timeout(Duration::from_secs(10)).build().expect("a client");
     let url = format!("https://{host}:{}{}", address.port(), ready.path);
     runtime.block_on(async {
-        let end = Instant::now() + LONGEST;
+        let end = Instant::now() + TIMEOUT;
         loop {
             let seen = changed(&client, &url, &ready.object).await;
             if seen.as_ref() == Ok(&ready.becomes) {
                 return Ok(());
             }
             if Instant::now() >= end {
-                let seconds = LONGEST.as_secs();
+                let seconds = TIMEOUT.as_secs();
                 let last = seen.map_or_else(|error| error, |object| object.to_string());
                 return Err(format!(
                     "after {seconds} s {} is not\n{}\nbut\n{last}",

@@ -12,7 +12,8 @@ use harness::verify::{Recorder, Settings};
 use serde_json::json;
 
 use super::environment::{
-    StoppedClock, Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify, verify_with,
+    StoppedClock, TestedWebhook, configuration, entry, finds, only, passes, pods, run, verdict, verify,
+    verify_with,
 };
 
 /// Starts a server that only records its requests.
@@ -41,7 +42,7 @@ fn writing(to: SocketAddr) -> String {
 async fn v38_finds_writes_on_dry_runs() {
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
-    let check = verify_with("V38", vec![Suspect::validating(&writing(address))], settings).await;
+    let check = verify_with("V38", vec![TestedWebhook::validating(&writing(address))], settings).await;
     finds(&check, &["writes on dry runs"]);
     let message = &check.findings[0].message;
     assert!(message.contains("POST /api/v1/namespaces/demo/configmaps"), "{message}");
@@ -66,7 +67,7 @@ async fn v38_and_v39_blame_no_one_for_what_it_writes_without_calls_as_well() {
         let (recorder, _) = recording().await;
         let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
         let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/configmaps", seed));
-        let check = verify_with(id, vec![Suspect::validating("allow")], settings).await;
+        let check = verify_with(id, vec![TestedWebhook::validating("allow")], settings).await;
         own.abort();
         assert_eq!(verdict(&check).0, Tally::Passed, "{:?}", check.findings);
         let notes = &check.results[0].notes;
@@ -80,7 +81,7 @@ async fn v38_finds_writes_on_dry_runs_of_who_writes_by_itself_too() {
     let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
     let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
     let behavior = format!("when: {{if: {{dry-run: true}}, then: {}, otherwise: allow}}", writing(address));
-    let check = verify_with("V38", vec![Suspect::validating(&behavior)], settings).await;
+    let check = verify_with("V38", vec![TestedWebhook::validating(&behavior)], settings).await;
     own.abort();
     finds(&check, &["writes on dry runs"]);
     let message = &check.findings[0].message;
@@ -92,9 +93,9 @@ async fn v38_passes_who_writes_in_real_runs_only() {
     let (recorder, address) = recording().await;
     let behavior = format!("when: {{if: {{dry-run: true}}, then: allow, otherwise: {}}}", writing(address));
     let settings = || Settings { recorder: Some(recorder.clone()), ..Settings::default() };
-    let suspects = || vec![Suspect::validating(&behavior)];
+    let webhooks = || vec![TestedWebhook::validating(&behavior)];
     // Until its first write, the check cannot know whether the webhook uses this server.
-    assert_eq!(verify_with("V38", suspects(), settings()).await.results[0].verdict, Tally::Passed);
+    assert_eq!(verify_with("V38", webhooks(), settings()).await.results[0].verdict, Tally::Passed);
 }
 
 #[tokio::test]
@@ -103,20 +104,20 @@ async fn v38_finds_other_answers_on_dry_runs() {
         [("deny", "different verdict on dry runs"), ("always-mutate", "different result on dry runs")]
     {
         let behavior = format!("when: {{if: {{dry-run: true}}, then: {then}}}");
-        finds(&verify("V38", vec![Suspect::mutating(&behavior)]).await, &[expected]);
+        finds(&verify("V38", vec![TestedWebhook::mutating(&behavior)]).await, &[expected]);
     }
 }
 
 #[tokio::test]
 async fn v38_is_not_passed_when_nobody_watches() {
-    let check = verify("V38", vec![Suspect::mutating("allow")]).await;
+    let check = verify("V38", vec![TestedWebhook::mutating("allow")]).await;
     let (found, reasons) = verdict(&check);
     assert_eq!(found, Tally::NotChecked);
     assert!(reasons.keys().all(|reason| reason.contains("--api-server-out")), "{reasons:?}");
 
     let (recorder, _) = recording().await;
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
-    let check = verify_with("V38", vec![Suspect::mutating("allow")], settings).await;
+    let check = verify_with("V38", vec![TestedWebhook::mutating("allow")], settings).await;
     assert_eq!(verdict(&check).0, Tally::NotChecked);
 }
 
@@ -124,7 +125,7 @@ async fn v38_is_not_passed_when_nobody_watches() {
 async fn watched(id: &str, behavior: impl FnOnce(SocketAddr) -> String) -> CheckReport {
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
-    verify_with(id, vec![Suspect::mutating(&behavior(address))], settings).await
+    verify_with(id, vec![TestedWebhook::mutating(&behavior(address))], settings).await
 }
 
 /// Returns a webhook behavior that sends a request to the server behind it and writes nothing.
@@ -144,7 +145,7 @@ async fn v39_finds_who_writes_and_says_none() {
 #[tokio::test]
 async fn v39_passes_who_only_asks_and_is_not_about_who_says_otherwise() {
     passes(&watched("V39", asking).await);
-    let honest = Suspect::mutating("allow").with("sideEffects", json!("NoneOnDryRun"));
+    let honest = TestedWebhook::mutating("allow").with("sideEffects", json!("NoneOnDryRun"));
     assert_eq!(verdict(&verify("V39", vec![honest]).await).0, Tally::NotApplicable);
 }
 
@@ -167,7 +168,7 @@ async fn v40_blames_no_call_for_what_a_webhook_creates_by_itself() {
         let (recorder, _) = recording().await;
         let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
         let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/configmaps", seed));
-        let check = verify_with("V40", vec![Suspect::mutating("allow")], settings).await;
+        let check = verify_with("V40", vec![TestedWebhook::mutating("allow")], settings).await;
         own.abort();
         assert_eq!(verdict(&check).0, Tally::Passed, "{:?}", check.findings);
         let notes = &check.results[0].notes;
@@ -180,7 +181,7 @@ async fn v40_finds_what_each_call_creates_beside_what_a_webhook_creates_by_itsel
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
     let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
-    let check = verify_with("V40", vec![Suspect::mutating(&writing(address))], settings).await;
+    let check = verify_with("V40", vec![TestedWebhook::mutating(&writing(address))], settings).await;
     own.abort();
     finds(&check, &["repeats a side effect when retried"]);
     let message = &check.findings[0].message;
@@ -196,7 +197,7 @@ async fn v40_passes_who_creates_once() {
 #[tokio::test]
 async fn v39_and_v40_are_not_passed_when_nobody_watches_or_nothing_is_asked() {
     for id in ["V39", "V40"] {
-        let (found, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow")]).await);
+        let (found, reasons) = verdict(&verify(id, vec![TestedWebhook::mutating("allow")]).await);
         assert_eq!(found, Tally::NotChecked);
         assert!(reasons.keys().all(|reason| reason.contains("--api-server-out")), "{reasons:?}");
         assert_eq!(verdict(&watched(id, |_| "allow".to_owned()).await).0, Tally::NotChecked);
@@ -210,11 +211,11 @@ async fn v47_finds_servers_without_http_1_or_a_new_tls() {
         (Transport { connection: Connection::Tls11, ..Transport::default() }, "ProtocolVersion"),
         (Transport { connection: Connection::PlainHttp, ..Transport::default() }, ""),
     ] {
-        let check = verify("V47", vec![Suspect::validating("allow").over(transport)]).await;
+        let check = verify("V47", vec![TestedWebhook::validating("allow").over(transport)]).await;
         finds(&check, &["no common version"]);
         let message = &check.findings[0].message;
         assert!(message.contains(words), "{transport}: {message}");
-        let certificate = verify("V45", vec![Suspect::validating("allow").over(transport)]).await;
+        let certificate = verify("V45", vec![TestedWebhook::validating("allow").over(transport)]).await;
         assert_eq!(verdict(&certificate).0, Tally::NotChecked, "{transport}: no certificate");
     }
 }
@@ -224,16 +225,17 @@ async fn v47_passes_who_speaks_both_whatever_the_certificate() {
     let expired: Certificate = "expired".parse().expect("a defect");
     for http in [HttpVersions::Both, HttpVersions::Http1] {
         let transport = Transport { http, ..Transport::default() };
-        let check = verify("V47", vec![Suspect::validating("allow").over(transport)]).await;
+        let check = verify("V47", vec![TestedWebhook::validating("allow").over(transport)]).await;
         passes(&check);
         assert_eq!(check.results[0].notes, ["TLS 1.3"]);
     }
-    passes(&verify("V47", vec![Suspect::validating("allow").showing(expired)]).await);
+    passes(&verify("V47", vec![TestedWebhook::validating("allow").showing(expired)]).await);
 }
 
 #[tokio::test]
 async fn v41_finds_a_webhook_that_needs_most_of_its_timeout() {
-    let slow = Suspect::validating("timeout: {hang: 800ms, then: allow}").with("timeoutSeconds", json!(1));
+    let slow =
+        TestedWebhook::validating("timeout: {hang: 800ms, then: allow}").with("timeoutSeconds", json!(1));
     let check = verify("V41", vec![slow]).await;
     finds(&check, &["slow"]);
     assert!(check.findings[0].message.starts_with("with a timeout of 1 s: p50 "));
@@ -241,7 +243,8 @@ async fn v41_finds_a_webhook_that_needs_most_of_its_timeout() {
 
 #[tokio::test]
 async fn v41_finds_a_webhook_that_never_answers() {
-    let check = verify("V41", vec![Suspect::validating("timeout").with("timeoutSeconds", json!(1))]).await;
+    let check =
+        verify("V41", vec![TestedWebhook::validating("timeout").with("timeoutSeconds", json!(1))]).await;
     finds(&check, &["slow"]);
 }
 
@@ -270,15 +273,16 @@ async fn v41_blames_nobody_for_one_slow_minute() {
     // The first call of the run and a hundred that are measured, the second half of which is slow; then no more.
     let slow = "{first: {calls: 50, of: {delay: {for: {fixed: 600ms}}}, then: allow}}";
     let behavior = format!("first: {{calls: 51, of: allow, then: {slow}}}");
-    let suspect = Suspect::mutating(&behavior).with("timeoutSeconds", json!(1));
-    let check = verify("V41", vec![suspect]).await;
+    let tested = TestedWebhook::mutating(&behavior).with("timeoutSeconds", json!(1));
+    let check = verify("V41", vec![tested]).await;
     passes(&check);
     assert!(check.results[0].notes[0].contains("p99"), "{check:#?}");
 }
 
 #[tokio::test]
 async fn v41_passes_a_quick_webhook_and_tells_the_figures() {
-    let check = verify("V41", vec![Suspect::validating("allow").with("timeoutSeconds", json!(30))]).await;
+    let check =
+        verify("V41", vec![TestedWebhook::validating("allow").with("timeoutSeconds", json!(30))]).await;
     passes(&check);
     assert!(
         check.results[0].notes[0].contains("of 100 responses, 8 at a time"),
@@ -298,7 +302,7 @@ async fn v45_finds_what_the_api_server_refuses() {
         ("no-server-auth", "incompatible key usage"),
     ] {
         let certificate: Certificate = defect.parse().expect("a defect");
-        let check = verify("V45", vec![Suspect::validating("allow").showing(certificate)]).await;
+        let check = verify("V45", vec![TestedWebhook::validating("allow").showing(certificate)]).await;
         finds(&check, &["rejected certificate"]);
         let message = &check.findings[0].message;
         assert!(message.contains(words), "{defect}: {message}");
@@ -309,20 +313,21 @@ async fn v45_finds_what_the_api_server_refuses() {
 async fn v45_finds_what_ends_within_the_horizon() {
     let settings =
         Settings { horizon: Some(Duration::from_secs(20 * 365 * 24 * 3600)), ..Settings::default() };
-    let check = verify_with("V45", vec![Suspect::validating("allow")], settings).await;
+    let check = verify_with("V45", vec![TestedWebhook::validating("allow")], settings).await;
     finds(&check, &["the certificate expires soon", "the authority expires soon"]);
 }
 
 #[tokio::test]
 async fn v45_passes_a_valid_certificate_and_tells_the_days() {
     let settings = Settings { horizon: Some(Duration::from_secs(24 * 3600)), ..Settings::default() };
-    let check = verify_with("V45", vec![Suspect::validating("allow")], settings).await;
+    let check = verify_with("V45", vec![TestedWebhook::validating("allow")], settings).await;
     passes(&check);
     assert!(check.results[0].notes.iter().all(|note| note.ends_with("left")), "{:?}", check.results[0].notes);
 }
 
 #[tokio::test]
 async fn v45_is_not_passed_when_nobody_listens() {
-    let nobody = Suspect::validating("allow").with("clientConfig", json!({"url": "https://127.0.0.1:1/"}));
+    let nobody =
+        TestedWebhook::validating("allow").with("clientConfig", json!({"url": "https://127.0.0.1:1/"}));
     assert_eq!(verdict(&verify("V45", vec![nobody]).await).0, Tally::NotChecked);
 }

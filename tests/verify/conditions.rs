@@ -4,7 +4,9 @@ use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
 use serde_json::{Value, json};
 
-use super::environment::{Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify};
+use super::environment::{
+    TestedWebhook, configuration, entry, finds, only, passes, pods, run, verdict, verify,
+};
 
 /// Returns conditions with the names `a`, `b`, and so on.
 fn conditions(expressions: &[&str]) -> Value {
@@ -245,7 +247,7 @@ async fn v55_finds_conditions_that_cost_too_much() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_verified_with_what_its_conditions_leave() {
     let with = |expressions: &[&str]| {
-        Suspect::mutating("non-idempotent").with("matchConditions", conditions(expressions))
+        TestedWebhook::mutating("non-idempotent").with("matchConditions", conditions(expressions))
     };
     finds(&verify("V01", vec![with(&["request.namespace == 'default'"])]).await, &["not idempotent"]);
     let found = verify("V01", vec![with(&["request.namespace == 'elsewhere'"])]).await;

@@ -4,29 +4,29 @@ use harness::verify::Severity;
 use harness::verify::report::Tally;
 use serde_json::json;
 
-use super::environment::{Suspect, finds, passes, pods, verdict, verify, verify_objects};
+use super::environment::{TestedWebhook, finds, passes, pods, verdict, verify, verify_objects};
 
 /// The finding for a fake that responds regardless of the requested version.
 const BLIND: &str = "admits in an unsupported version";
 
 #[tokio::test]
 async fn v12_finds_answers_under_another_uid() {
-    for suspect in [Suspect::mutating, Suspect::validating] {
-        finds(&verify("V12", vec![suspect("fault: M26")]).await, &["another request's uid"]);
+    for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
+        finds(&verify("V12", vec![tested("fault: M26")]).await, &["another request's uid"]);
     }
 }
 
 #[tokio::test]
 async fn v12_passes_what_keeps_requests_apart() {
     for behavior in ["sidecar", "deny", "allow"] {
-        passes(&verify("V12", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V12", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v12_leaves_what_draws_lots_to_v11_and_silence_unjudged() {
     for behavior in ["fault: M05-random-name", "bad-response: closed"] {
-        let check = verify("V12", vec![Suspect::mutating(behavior)]).await;
+        let check = verify("V12", vec![TestedWebhook::mutating(behavior)]).await;
         assert_eq!(verdict(&check).0, Tally::NotChecked, "{behavior}");
     }
 }
@@ -34,27 +34,28 @@ async fn v12_leaves_what_draws_lots_to_v11_and_silence_unjudged() {
 #[tokio::test]
 async fn v23_finds_a_listed_version_that_is_not_answered() {
     let behavior = "when: {if: {review-version: v1beta1}, then: {bad-response: {status: 400}}}";
-    let suspect = Suspect::mutating(behavior).with("admissionReviewVersions", json!(["v1", "v1beta1"]));
-    finds(&verify("V23", vec![suspect]).await, &["fails in v1beta1", BLIND]);
+    let tested = TestedWebhook::mutating(behavior).with("admissionReviewVersions", json!(["v1", "v1beta1"]));
+    finds(&verify("V23", vec![tested]).await, &["fails in v1beta1", BLIND]);
 }
 
 #[tokio::test]
 async fn v23_is_not_about_who_answers_nothing() {
-    let check = verify("V23", vec![Suspect::mutating("bad-response: {status: 400}")]).await;
+    let check = verify("V23", vec![TestedWebhook::mutating("bad-response: {status: 400}")]).await;
     assert_eq!(verdict(&check).0, Tally::NotChecked);
 }
 
 #[tokio::test]
 async fn v23_finds_another_answer_in_another_version() {
-    let suspect = Suspect::validating("fault: M20").with("admissionReviewVersions", json!(["v1", "v1beta1"]));
-    finds(&verify("V23", vec![suspect]).await, &["different response in v1beta1", BLIND]);
+    let tested =
+        TestedWebhook::validating("fault: M20").with("admissionReviewVersions", json!(["v1", "v1beta1"]));
+    finds(&verify("V23", vec![tested]).await, &["different response in v1beta1", BLIND]);
 }
 
 #[tokio::test]
 async fn v23_finds_a_careless_envelope_that_v1beta1_lets_pass() {
     let bare = "when: {if: {review-version: v1beta1}, then: {raw: {json: {response: {allowed: true}}}}}";
-    let suspect = Suspect::validating(bare).with("admissionReviewVersions", json!(["v1beta1"]));
-    let check = verify("V23", vec![suspect]).await;
+    let tested = TestedWebhook::validating(bare).with("admissionReviewVersions", json!(["v1beta1"]));
+    let check = verify("V23", vec![tested]).await;
     finds(&check, &["apiVersion in v1beta1", "kind in v1beta1", "response.uid in v1beta1", BLIND]);
     assert!(check.findings[..3].iter().all(|finding| finding.severity == Severity::Warning));
 }
@@ -63,7 +64,7 @@ async fn v23_finds_a_careless_envelope_that_v1beta1_lets_pass() {
 async fn v23_notes_who_answers_a_version_that_there_is_not() {
     let blind = "raw: {text: '{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\
                  \"response\":{\"uid\":\"{uid}\",\"allowed\":true}}'}";
-    let check = verify("V23", vec![Suspect::validating(blind)]).await;
+    let check = verify("V23", vec![TestedWebhook::validating(blind)]).await;
     finds(&check, &[BLIND]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 }
@@ -73,8 +74,8 @@ async fn v23_passes_who_answers_in_kind_and_refuses_the_rest() {
     let careful = "when: {if: {any: [{review-version: v1}, {review-version: v1beta1}]}, then: sidecar, \
                    otherwise: {bad-response: {status: 400}}}";
     for versions in [json!(["v1"]), json!(["v1beta1", "v1", "v9"])] {
-        let suspect = Suspect::mutating(careful).with("admissionReviewVersions", versions);
-        passes(&verify("V23", vec![suspect]).await);
+        let tested = TestedWebhook::mutating(careful).with("admissionReviewVersions", versions);
+        passes(&verify("V23", vec![tested]).await);
     }
 }
 
@@ -91,11 +92,11 @@ async fn v24_finds_patches_in_other_forms() {
         ("P05", "not base64"),
         ("E23", "denial with a patch"),
     ] {
-        let check = verify("V24", vec![Suspect::mutating(&format!("fault: {fault}"))]).await;
+        let check = verify("V24", vec![TestedWebhook::mutating(&format!("fault: {fault}"))]).await;
         finds(&check, &[kind]);
     }
     finds(
-        &verify("V24", vec![Suspect::validating("fault: P18-both")]).await,
+        &verify("V24", vec![TestedWebhook::validating("fault: P18-both")]).await,
         &["validating webhook patches"],
     );
 }
@@ -103,9 +104,9 @@ async fn v24_finds_patches_in_other_forms() {
 #[tokio::test]
 async fn v24_passes_patches_in_the_right_form_and_none() {
     for behavior in ["sidecar", "allow", "deny"] {
-        passes(&verify("V24", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V24", vec![TestedWebhook::mutating(behavior)]).await);
     }
-    passes(&verify("V24", vec![Suspect::validating("allow")]).await);
+    passes(&verify("V24", vec![TestedWebhook::validating("allow")]).await);
 }
 
 #[tokio::test]
@@ -118,14 +119,14 @@ async fn v25_finds_denials_that_help_nobody() {
             ["stack trace", "stack trace when it cannot decode the object"],
         ),
     ] {
-        finds(&verify("V25", vec![Suspect::validating(behavior)]).await, &kinds);
+        finds(&verify("V25", vec![TestedWebhook::validating(behavior)]).await, &kinds);
     }
 }
 
 #[tokio::test]
 async fn v25_looks_at_the_error_path_of_who_denies_nothing_else() {
     let behavior = "when: {if: {equals: {/spec: 7}}, then: {deny: {message: \"panicked at src/main.rs:7\"}}}";
-    let check = verify("V25", vec![Suspect::mutating(behavior)]).await;
+    let check = verify("V25", vec![TestedWebhook::mutating(behavior)]).await;
     finds(&check, &["stack trace when it cannot decode the object"]);
 }
 
@@ -133,7 +134,7 @@ async fn v25_looks_at_the_error_path_of_who_denies_nothing_else() {
 async fn v25_finds_a_message_that_differs_each_time() {
     let behavior = "cycle: [{deny: {message: one}}, {deny: {message: two}}]";
     let pod = pods().remove(0);
-    let check = verify_objects("V25", vec![Suspect::validating(behavior)], vec![pod], &[]).await;
+    let check = verify_objects("V25", vec![TestedWebhook::validating(behavior)], vec![pod], &[]).await;
     finds(&check, &["message varies"]);
 }
 
@@ -141,11 +142,11 @@ async fn v25_finds_a_message_that_differs_each_time() {
 async fn v25_finds_a_secret_in_a_message() {
     let rule =
         json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]});
-    let suspect = Suspect::validating("deny: {message: hunter2-the-second is no password}");
-    let suspect = suspect.with("rules", json!([rule]));
+    let tested = TestedWebhook::validating("deny: {message: hunter2-the-second is no password}");
+    let tested = tested.with("rules", json!([rule]));
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque",
         "data": {"password": "aHVudGVyMi10aGUtc2Vjb25k"}});
-    let check = verify_objects("V25", vec![suspect], vec![secret], &[]).await;
+    let check = verify_objects("V25", vec![tested], vec![secret], &[]).await;
     finds(&check, &["reveals a secret"]);
     assert_eq!(check.findings[0].severity, Severity::Error);
 }
@@ -153,10 +154,13 @@ async fn v25_finds_a_secret_in_a_message() {
 #[tokio::test]
 async fn v25_passes_a_message_for_people() {
     passes(
-        &verify("V25", vec![Suspect::validating("deny: {code: 403, message: set hostNetwork to false}")])
-            .await,
+        &verify(
+            "V25",
+            vec![TestedWebhook::validating("deny: {code: 403, message: set hostNetwork to false}")],
+        )
+        .await,
     );
-    let check = verify("V25", vec![Suspect::validating("allow")]).await;
+    let check = verify("V25", vec![TestedWebhook::validating("allow")]).await;
     assert_eq!(verdict(&check).0, Tally::NotApplicable);
 }
 
@@ -168,14 +172,16 @@ async fn v26_finds_warnings_that_do_not_arrive() {
         ("E15-empty", vec!["empty"]),
         ("E15-many", vec!["lost"]),
     ] {
-        finds(&verify("V26", vec![Suspect::validating(&format!("fault: {fault}"))]).await, &kinds);
+        finds(&verify("V26", vec![TestedWebhook::validating(&format!("fault: {fault}"))]).await, &kinds);
     }
 }
 
 #[tokio::test]
 async fn v26_passes_a_short_warning_and_is_not_about_none() {
-    passes(&verify("V26", vec![Suspect::mutating("allow: {warnings: [spec.foo is deprecated]}")]).await);
-    assert_eq!(verdict(&verify("V26", vec![Suspect::mutating("allow")]).await).0, Tally::NotApplicable);
+    passes(
+        &verify("V26", vec![TestedWebhook::mutating("allow: {warnings: [spec.foo is deprecated]}")]).await,
+    );
+    assert_eq!(verdict(&verify("V26", vec![TestedWebhook::mutating("allow")]).await).0, Tally::NotApplicable);
 }
 
 #[tokio::test]
@@ -184,10 +190,10 @@ async fn v26_and_v27_say_why_there_is_nothing_to_look_at() {
         ("V26", "the response to the creation has no warnings"),
         ("V27", "the response to the creation has no audit annotations"),
     ] {
-        let (_, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow")]).await);
+        let (_, reasons) = verdict(&verify(id, vec![TestedWebhook::mutating("allow")]).await);
         assert_eq!(reasons.into_keys().collect::<Vec<_>>(), [reason]);
         // A webhook that was not called has another reason than one without a finding.
-        let (_, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow").on(&["DELETE"])]).await);
+        let (_, reasons) = verdict(&verify(id, vec![TestedWebhook::mutating("allow").on(&["DELETE"])]).await);
         assert_eq!(reasons.into_keys().collect::<Vec<_>>(), ["the rules do not match the request"]);
     }
     // The API server rejects the whole response, so clients do not get the warning.
@@ -195,7 +201,7 @@ async fn v26_and_v27_say_why_there_is_nothing_to_look_at() {
                    \"response\":{\"uid\":\"{uid}\",\"allowed\":true,\"warnings\":\"a text\",\
                    \"auditAnnotations\":\"a text\"}}'}";
     for id in ["V26", "V27"] {
-        let (found, reasons) = verdict(&verify(id, vec![Suspect::mutating(refused)]).await);
+        let (found, reasons) = verdict(&verify(id, vec![TestedWebhook::mutating(refused)]).await);
         assert_eq!(found, Tally::NotChecked);
         assert!(reasons.keys().all(|reason| reason.contains("cannot unmarshal")), "{reasons:?}");
     }
@@ -203,17 +209,17 @@ async fn v26_and_v27_say_why_there_is_nothing_to_look_at() {
 
 #[tokio::test]
 async fn v27_finds_keys_that_the_audit_log_drops() {
-    let check = verify("V27", vec![Suspect::mutating("fault: E14")]).await;
+    let check = verify("V27", vec![TestedWebhook::mutating("fault: E14")]).await;
     finds(&check, &["key is dropped"]);
     assert!(check.findings[0].message.contains("a.example.com/no key!"));
     let domain = "allow: {auditAnnotations: {example.com/key: 'yes'}}";
-    finds(&verify("V27", vec![Suspect::validating(domain)]).await, &["key is dropped"]);
+    finds(&verify("V27", vec![TestedWebhook::validating(domain)]).await, &["key is dropped"]);
 }
 
 #[tokio::test]
 async fn v27_passes_plain_keys_and_is_not_about_none() {
-    passes(&verify("V27", vec![Suspect::mutating("allow: {auditAnnotations: {key: 'yes'}}")]).await);
-    assert_eq!(verdict(&verify("V27", vec![Suspect::mutating("allow")]).await).0, Tally::NotApplicable);
+    passes(&verify("V27", vec![TestedWebhook::mutating("allow: {auditAnnotations: {key: 'yes'}}")]).await);
+    assert_eq!(verdict(&verify("V27", vec![TestedWebhook::mutating("allow")]).await).0, Tally::NotApplicable);
 }
 
 #[tokio::test]
@@ -227,15 +233,15 @@ async fn v28_finds_redirects_and_retry_after() {
         ("first: {calls: 1, of: {raw: {status: 308, headers: {location: /elsewhere}}}}", "redirects"),
         ("first: {calls: 1, of: {raw: {status: 503, headers: {retry-after: '0'}}}}", "sends Retry-After"),
     ] {
-        let check = verify("V28", vec![Suspect::mutating(behavior)]).await;
+        let check = verify("V28", vec![TestedWebhook::mutating(behavior)]).await;
         finds(&check, &[kind]);
     }
 }
 
 #[tokio::test]
 async fn v28_passes_who_answers_itself() {
-    passes(&verify("V28", vec![Suspect::mutating("sidecar")]).await);
-    passes(&verify("V28", vec![Suspect::validating("bad-response: {status: 503}")]).await);
-    let check = verify("V28", vec![Suspect::mutating("bad-response: closed")]).await;
+    passes(&verify("V28", vec![TestedWebhook::mutating("sidecar")]).await);
+    passes(&verify("V28", vec![TestedWebhook::validating("bad-response: {status: 503}")]).await);
+    let check = verify("V28", vec![TestedWebhook::mutating("bad-response: closed")]).await;
     assert_eq!(verdict(&check).0, Tally::NotChecked);
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Suspect {
+struct TestedWebhook {
     name: String,
     /// Parameters of `convert` that differ from those of a correct webhook.
     convert: BTreeMap<String, Value>,
@@ -106,18 +106,19 @@ fn kinds(report: &Report) -> BTreeMap<String, Vec<String>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_defect_is_found_and_nothing_else() {
-    let suspects: Vec<Suspect> = serde_saphyr::from_str(include_str!("conversion.yaml")).expect("the table");
+    let webhooks: Vec<TestedWebhook> =
+        serde_saphyr::from_str(include_str!("conversion.yaml")).expect("the table");
     let mut others = Vec::new();
-    for suspect in &suspects {
-        let mut behavior = convert(&suspect.convert);
-        if let Some(other) = &suspect.every_other {
+    for tested in &webhooks {
+        let mut behavior = convert(&tested.convert);
+        if let Some(other) = &tested.every_other {
             behavior = json!({"cycle": [behavior, convert(other)]});
         }
         let report = report(behavior, None, Vec::new()).await;
         let found = kinds(&report);
         let passed = report.count(Tally::Passed);
-        if found != suspect.finds || (suspect.finds.is_empty() && (passed == 9) != suspect.checked) {
-            others.push(format!("{}: {found:?}, not {:?}; {passed} passed", suspect.name, suspect.finds));
+        if found != tested.finds || (tested.finds.is_empty() && (passed == 9) != tested.checked) {
+            others.push(format!("{}: {found:?}, not {:?}; {passed} passed", tested.name, tested.finds));
         }
     }
     assert!(others.is_empty(), "\n{}", others.join("\n"));

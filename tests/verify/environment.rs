@@ -13,14 +13,14 @@ use harness::verify::{Check, Environment, Plan, Settings, Subject, checks};
 use serde_json::{Value, json};
 
 /// The webhook to verify: its behavior, and the fields of its configuration that are not defaults.
-pub(crate) struct Suspect {
+pub(crate) struct TestedWebhook {
     behavior: Behavior,
     transport: Transport,
     kind: &'static str,
     fields: Value,
 }
 
-impl Suspect {
+impl TestedWebhook {
     /// Creates a mutating webhook for pods with the behavior in this YAML.
     pub(crate) fn mutating(behavior: &str) -> Self {
         let behavior = serde_saphyr::from_str(behavior).expect("a behavior");
@@ -103,45 +103,46 @@ pub(crate) fn pods() -> Vec<Value> {
     ]
 }
 
-/// Returns the result of one check for `suspects`, whose configurations are called `a`, `b`, and so on.
-pub(crate) async fn verify(id: &str, suspects: Vec<Suspect>) -> CheckReport {
-    verify_with(id, suspects, Settings::default()).await
+/// Returns the result of one check for `webhooks`, whose configurations are called `a`, `b`, and so on.
+pub(crate) async fn verify(id: &str, webhooks: Vec<TestedWebhook>) -> CheckReport {
+    verify_with(id, webhooks, Settings::default()).await
 }
 
 /// Like [`verify`], with user settings.
-pub(crate) async fn verify_with(id: &str, suspects: Vec<Suspect>, settings: Settings) -> CheckReport {
-    verify_among(id, suspects, settings, pods(), &[]).await
+pub(crate) async fn verify_with(id: &str, webhooks: Vec<TestedWebhook>, settings: Settings) -> CheckReport {
+    verify_among(id, webhooks, settings, pods(), &[]).await
 }
 
 /// Like [`verify`], with these objects, and these custom resource definitions.
 pub(crate) async fn verify_objects(
     id: &str,
-    suspects: Vec<Suspect>,
+    webhooks: Vec<TestedWebhook>,
     objects: Vec<Value>,
     around: &[Value],
 ) -> CheckReport {
-    verify_among(id, suspects, Settings::default(), objects, around).await
+    verify_among(id, webhooks, Settings::default(), objects, around).await
 }
 
 async fn verify_among(
     id: &str,
-    suspects: Vec<Suspect>,
+    webhooks: Vec<TestedWebhook>,
     settings: Settings,
     objects: Vec<Value>,
     around: &[Value],
 ) -> CheckReport {
     let mut fakes = Vec::new();
     let mut configurations = Vec::new();
-    for (suspect, name) in suspects.into_iter().zip('a'..='z') {
+    for (tested, name) in webhooks.into_iter().zip('a'..='z') {
         let name = name.to_string();
-        let Suspect { behavior, transport: Transport { certificate, connection, http, .. }, .. } = suspect;
+        let TestedWebhook { behavior, transport: Transport { certificate, connection, http, .. }, .. } =
+            tested;
         let fake = FakeWebhook::start(Fake { behavior, certificate, connection, http, ..Fake::default() });
         let fake = fake.await.expect("the fake starts");
         let mut entry = entry(&name, &fake.url(), fake.ca_bundle());
-        for (field, value) in suspect.fields.as_object().into_iter().flatten() {
+        for (field, value) in tested.fields.as_object().into_iter().flatten() {
             entry[field] = value.clone();
         }
-        configurations.push(configuration(suspect.kind, &name, &[entry]));
+        configurations.push(configuration(tested.kind, &name, &[entry]));
         fakes.push(fake);
     }
     only(run_among(id, &configurations, objects, settings, around).await)

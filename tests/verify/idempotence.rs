@@ -3,7 +3,7 @@
 use harness::verify::report::Tally;
 use serde_json::json;
 
-use super::environment::{Suspect, finds, passes, verdict, verify};
+use super::environment::{TestedWebhook, finds, passes, verdict, verify};
 
 const DENIES_ITS_OWN_WORK: &str = "
 when:
@@ -13,7 +13,7 @@ when:
 
 #[tokio::test]
 async fn v01_finds_what_is_appended_on_every_call() {
-    let check = verify("V01", vec![Suspect::mutating("non-idempotent")]).await;
+    let check = verify("V01", vec![TestedWebhook::mutating("non-idempotent")]).await;
     finds(&check, &["not idempotent"]);
     let finding = &check.findings[0];
     assert_eq!(finding.count(), 3);
@@ -35,7 +35,7 @@ async fn v01_finds_what_is_appended_on_every_call() {
 
 #[tokio::test]
 async fn v01_finds_a_webhook_that_refuses_its_own_work() {
-    let check = verify("V01", vec![Suspect::mutating(DENIES_ITS_OWN_WORK)]).await;
+    let check = verify("V01", vec![TestedWebhook::mutating(DENIES_ITS_OWN_WORK)]).await;
     finds(&check, &["denies its own result"]);
     assert!(check.findings[0].message.contains("somebody was here"));
 }
@@ -43,13 +43,13 @@ async fn v01_finds_a_webhook_that_refuses_its_own_work() {
 #[tokio::test]
 async fn v01_passes_what_looks_before_it_adds() {
     for behavior in ["always-mutate", "sidecar", "container-env", "allow"] {
-        passes(&verify("V01", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V01", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v01_is_not_passed_by_a_webhook_that_does_not_answer() {
-    let check = verify("V01", vec![Suspect::mutating("bad-response: not-json")]).await;
+    let check = verify("V01", vec![TestedWebhook::mutating("bad-response: not-json")]).await;
     let (verdict, reasons) = verdict(&check);
     assert_eq!(verdict, Tally::NotChecked);
     assert!(reasons.keys().all(|reason| reason.contains("failed to call webhook")), "{reasons:?}");
@@ -59,6 +59,6 @@ async fn v01_is_not_passed_by_a_webhook_that_does_not_answer() {
 async fn v01_is_not_about_what_no_rule_picks() {
     let rules =
         json!([{"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
-    let check = verify("V01", vec![Suspect::mutating("allow").with("rules", rules)]).await;
+    let check = verify("V01", vec![TestedWebhook::mutating("allow").with("rules", rules)]).await;
     assert_eq!(verdict(&check).0, Tally::NotApplicable);
 }

@@ -13,7 +13,7 @@ use super::environment::{configuration, entry, pods, run_checks};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Suspect {
+pub(crate) struct TestedWebhook {
     pub(crate) name: String,
     #[serde(rename = "type")]
     kind: Kind,
@@ -63,7 +63,7 @@ fn sound(kind: Kind, url: &str, ca_bundle: &str) -> Value {
     entry
 }
 
-impl Suspect {
+impl TestedWebhook {
     fn behavior(&self) -> Behavior {
         let own = self.behavior.clone();
         let behavior = match self.kind {
@@ -77,7 +77,7 @@ impl Suspect {
     }
 }
 
-impl Suspect {
+impl TestedWebhook {
     /// Starts the webhook, and returns its configuration with this name.
     pub(crate) async fn start(&self, name: &str) -> (FakeWebhook, Value) {
         let fake = Fake { behavior: self.behavior(), certificate: self.certificate, ..Fake::default() };
@@ -95,16 +95,16 @@ impl Suspect {
 }
 
 /// Returns all webhooks.
-pub(crate) fn suspects() -> Vec<Suspect> {
-    let mut suspects: Vec<Suspect> =
+pub(crate) fn webhooks() -> Vec<TestedWebhook> {
+    let mut webhooks: Vec<TestedWebhook> =
         serde_saphyr::from_str(include_str!("one_defect.yaml")).expect("the table");
-    suspects.iter_mut().flat_map(|suspect| suspect.finds.values_mut()).for_each(|kinds| kinds.sort());
-    suspects
+    webhooks.iter_mut().flat_map(|tested| tested.finds.values_mut()).for_each(|kinds| kinds.sort());
+    webhooks
 }
 
 /// Returns the findings of all checks other than notes, by check.
-async fn found(suspect: &Suspect) -> BTreeMap<String, Vec<String>> {
-    let (_fake, configuration) = suspect.start("a").await;
+async fn found(tested: &TestedWebhook) -> BTreeMap<String, Vec<String>> {
+    let (_fake, configuration) = tested.start("a").await;
     let report = run_checks(checks::ALL, &[configuration], pods(), Settings::default(), &[]).await;
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for check in report.checks {
@@ -124,12 +124,11 @@ async fn found(suspect: &Suspect) -> BTreeMap<String, Vec<String>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_defect_is_found_and_nothing_else() {
-    let suspects = suspects();
-    let found = stream::iter(&suspects).map(|suspect| async move { (suspect, found(suspect).await) });
+    let webhooks = webhooks();
+    let found = stream::iter(&webhooks).map(|tested| async move { (tested, found(tested).await) });
     let found: Vec<_> = found.buffered(2).collect().await;
-    let others = found.into_iter().filter(|(suspect, found)| suspect.finds != *found);
-    let others: Vec<String> = others
-        .map(|(suspect, found)| format!("{}: {found:?}, not {:?}", suspect.name, suspect.finds))
-        .collect();
+    let others = found.into_iter().filter(|(tested, found)| tested.finds != *found);
+    let others: Vec<String> =
+        others.map(|(tested, found)| format!("{}: {found:?}, not {:?}", tested.name, tested.finds)).collect();
     assert!(others.is_empty(), "\n{}", others.join("\n"));
 }

@@ -2,11 +2,11 @@
 
 use harness::verify::report::Tally;
 
-use super::environment::{Suspect, finds, kinds, passes, verdict, verify};
+use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify};
 
 #[tokio::test]
 async fn v14_finds_a_webhook_that_writes_its_own_types() {
-    let check = verify("V14", vec![Suspect::mutating("fault: M11")]).await;
+    let check = verify("V14", vec![TestedWebhook::mutating("fault: M11")]).await;
     finds(&check, &["drops unknown fields"]);
     let finding = &check.findings[0];
     let paths: Vec<&str> = finding.differences.iter().map(|difference| difference.path.as_str()).collect();
@@ -16,22 +16,22 @@ async fn v14_finds_a_webhook_that_writes_its_own_types() {
 #[tokio::test]
 async fn v14_finds_a_webhook_that_denies_what_it_does_not_know() {
     let strict = "when: {if: {present: /spec/admitUnknownField}, then: {deny: {message: unknown field}}}";
-    for suspect in [Suspect::mutating, Suspect::validating] {
-        finds(&verify("V14", vec![suspect(strict)]).await, &["denies unknown fields"]);
+    for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
+        finds(&verify("V14", vec![tested(strict)]).await, &["denies unknown fields"]);
     }
 }
 
 #[tokio::test]
 async fn v14_passes_patches_that_name_what_they_change() {
     for behavior in ["always-mutate", "sidecar", "container-env", "allow"] {
-        passes(&verify("V14", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V14", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v15_finds_a_patch_that_needs_annotations() {
     let patch = "patch: {operations: [{op: add, path: /metadata/annotations/x, value: y}]}";
-    let check = verify("V15", vec![Suspect::mutating(patch)]).await;
+    let check = verify("V15", vec![TestedWebhook::mutating(patch)]).await;
     let found = kinds(&check);
     assert!(found.contains(&"patch does not apply as it is"), "{check:#?}");
     assert!(found.contains(&"patch does not apply without annotations"), "{check:#?}");
@@ -40,19 +40,19 @@ async fn v15_finds_a_patch_that_needs_annotations() {
 #[tokio::test]
 async fn v15_finds_a_webhook_that_fails_without_volumes() {
     let behavior = "when: {if: {absent: /spec/volumes}, then: {bad-response: {status: 500}}}";
-    let check = verify("V15", vec![Suspect::mutating(behavior)]).await;
+    let check = verify("V15", vec![TestedWebhook::mutating(behavior)]).await;
     assert!(kinds(&check).contains(&"fails without volumes"), "{check:#?}");
 }
 
 #[tokio::test]
 async fn v15_passes_patches_that_make_what_is_absent() {
     for behavior in ["always-mutate", "sidecar", "container-env"] {
-        passes(&verify("V15", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V15", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v15_is_not_passed_by_a_webhook_that_always_fails() {
-    let check = verify("V15", vec![Suspect::mutating("bad-response: {status: 500}")]).await;
+    let check = verify("V15", vec![TestedWebhook::mutating("bad-response: {status: 500}")]).await;
     assert_eq!(verdict(&check).0, Tally::NotChecked);
 }

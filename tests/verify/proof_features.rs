@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::command::{Stage, ends_with};
 use super::environment::{configuration, entry_of_service, pods};
-use super::one_defect::{Suspect, suspects};
+use super::one_defect::{TestedWebhook, webhooks};
 use crate::helpers::machine;
 
 /// The checks that have a feature for at least one of their findings here.
@@ -20,29 +20,29 @@ const WITH_FEATURES: &str = "V01 V02 V03 V04 V05 V06 V07 V08 V09 V10 V15 V17 V18
 
 /// Webhooks that are installed together, and the directory with the proofs of their findings.
 struct Proven {
-    suspects: Vec<(Suspect, FakeWebhook)>,
+    webhooks: Vec<(TestedWebhook, FakeWebhook)>,
     folder: PathBuf,
     /// The findings without a feature: check and kind.
     without: Vec<String>,
 }
 
 /// Starts webhooks and writes proofs of the findings of the checks in their table entries.
-async fn proven(suspects: Vec<Suspect>, folder: PathBuf) -> Proven {
+async fn proven(webhooks: Vec<TestedWebhook>, folder: PathBuf) -> Proven {
     std::fs::create_dir(&folder).expect("the folder is made");
     let mut configurations = Vec::new();
     let mut started = Vec::new();
-    for (suspect, name) in suspects.into_iter().zip(["a", "b"]) {
-        let (fake, configuration) = suspect.start(name).await;
+    for (tested, name) in webhooks.into_iter().zip(["a", "b"]) {
+        let (fake, configuration) = tested.start(name).await;
         configurations.push(configuration);
-        started.push((suspect, fake));
+        started.push((tested, fake));
     }
-    let others = started.iter().flat_map(|(suspect, _)| &suspect.objects);
+    let others = started.iter().flat_map(|(tested, _)| &tested.objects);
     let objects: Vec<Value> = pods().into_iter().chain(others.cloned()).collect();
     for (name, objects) in [("objects.yaml", objects), ("configuration.yaml", configurations)] {
         let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
         std::fs::write(folder.join(name), documents.join("\n---\n")).expect("it is written");
     }
-    let checks = started.iter().flat_map(|(suspect, _)| suspect.finds.keys());
+    let checks = started.iter().flat_map(|(tested, _)| tested.finds.keys());
     let checks: BTreeSet<&str> = checks.map(String::as_str).collect();
     let name = &started[0].0.name;
     let mut without = Vec::new();
@@ -66,13 +66,13 @@ async fn proven(suspects: Vec<Suspect>, folder: PathBuf) -> Proven {
         let consequences = consequences.filter(|consequence| consequence["severity"] != "note");
         let all = found.iter().copied().chain(consequences);
         let mut kinds: Vec<&str> = all.filter_map(|finding| finding["kind"].as_str()).collect();
-        let expected = started.iter().filter_map(|(suspect, _)| suspect.finds.get(id)).flatten();
+        let expected = started.iter().filter_map(|(tested, _)| tested.finds.get(id)).flatten();
         let mut expected: Vec<&str> = expected.map(String::as_str).collect();
         kinds.sort_unstable();
         expected.sort_unstable();
         assert_eq!(kinds, expected, "{name}: {id}");
     }
-    Proven { suspects: started, folder, without }
+    Proven { webhooks: started, folder, without }
 }
 
 /// A scenario whose request could not be made would fail, too. That admit does not imitate what comes after the webhooks is
@@ -132,13 +132,14 @@ fn mend(folder: &Path, fields: &BTreeMap<String, Value>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_feature_passes_with_the_webhook_of_which_it_is_a_proof_and_with_no_flawless_one() {
     let folder = TempDir::new().expect("a folder");
-    let alone: Vec<Suspect> = suspects().into_iter().filter(|suspect| !suspect.finds.is_empty()).collect();
+    let alone: Vec<TestedWebhook> =
+        webhooks().into_iter().filter(|tested| !tested.finds.is_empty()).collect();
     let count = alone.len();
-    let alone = alone.into_iter().map(|suspect| vec![suspect]);
-    let others: Vec<Vec<Suspect>> =
+    let alone = alone.into_iter().map(|tested| vec![tested]);
+    let others: Vec<Vec<TestedWebhook>> =
         serde_saphyr::from_str(include_str!("proof_features.yaml")).expect("the table");
     let all = alone.chain(others).zip(1..);
-    let all = all.map(|(suspects, number)| proven(suspects, folder.path().join(number.to_string())));
+    let all = all.map(|(webhooks, number)| proven(webhooks, folder.path().join(number.to_string())));
     let all: Vec<Proven> = stream::iter(all).buffered(2).collect().await;
     let without: Vec<&String> = all.iter().skip(count).flat_map(|proven| &proven.without).collect();
     assert!(without.is_empty(), "these of the table have no feature: {without:?}");
@@ -158,12 +159,12 @@ async fn a_feature_passes_with_the_webhook_of_which_it_is_a_proof_and_with_no_fl
         features.iter().filter_map(|path| path.split('/').nth(3)?.get(..3)).collect();
     let checks: Vec<&str> = checks.into_iter().collect();
     assert_eq!(checks.join(" "), WITH_FEATURES);
-    for Proven { suspects, folder, .. } in &all {
-        for (suspect, fake) in suspects {
+    for Proven { webhooks, folder, .. } in &all {
+        for (tested, fake) in webhooks {
             fake.set_behavior(Behavior::default());
             fake.rotate(Certificate::default()).expect("it shows another certificate");
-            if !suspect.mended.is_empty() {
-                mend(folder, &suspect.mended);
+            if !tested.mended.is_empty() {
+                mend(folder, &tested.mended);
             }
         }
     }

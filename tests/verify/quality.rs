@@ -4,20 +4,20 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};
 use serde_json::{Value, json};
 
-use super::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
+use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify, verify_objects};
 
 const WELL_BEHAVED: [&str; 3] = ["always-mutate", "sidecar", "container-env"];
 
 /// Returns the result of a check for a webhook that always sends these operations.
 async fn patching(id: &str, operations: &Value) -> CheckReport {
     let behavior = json!({"patch": {"operations": operations}}).to_string();
-    verify(id, vec![Suspect::mutating(&behavior)]).await
+    verify(id, vec![TestedWebhook::mutating(&behavior)]).await
 }
 
 /// Asserts that a check does not apply to a webhook that sends no patch.
 async fn is_not_about_who_sends_none(id: &str) {
     for behavior in ["allow", "deny"] {
-        let check = verify(id, vec![Suspect::mutating(behavior)]).await;
+        let check = verify(id, vec![TestedWebhook::mutating(behavior)]).await;
         assert_eq!(verdict(&check).0, Tally::NotApplicable, "{id}: {check:#?}");
     }
 }
@@ -35,19 +35,20 @@ async fn v16_finds_what_only_the_servers_library_applies() {
 #[tokio::test]
 async fn v16_passes_what_the_standard_allows() {
     for behavior in WELL_BEHAVED {
-        passes(&verify("V16", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V16", vec![TestedWebhook::mutating(behavior)]).await);
     }
     is_not_about_who_sends_none("V16").await;
 }
 
 #[tokio::test]
 async fn v17_finds_who_takes_away() {
-    let check = verify("V17", vec![Suspect::mutating("fault: M10-own")]).await;
+    let check = verify("V17", vec![TestedWebhook::mutating("fault: M10-own")]).await;
     finds(&check, &["removes fields", "writes a whole list"]);
-    let kept = verify("V17", vec![Suspect::mutating("fault: M10-whole")]).await;
+    let kept = verify("V17", vec![TestedWebhook::mutating("fault: M10-whole")]).await;
     finds(&kept, &["writes a whole list"]);
     assert_eq!(kept.findings[0].severity, Severity::Note);
-    let check = verify("V17", vec![Suspect::mutating("mutate: [{remove: [/spec/securityContext]}]")]).await;
+    let check =
+        verify("V17", vec![TestedWebhook::mutating("mutate: [{remove: [/spec/securityContext]}]")]).await;
     finds(&check, &["removes fields"]);
 }
 
@@ -58,7 +59,7 @@ async fn v17_names_each_field_that_is_lost() {
         {"op": "remove", "path": "/spec/volumes"}, {"op": "remove", "path": "/spec/securityContext"},
     ]);
     let behavior = json!({"when": {"if": {"present": "/metadata/labels"}, "then": {"patch": {"operations": operations}}}});
-    let check = verify("V17", vec![Suspect::mutating(&behavior.to_string())]).await;
+    let check = verify("V17", vec![TestedWebhook::mutating(&behavior.to_string())]).await;
     finds(&check, &["removes fields"]);
     let finding = &check.findings[0];
     let fields: Vec<&str> = finding.fields.iter().map(String::as_str).collect();
@@ -76,7 +77,7 @@ async fn v17_finds_lost_labels_of_a_result_that_does_not_decode() {
         {"op": "remove", "path": "/metadata/labels"}, {"op": "replace", "path": "/spec/containers", "value": "none"},
     ]);
     let behavior = json!({"when": {"if": {"present": "/metadata/labels"}, "then": {"patch": {"operations": operations}}}});
-    let check = verify("V17", vec![Suspect::mutating(&behavior.to_string())]).await;
+    let check = verify("V17", vec![TestedWebhook::mutating(&behavior.to_string())]).await;
     let lost = check.findings.iter().find(|finding| finding.kind == "removes fields").expect("it is found");
     assert!(lost.fields.contains("metadata.labels"), "{lost:#?}");
 }
@@ -116,8 +117,8 @@ async fn v17_notes_what_is_written_over_the_users_values() {
         ("/spec/containers/0/resources/limits/cpu", json!("1"), "spec.containers[app].resources.limits.cpu"),
     ] {
         let patch = json!({"patch": {"operations": [{"op": "replace", "path": path, "value": value}]}});
-        let suspect = Suspect::mutating(&patch.to_string());
-        let check = verify_objects("V17", vec![suspect], wishes(), &[]).await;
+        let tested = TestedWebhook::mutating(&patch.to_string());
+        let check = verify_objects("V17", vec![tested], wishes(), &[]).await;
         finds(&check, &["overwrites"]);
         let finding = &check.findings[0];
         assert_eq!((finding.severity, finding.differences[0].path.as_str()), (Severity::Note, field));
@@ -134,15 +135,15 @@ async fn v17_passes_what_is_written_over_defaults_or_means_the_same() {
         ("/metadata/labels/other", json!("b")),
     ] {
         let patch = json!({"patch": {"operations": [{"op": "add", "path": path, "value": value}]}});
-        let suspect = Suspect::mutating(&patch.to_string());
-        passes(&verify_objects("V17", vec![suspect], wishes(), &[]).await);
+        let tested = TestedWebhook::mutating(&patch.to_string());
+        passes(&verify_objects("V17", vec![tested], wishes(), &[]).await);
     }
 }
 
 #[tokio::test]
 async fn v17_passes_operations_for_single_fields() {
     for behavior in WELL_BEHAVED {
-        passes(&verify("V17", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V17", vec![TestedWebhook::mutating(behavior)]).await);
     }
     is_not_about_who_sends_none("V17").await;
 }
@@ -160,13 +161,13 @@ async fn v18_finds_another_identity() {
         let check = patching("V18", &json!([{"op": "add", "path": path, "value": "x7"}])).await;
         finds(&check, &[kind]);
     }
-    let check = verify("V18", vec![Suspect::mutating("fault: M30-managed-fields")]).await;
+    let check = verify("V18", vec![TestedWebhook::mutating("fault: M30-managed-fields")]).await;
     finds(&check, &["changes metadata.managedFields"]);
 }
 
 #[tokio::test]
 async fn v18_finds_a_status_on_the_object_itself() {
-    let check = verify("V18", vec![Suspect::mutating("fault: M28")]).await;
+    let check = verify("V18", vec![TestedWebhook::mutating("fault: M28")]).await;
     finds(&check, &["writes status"]);
     assert_eq!(check.findings[0].severity, Severity::Warning);
 }
@@ -174,9 +175,9 @@ async fn v18_finds_a_status_on_the_object_itself() {
 #[tokio::test]
 async fn v18_passes_labels_containers_and_early_names() {
     for behavior in WELL_BEHAVED {
-        passes(&verify("V18", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V18", vec![TestedWebhook::mutating(behavior)]).await);
     }
-    let check = verify("V18", vec![Suspect::mutating("fault: M13-generated")]).await;
+    let check = verify("V18", vec![TestedWebhook::mutating("fault: M13-generated")]).await;
     assert_eq!((verdict(&check).0, kinds(&check)), (Tally::Passed, Vec::new()));
     is_not_about_who_sends_none("V18").await;
 }
@@ -202,7 +203,7 @@ async fn v19_finds_names_that_are_there_twice() {
     let container =
         json!([{"op": "add", "path": "/spec/containers/-", "value": {"name": "app", "image": "x"}}]);
     finds(&patching("V19", &container).await, &["rejected: spec.containers.name: Duplicate value"]);
-    let check = verify("V19", vec![Suspect::mutating("fault: M30-owner-references")]).await;
+    let check = verify("V19", vec![TestedWebhook::mutating("fault: M30-owner-references")]).await;
     finds(&check, &["metadata.ownerReferences: duplicate uid"]);
 }
 
@@ -240,12 +241,12 @@ async fn widget_of(spec: &Value, operation: Value) -> CheckReport {
 async fn widget_in(definition: &Value, spec: &Value, operation: Value) -> CheckReport {
     let behavior = json!({"patch": {"operations": [operation]}}).to_string();
     let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["widgets"]});
-    let suspect = Suspect::mutating(&behavior).with("rules", json!([rule]));
+    let tested = TestedWebhook::mutating(&behavior).with("rules", json!([rule]));
     let mut widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
     if !spec.is_null() {
         widget["spec"] = spec.clone();
     }
-    verify_objects("V19", vec![suspect], vec![widget], std::slice::from_ref(definition)).await
+    verify_objects("V19", vec![tested], vec![widget], std::slice::from_ref(definition)).await
 }
 
 #[tokio::test]
@@ -303,7 +304,7 @@ async fn v19_notes_what_is_required_in_a_spec_that_the_user_left_out() {
 #[tokio::test]
 async fn v19_passes_what_is_valid() {
     for behavior in WELL_BEHAVED {
-        passes(&verify("V19", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V19", vec![TestedWebhook::mutating(behavior)]).await);
     }
     is_not_about_who_sends_none("V19").await;
 }
@@ -316,9 +317,9 @@ async fn v20_notes_patches_that_change_nothing() {
         let empty = format!(
             "raw: {{response: {{uid: '{{uid}}', allowed: true, patchType: JSONPatch, patch: {patch}}}}}"
         );
-        finds(&verify("V20", vec![Suspect::mutating(&empty)]).await, &["empty patch for the object"]);
+        finds(&verify("V20", vec![TestedWebhook::mutating(&empty)]).await, &["empty patch for the object"]);
     }
-    let check = verify("V20", vec![Suspect::mutating("fault: M03")]).await;
+    let check = verify("V20", vec![TestedWebhook::mutating("fault: M03")]).await;
     finds(&check, &["empty patch for its own result"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 }
@@ -326,24 +327,24 @@ async fn v20_notes_patches_that_change_nothing() {
 #[tokio::test]
 async fn v20_passes_who_is_quiet_when_done() {
     for behavior in ["sidecar", "container-env", "allow"] {
-        passes(&verify("V20", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V20", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v21_finds_who_does_not_know_mirror_pods() {
-    finds(&verify("V21", vec![Suspect::mutating("sidecar")]).await, &["changes a mirror Pod"]);
+    finds(&verify("V21", vec![TestedWebhook::mutating("sidecar")]).await, &["changes a mirror Pod"]);
     let denies = "when: {if: {present: /spec/nodeName}, then: {deny: {message: no}}}";
-    for suspect in [Suspect::mutating, Suspect::validating] {
-        finds(&verify("V21", vec![suspect(denies)]).await, &["denies a mirror Pod"]);
+    for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
+        finds(&verify("V21", vec![tested(denies)]).await, &["denies a mirror Pod"]);
     }
 }
 
 #[tokio::test]
 async fn v21_passes_who_leaves_mirror_pods_alone() {
     let careful = "when: {if: {present: /metadata/annotations/kubernetes.io~1config.mirror}, then: allow, otherwise: sidecar}";
-    passes(&verify("V21", vec![Suspect::mutating(careful)]).await);
-    passes(&verify("V21", vec![Suspect::validating("allow")]).await);
-    let check = verify("V21", vec![Suspect::validating("deny")]).await;
+    passes(&verify("V21", vec![TestedWebhook::mutating(careful)]).await);
+    passes(&verify("V21", vec![TestedWebhook::validating("allow")]).await);
+    let check = verify("V21", vec![TestedWebhook::validating("deny")]).await;
     assert_eq!(verdict(&check).0, Tally::NotApplicable);
 }

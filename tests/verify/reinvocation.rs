@@ -4,7 +4,7 @@ use harness::verify::Severity;
 use harness::verify::report::Tally;
 use serde_json::{Value, json};
 
-use super::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
+use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify, verify_objects};
 
 /// Does not inject anything else once its volume exists.
 const EARLY_RETURN: &str = "fault: M16";
@@ -13,7 +13,7 @@ const OWN_CONTAINERS: &str = "fault: M10-own";
 
 #[tokio::test]
 async fn v02_finds_an_early_return() {
-    let check = verify("V02", vec![Suspect::mutating(EARLY_RETURN)]).await;
+    let check = verify("V02", vec![TestedWebhook::mutating(EARLY_RETURN)]).await;
     assert!(kinds(&check).contains(&"incomplete after another webhook adds a container"), "{check:#?}");
     let finding = &check.findings[0];
     // It is not reinvoked while its reinvocationPolicy is Never.
@@ -23,7 +23,7 @@ async fn v02_finds_an_early_return() {
         "{}",
         finding.message
     );
-    let again = Suspect::mutating(EARLY_RETURN).with("reinvocationPolicy", json!("IfNeeded"));
+    let again = TestedWebhook::mutating(EARLY_RETURN).with("reinvocationPolicy", json!("IfNeeded"));
     assert_eq!(verify("V02", vec![again]).await.findings[0].severity, Severity::Error);
     let paths: Vec<&str> = finding.differences.iter().map(|difference| difference.path.as_str()).collect();
     assert!(paths.iter().any(|path| path.contains("[admit-foreign].volumeMounts")), "{paths:?}");
@@ -36,13 +36,13 @@ async fn v02_finds_an_early_return() {
 
 #[tokio::test]
 async fn v02_finds_a_denial_on_reinvocation() {
-    let check = verify("V02", vec![Suspect::mutating("fault: M06")]).await;
+    let check = verify("V02", vec![TestedWebhook::mutating("fault: M06")]).await;
     assert!(kinds(&check)[0].starts_with("denies on reinvocation"), "{check:#?}");
 }
 
 #[tokio::test]
 async fn v02_leaves_who_changes_its_own_result_to_v01() {
-    let (tally, reasons) = verdict(&verify("V02", vec![Suspect::mutating("non-idempotent")]).await);
+    let (tally, reasons) = verdict(&verify("V02", vec![TestedWebhook::mutating("non-idempotent")]).await);
     assert_eq!(tally, Tally::NotChecked);
     assert!(reasons.keys().all(|reason| reason.ends_with("see V01")), "{reasons:?}");
 }
@@ -50,20 +50,20 @@ async fn v02_leaves_who_changes_its_own_result_to_v01() {
 #[tokio::test]
 async fn v02_passes_what_looks_at_each_container() {
     for behavior in ["container-env", "sidecar", "always-mutate", "allow"] {
-        passes(&verify("V02", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V02", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v03_finds_a_webhook_that_replaces_the_list() {
-    let check = verify("V03", vec![Suspect::mutating(OWN_CONTAINERS)]).await;
+    let check = verify("V03", vec![TestedWebhook::mutating(OWN_CONTAINERS)]).await;
     finds(&check, &["removes what another webhook added, which adds a container"]);
 }
 
 #[tokio::test]
 async fn v03_finds_a_webhook_that_sets_the_whole_map() {
     let patch = "patch: {operations: [{op: add, path: /metadata/labels, value: {only: mine}}]}";
-    let check = verify("V03", vec![Suspect::mutating(patch)]).await;
+    let check = verify("V03", vec![TestedWebhook::mutating(patch)]).await;
     finds(&check, &["removes what another webhook added, which adds a label"]);
     let finding = &check.findings[0];
     assert!(finding.message.ends_with("the webhook removes the addition"), "{}", finding.message);
@@ -87,12 +87,12 @@ async fn v03_only_notes_what_is_done_to_the_users_own_containers_too() {
         }})
     };
     let all = mirrors(json!({"patch": {"operations": [image(0)]}})).to_string();
-    let check = verify_objects("V03", vec![Suspect::mutating(&all)], vec![pod.clone()], &[]).await;
+    let check = verify_objects("V03", vec![TestedWebhook::mutating(&all)], vec![pod.clone()], &[]).await;
     finds(&check, &["changes what another webhook added, which adds a container"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
     // A webhook that keeps the user's containers must also keep those of others.
     let others = mirrors(json!("allow")).to_string();
-    let check = verify_objects("V03", vec![Suspect::mutating(&others)], vec![pod], &[]).await;
+    let check = verify_objects("V03", vec![TestedWebhook::mutating(&others)], vec![pod], &[]).await;
     finds(&check, &["removes what another webhook added, which adds a container"]);
     assert_eq!(check.findings[0].severity, Severity::Error);
 }
@@ -100,28 +100,28 @@ async fn v03_only_notes_what_is_done_to_the_users_own_containers_too() {
 #[tokio::test]
 async fn v03_passes_what_adds_to_what_is_there() {
     for behavior in ["sidecar", "container-env", "always-mutate"] {
-        passes(&verify("V03", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V03", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn neither_is_about_a_webhook_that_denies() {
     for id in ["V02", "V03"] {
-        let check = verify(id, vec![Suspect::mutating("deny")]).await;
+        let check = verify(id, vec![TestedWebhook::mutating("deny")]).await;
         assert_eq!(verdict(&check).0, Tally::NotApplicable, "{id}");
     }
 }
 
 #[tokio::test]
 async fn v58_finds_injectors_that_never_see_a_pod_again() {
-    let check = verify("V58", vec![Suspect::mutating("container-env")]).await;
+    let check = verify("V58", vec![TestedWebhook::mutating("container-env")]).await;
     finds(&check, &["injects without reinvocation"]);
     assert_eq!(check.findings[0].severity, Severity::Warning);
 }
 
 #[tokio::test]
 async fn v58_only_notes_a_sidecar_to_which_other_containers_do_not_matter() {
-    let check = verify("V58", vec![Suspect::mutating("sidecar")]).await;
+    let check = verify("V58", vec![TestedWebhook::mutating("sidecar")]).await;
     finds(&check, &["injects regardless of other webhooks, without reinvocation"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 }
@@ -129,8 +129,13 @@ async fn v58_only_notes_a_sidecar_to_which_other_containers_do_not_matter() {
 #[tokio::test]
 async fn v58_passes_who_does_or_only_sets_labels() {
     passes(
-        &verify("V58", vec![Suspect::mutating("sidecar").with("reinvocationPolicy", json!("IfNeeded"))])
-            .await,
+        &verify(
+            "V58",
+            vec![TestedWebhook::mutating("sidecar").with("reinvocationPolicy", json!("IfNeeded"))],
+        )
+        .await,
     );
-    passes(&verify("V58", vec![Suspect::mutating("mutate: [{set: {/metadata/labels/team: a}}]")]).await);
+    passes(
+        &verify("V58", vec![TestedWebhook::mutating("mutate: [{set: {/metadata/labels/team: a}}]")]).await,
+    );
 }

@@ -3,7 +3,7 @@
 use harness::verify::Severity;
 use harness::verify::report::Tally;
 
-use super::environment::{Suspect, finds, kinds, passes, verdict, verify};
+use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify};
 
 /// Returns a behavior that does `then` if the object cannot be read.
 fn unreadable(then: &str) -> String {
@@ -21,7 +21,7 @@ async fn v22_finds_what_is_wrong_with_an_answer() {
         ("bad-response: {status: 500}", "HTTP status when it answers"),
         ("fault: E08-missing", "allowed when it denies"),
     ] {
-        let check = verify("V22", vec![Suspect::mutating(behavior)]).await;
+        let check = verify("V22", vec![TestedWebhook::mutating(behavior)]).await;
         assert!(kinds(&check).contains(&expected), "{behavior}: {:?}", kinds(&check));
         assert!(!check.findings[0].steps.is_empty());
     }
@@ -29,7 +29,7 @@ async fn v22_finds_what_is_wrong_with_an_answer() {
 
 #[tokio::test]
 async fn v22_names_the_field_and_the_object() {
-    let check = verify("V22", vec![Suspect::mutating("fault: E07-missing")]).await;
+    let check = verify("V22", vec![TestedWebhook::mutating("fault: E07-missing")]).await;
     let finding = check.findings.iter().find(|it| it.kind == "uid when it answers").expect("it is found");
     assert_eq!(finding.message, "when it answers, response.uid is missing: must be the uid of the request");
     assert_eq!(
@@ -42,7 +42,7 @@ async fn v22_names_the_field_and_the_object() {
 
 #[tokio::test]
 async fn v22_looks_at_denials() {
-    let check = verify("V22", vec![Suspect::validating("sequence: [allow, deny]")]).await;
+    let check = verify("V22", vec![TestedWebhook::validating("sequence: [allow, deny]")]).await;
     passes(&check);
 }
 
@@ -53,7 +53,7 @@ async fn v22_finds_what_lacks_only_on_the_error_path() {
         ("{bad-response: closed}", "no response when it cannot decode the object", Severity::Error),
         ("{bad-response: {status: 500}}", "HTTP status when it cannot decode the object", Severity::Note),
     ] {
-        let check = verify("V22", vec![Suspect::validating(&unreadable(then))]).await;
+        let check = verify("V22", vec![TestedWebhook::validating(&unreadable(then))]).await;
         finds(&check, &[expected]);
         assert_eq!(check.findings[0].severity, severity);
         let sent = &check.findings[0].steps[0].review;
@@ -66,9 +66,12 @@ async fn v22_finds_what_lacks_only_on_the_error_path() {
 #[tokio::test]
 async fn v22_passes_complete_answers() {
     for behavior in ["allow", "deny", "always-mutate"] {
-        passes(&verify("V22", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V22", vec![TestedWebhook::mutating(behavior)]).await);
     }
-    passes(&verify("V22", vec![Suspect::validating(&unreadable("{deny: {message: cannot read it}}"))]).await);
+    passes(
+        &verify("V22", vec![TestedWebhook::validating(&unreadable("{deny: {message: cannot read it}}"))])
+            .await,
+    );
 }
 
 #[tokio::test]
@@ -80,7 +83,7 @@ async fn v29_finds_what_a_null_object_leads_to() {
         ("{deny: {code: 500, message: 'Cannot read properties of null'}}", "misses the object on"),
     ] {
         let behavior = format!("when: {{if: {{operations: [DELETE]}}, then: {behavior}}}");
-        let check = verify("V29", vec![Suspect::mutating(&behavior).on(&["*"])]).await;
+        let check = verify("V29", vec![TestedWebhook::mutating(&behavior).on(&["*"])]).await;
         let expected = ["DELETE", "the deletion of a collection"].map(|what| format!("{expected} {what}"));
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
         finds(&check, &expected);
@@ -97,22 +100,22 @@ async fn v29_passes_who_decides_by_the_old_object() {
         "deny: {code: 555, message: not today}",
     ];
     for behavior in ["allow"].into_iter().chain(denials) {
-        for suspect in [Suspect::mutating, Suspect::validating] {
-            passes(&verify("V29", vec![suspect(behavior).on(&["DELETE"])]).await);
+        for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
+            passes(&verify("V29", vec![tested(behavior).on(&["DELETE"])]).await);
         }
     }
 }
 
 #[tokio::test]
 async fn v29_is_not_about_webhooks_that_are_not_called_for_deletions() {
-    let check = verify("V29", vec![Suspect::mutating("allow")]).await;
+    let check = verify("V29", vec![TestedWebhook::mutating("allow")]).await;
     assert_eq!(verdict(&check).0, Tally::NotApplicable);
 }
 
 #[tokio::test]
 async fn v32_finds_who_needs_a_name() {
     let behavior = "when: {if: {absent: /metadata/name}, then: {deny: {message: name is required}}}";
-    let check = verify("V32", vec![Suspect::mutating(behavior)]).await;
+    let check = verify("V32", vec![TestedWebhook::mutating(behavior)]).await;
     finds(&check, &["requires metadata.name"]);
 }
 
@@ -121,6 +124,6 @@ async fn v32_passes_who_does_without_and_does_not_ask_what_no_server_does() {
     // The API server sets the namespace before it calls a webhook.
     let namespace = "when: {if: {absent: /metadata/namespace}, then: deny}";
     for behavior in ["always-mutate", "sidecar", "allow", namespace] {
-        passes(&verify("V32", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V32", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }

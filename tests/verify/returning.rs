@@ -4,13 +4,13 @@ use harness::verify::Severity;
 use harness::verify::report::Tally;
 use serde_json::json;
 
-use super::environment::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
+use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify, verify_objects};
 
 #[tokio::test]
 async fn v04_finds_a_webhook_that_denies_what_was_on_a_node() {
     let check = verify(
         "V04",
-        vec![Suspect::mutating(
+        vec![TestedWebhook::mutating(
             "when: {if: {present: /spec/nodeName}, then: {deny: {message: only the scheduler binds}}}",
         )],
     )
@@ -23,7 +23,7 @@ async fn v04_finds_a_webhook_that_denies_what_was_on_a_node() {
 async fn v04_finds_a_webhook_that_takes_the_servers_work_for_the_users() {
     let check = verify(
         "V04",
-        vec![Suspect::mutating(
+        vec![TestedWebhook::mutating(
             "when: {if: {present: /spec/nodeName}, then: {mutate: [{remove: [/spec/nodeName]}]}}",
         )],
     )
@@ -46,7 +46,9 @@ async fn v04_passes_what_the_servers_own_plugins_give_back() {
     }});
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"containers": [{"name": "app", "image": "app"}]}});
-    passes(&verify_objects("V04", vec![Suspect::mutating(&behavior.to_string())], vec![pod], &[]).await);
+    passes(
+        &verify_objects("V04", vec![TestedWebhook::mutating(&behavior.to_string())], vec![pod], &[]).await,
+    );
 }
 
 #[tokio::test]
@@ -54,13 +56,13 @@ async fn v04_passes_what_knows_its_own_work() {
     // Every Pod has a service account when a webhook sees it, not only a restored one.
     let by_account = "when: {if: {present: /spec/serviceAccountName}, then: container-env, otherwise: allow}";
     for behavior in ["allow", "always-mutate", "sidecar", "container-env", by_account] {
-        passes(&verify("V04", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V04", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v04_leaves_what_is_never_idempotent_to_v01() {
-    let check = verify("V04", vec![Suspect::mutating("non-idempotent")]).await;
+    let check = verify("V04", vec![TestedWebhook::mutating("non-idempotent")]).await;
     let (verdict, reasons) = verdict(&check);
     assert_eq!(verdict, Tally::NotChecked);
     assert!(reasons.keys().all(|reason| reason.contains("see V01")), "{reasons:?}");
@@ -68,7 +70,7 @@ async fn v04_leaves_what_is_never_idempotent_to_v01() {
 
 #[tokio::test]
 async fn v08_finds_what_being_called_again_would_have_done() {
-    let check = verify("V08", vec![Suspect::mutating("container-env")]).await;
+    let check = verify("V08", vec![TestedWebhook::mutating("container-env")]).await;
     finds(&check, &["misses that another webhook adds a container"]);
     let difference = &check.findings[0].differences[0];
     assert_eq!(difference.path, "spec.containers[admit-foreign].env");
@@ -78,24 +80,24 @@ async fn v08_finds_what_being_called_again_would_have_done() {
 #[tokio::test]
 async fn v08_passes_what_does_not_depend_on_others() {
     for behavior in ["always-mutate", "sidecar", "allow"] {
-        passes(&verify("V08", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V08", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v08_does_not_advise_to_call_again_what_is_not_idempotent() {
-    passes(&verify("V08", vec![Suspect::mutating("non-idempotent")]).await);
+    passes(&verify("V08", vec![TestedWebhook::mutating("non-idempotent")]).await);
 }
 
 #[tokio::test]
 async fn v08_is_not_about_who_asks_to_be_called_again() {
-    let suspect = Suspect::mutating("container-env").with("reinvocationPolicy", json!("IfNeeded"));
-    assert_eq!(verdict(&verify("V08", vec![suspect]).await).0, Tally::NotApplicable);
+    let tested = TestedWebhook::mutating("container-env").with("reinvocationPolicy", json!("IfNeeded"));
+    assert_eq!(verdict(&verify("V08", vec![tested]).await).0, Tally::NotApplicable);
 }
 
 #[tokio::test]
 async fn v09_finds_what_grows_with_each_apply() {
-    let check = verify("V09", vec![Suspect::mutating("non-idempotent")]).await;
+    let check = verify("V09", vec![TestedWebhook::mutating("non-idempotent")]).await;
     finds(&check, &["changed by a second apply"]);
     assert_eq!(check.findings[0].differences[0].path, "metadata.annotations.non-idempotent");
 }
@@ -103,38 +105,39 @@ async fn v09_finds_what_grows_with_each_apply() {
 #[tokio::test]
 async fn v09_finds_who_mutates_creations_only_and_asks_for_updates() {
     let check =
-        verify("V09", vec![Suspect::mutating("when: {if: {operations: [CREATE]}, then: sidecar}")]).await;
+        verify("V09", vec![TestedWebhook::mutating("when: {if: {operations: [CREATE]}, then: sidecar}")])
+            .await;
     finds(&check, &["changed by a second replacement with the same manifest"]);
 }
 
 #[tokio::test]
 async fn v09_finds_who_denies_an_apply() {
     let frozen = "when: {if: {operations: [UPDATE]}, then: {deny: {message: frozen}}}";
-    finds(&verify("V09", vec![Suspect::mutating(frozen)]).await, &["denies a second apply"]);
+    finds(&verify("V09", vec![TestedWebhook::mutating(frozen)]).await, &["denies a second apply"]);
 }
 
 #[tokio::test]
 async fn v09_passes_what_does_the_same_to_updates() {
     for behavior in ["always-mutate", "sidecar", "container-env", "allow"] {
-        passes(&verify("V09", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V09", vec![TestedWebhook::mutating(behavior)]).await);
     }
-    let check = verify("V09", vec![Suspect::mutating("sidecar").on(&["CREATE"])]).await;
+    let check = verify("V09", vec![TestedWebhook::mutating("sidecar").on(&["CREATE"])]).await;
     assert_eq!(verdict(&check).0, Tally::NotApplicable);
 }
 
 #[tokio::test]
 async fn v13_finds_what_depends_on_managed_fields_and_time() {
-    let check = verify("V13", vec![Suspect::mutating("fault: M27-managed-fields")]).await;
+    let check = verify("V13", vec![TestedWebhook::mutating("fault: M27-managed-fields")]).await;
     finds(&check, &["result depends on managedFields"]);
-    let check = verify("V13", vec![Suspect::mutating("fault: M27-creation-timestamp")]).await;
+    let check = verify("V13", vec![TestedWebhook::mutating("fault: M27-creation-timestamp")]).await;
     finds(&check, &["result depends on creationTimestamp"]);
 }
 
 #[tokio::test]
 async fn v13_notes_what_depends_on_the_user() {
     let by_user = "when: {if: {users: ['system:serviceaccount:admit-verify:somebody-else']}, then: deny}";
-    for suspect in [Suspect::mutating, Suspect::validating] {
-        let check = verify("V13", vec![suspect(by_user)]).await;
+    for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
+        let check = verify("V13", vec![tested(by_user)]).await;
         finds(&check, &["verdict depends on the user"]);
         assert_eq!(check.findings[0].severity, Severity::Note);
     }
@@ -143,12 +146,12 @@ async fn v13_notes_what_depends_on_the_user() {
 #[tokio::test]
 async fn v13_passes_what_looks_at_the_object_alone() {
     for behavior in ["always-mutate", "sidecar", "deny", "allow"] {
-        passes(&verify("V13", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V13", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
 async fn v13_leaves_what_draws_lots_to_v11() {
-    let check = verify("V13", vec![Suspect::mutating("fault: M05-random-name")]).await;
+    let check = verify("V13", vec![TestedWebhook::mutating("fault: M05-random-name")]).await;
     assert_eq!((verdict(&check).0, kinds(&check)), (Tally::NotChecked, Vec::new()));
 }

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::cluster_fixture::{asking, recording, writing_by_itself};
 use super::environment::{
-    Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify, verify_with,
+    TestedWebhook, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify, verify_with,
 };
 
 /// Returns the result of a check for a mutating webhook with a timeout of one second.
 async fn hasty(id: &str, behavior: &str, settings: Settings) -> CheckReport {
-    let suspect = Suspect::mutating(behavior).with("timeoutSeconds", json!(1));
-    verify_with(id, vec![suspect], settings).await
+    let tested = TestedWebhook::mutating(behavior).with("timeoutSeconds", json!(1));
+    verify_with(id, vec![tested], settings).await
 }
 
 /// Returns a behavior that allows reviews, and does `otherwise` for other requests.
@@ -34,13 +34,13 @@ fn with_all(kind: &str, more: &[&str]) -> Vec<String> {
 
 #[tokio::test]
 async fn v37_finds_who_panics_on_nonsense() {
-    let check = verify("V37", vec![Suspect::mutating(&unless_review("{bad-response: closed}"))]).await;
+    let check = verify("V37", vec![TestedWebhook::mutating(&unless_review("{bad-response: closed}"))]).await;
     assert_eq!(kinds(&check), with_all("closes the connection", &["a GET"]));
 }
 
 #[tokio::test]
 async fn v37_shows_each_request_as_it_was_sent() {
-    let check = verify("V37", vec![Suspect::mutating(&unless_review("{bad-response: closed}"))]).await;
+    let check = verify("V37", vec![TestedWebhook::mutating(&unless_review("{bad-response: closed}"))]).await;
     let sent = |kind: &str| {
         let of_kind = format!("closes the connection on {kind}");
         let finding = check.findings.iter().find(|it| it.kind == of_kind).expect("it is found");
@@ -93,8 +93,10 @@ async fn v37_finds_who_hangs_on_nonsense() {
 
 #[tokio::test]
 async fn v37_finds_who_allows_what_it_cannot_read() {
-    let check =
-        verify("V37", vec![Suspect::mutating(&unless_review("{raw: {json: {response: {allowed: true}}}}"))]);
+    let check = verify(
+        "V37",
+        vec![TestedWebhook::mutating(&unless_review("{raw: {json: {response: {allowed: true}}}}"))],
+    );
     let check = check.await;
     assert_eq!(kinds(&check), with_all("allows", &[]));
     let severities: Vec<Severity> = check.findings.iter().map(|finding| finding.severity).collect();
@@ -107,7 +109,7 @@ async fn v37_finds_who_allows_what_it_cannot_read() {
 #[tokio::test]
 async fn v37_notes_a_fault_of_its_own() {
     for otherwise in ["{bad-response: {status: 500}}", "{raw: {text: ok}}"] {
-        let check = verify("V37", vec![Suspect::mutating(&unless_review(otherwise))]).await;
+        let check = verify("V37", vec![TestedWebhook::mutating(&unless_review(otherwise))]).await;
         assert!(kinds(&check).starts_with(&["HTTP status on text that is not JSON"]), "{check:#?}");
         assert!(check.findings.iter().all(|finding| finding.severity == Severity::Note));
     }
@@ -120,7 +122,7 @@ async fn v37_finds_who_does_not_survive_nonsense() {
         [("{bad-response: closed}", "stops responding after"), ("deny", "responds differently after")]
     {
         let behavior = format!("first: {{calls: 3, of: allow, then: {then}}}");
-        let check = verify("V37", vec![Suspect::mutating(&behavior)]).await;
+        let check = verify("V37", vec![TestedWebhook::mutating(&behavior)]).await;
         let first = kinds(&check)[0];
         assert_eq!(first, format!("{kind} text that is not JSON"), "{check:#?}");
     }
@@ -131,15 +133,15 @@ async fn v37_passes_a_4xx_and_a_review_that_denies() {
     let review =
         "{raw: {json: {kind: AdmissionReview, response: {uid: '', allowed: false, status: {code: 400}}}}}";
     for behavior in ["allow", "deny", "sidecar", "non-idempotent", &unless_review(review)] {
-        passes(&verify("V37", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V37", vec![TestedWebhook::mutating(behavior)]).await);
     }
-    let nobody = Suspect::mutating("bad-response: closed");
+    let nobody = TestedWebhook::mutating("bad-response: closed");
     assert_eq!(verdict(&verify("V37", vec![nobody]).await).0, Tally::NotChecked);
 }
 
 #[tokio::test]
 async fn v42_finds_who_works_for_callers_that_have_gone() {
-    let check = verify("V42", vec![Suspect::mutating("queue: {hold: 120ms}")]).await;
+    let check = verify("V42", vec![TestedWebhook::mutating("queue: {hold: 120ms}")]).await;
     finds(&check, &["keeps working after the caller disconnected"]);
 }
 
@@ -151,13 +153,13 @@ async fn v42_blames_nobody_for_one_slow_answer() {
         "{first: {calls: 1, of: {delay: {for: {fixed: 900ms}}}, then: {delay: {for: {fixed: 150ms}}}}}";
     let behavior =
         format!("first: {{calls: 36, of: {{delay: {{for: {{fixed: 150ms}}}}}}, then: {slow_once}}}");
-    let check = verify("V42", vec![Suspect::mutating(&behavior)]).await;
+    let check = verify("V42", vec![TestedWebhook::mutating(&behavior)]).await;
     assert_eq!(check.findings, [], "{check:#?}");
 }
 
 #[tokio::test]
 async fn v42_finds_who_does_not_heed_the_timeout_of_the_query() {
-    let check = verify("V42", vec![Suspect::mutating("delay: {for: {fixed: 1300ms}}")]).await;
+    let check = verify("V42", vec![TestedWebhook::mutating("delay: {for: {fixed: 1300ms}}")]).await;
     finds(&check, &["ignores ?timeout="]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 }
@@ -168,7 +170,7 @@ async fn v42_finds_who_writes_when_the_caller_has_gone() {
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
     let write = format!("{{url: 'http://{address}/api/v1/namespaces/demo/configmaps', after: 600ms}}");
     let behavior = format!("delay: {{for: {{fixed: 800ms}}, then: {{side-effect: {{write: {write}}}}}}}");
-    let check = verify_with("V42", vec![Suspect::mutating(&behavior)], settings).await;
+    let check = verify_with("V42", vec![TestedWebhook::mutating(&behavior)], settings).await;
     finds(&check, &["writes after the caller disconnected"]);
     let message = &check.findings[0].message;
     assert!(message.ends_with("still wrote: POST /api/v1/namespaces/demo/configmaps"), "{message}");
@@ -181,7 +183,7 @@ async fn v42_blames_no_caller_that_has_gone_for_what_a_webhook_writes_by_itself(
         let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
         let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/configmaps", seed));
         let behavior = format!("delay: {{for: {{fixed: 300ms}}, then: {}}}", asking(address));
-        let check = verify_with("V42", vec![Suspect::mutating(&behavior)], settings).await;
+        let check = verify_with("V42", vec![TestedWebhook::mutating(&behavior)], settings).await;
         own.abort();
         passes(&check);
     }
@@ -192,10 +194,10 @@ async fn v42_passes_a_slow_webhook_that_stops_and_writes_nothing() {
     let (recorder, address) = recording().await;
     let settings = |recorder: Option<Recorder>| Settings { recorder, ..Settings::default() };
     let behavior = format!("delay: {{for: {{fixed: 300ms}}, then: {}}}", asking(address));
-    let suspect = || vec![Suspect::mutating(&behavior)];
-    passes(&verify_with("V42", suspect(), settings(Some(recorder))).await);
+    let tested = || vec![TestedWebhook::mutating(&behavior)];
+    passes(&verify_with("V42", tested(), settings(Some(recorder))).await);
     // Without an observer, half of the result is unknown.
-    let check = verify_with("V42", suspect(), settings(None)).await;
+    let check = verify_with("V42", tested(), settings(None)).await;
     let (found, reasons) = verdict(&check);
     assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, true));
     assert!(reasons.keys().all(|reason| reason.contains("--api-server-out")), "{reasons:?}");
@@ -203,7 +205,7 @@ async fn v42_passes_a_slow_webhook_that_stops_and_writes_nothing() {
 
 #[tokio::test]
 async fn v42_says_that_nothing_is_seen_of_a_quick_webhook() {
-    let check = verify("V42", vec![Suspect::mutating("allow")]).await;
+    let check = verify("V42", vec![TestedWebhook::mutating("allow")]).await;
     let (found, reasons) = verdict(&check);
     assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, true));
     assert!(
@@ -265,16 +267,16 @@ async fn v44_finds_who_does_not_recover() {
 
 #[tokio::test]
 async fn v44_passes_who_answers_or_sheds() {
-    let check = verify_with("V44", vec![Suspect::mutating("allow")], overload(32)).await;
+    let check = verify_with("V44", vec![TestedWebhook::mutating("allow")], overload(32)).await;
     passes(&check);
     assert!(check.results[0].notes[0].starts_with("of 32 concurrent calls, 32 were answered"), "{check:#?}");
 
     let shedding = "first: {calls: 11, of: allow, then: {cycle: [{bad-response: {status: 429}}, allow]}}";
-    let check = verify_with("V44", vec![Suspect::mutating(shedding)], overload(32)).await;
+    let check = verify_with("V44", vec![TestedWebhook::mutating(shedding)], overload(32)).await;
     passes(&check);
     assert!(check.results[0].notes[0].ends_with("16 failed, most with: HTTP status 429"), "{check:#?}");
 
-    let nobody = Suspect::mutating("bad-response: closed");
+    let nobody = TestedWebhook::mutating("bad-response: closed");
     assert_eq!(verdict(&verify("V44", vec![nobody]).await).0, Tally::NotChecked);
 }
 
@@ -282,8 +284,8 @@ async fn v44_passes_who_answers_or_sheds() {
 async fn objects_with_large_responses_wait_for_each_other_and_none_is_left_out() {
     // 14 MB in Base64: more than the share of an object, so that each waits for the earlier ones.
     let patch = "patch: {operations: [{op: add, path: /metadata/labels, value: {a: b}}], padding: 10485760}";
-    let suspect = Suspect::mutating(patch).with("timeoutSeconds", json!(30));
-    let check = verify_with("V01", vec![suspect], Settings::default()).await;
+    let tested = TestedWebhook::mutating(patch).with("timeoutSeconds", json!(30));
+    let check = verify_with("V01", vec![tested], Settings::default()).await;
     passes(&check);
     assert_eq!(check.results[0].held, pods().len() as u64);
 }

@@ -11,7 +11,9 @@ use harness::verify::{Bundle, Intervention, Rotation, Settings};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use super::environment::{Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify};
+use super::environment::{
+    TestedWebhook, configuration, entry, finds, only, passes, pods, run, verdict, verify,
+};
 
 async fn fake() -> Arc<FakeWebhook> {
     Arc::new(FakeWebhook::start(Fake::default()).await.expect("the fake starts"))
@@ -162,7 +164,7 @@ async fn v46_is_not_passed_when_nothing_is_renewed() {
     let check = check(&format!("https://{refused}/"), fake.ca_bundle(), never, None).await;
     assert_eq!(verdict(&check).0, Tally::NotChecked);
 
-    let check = verify("V46", vec![Suspect::mutating("allow")]).await;
+    let check = verify("V46", vec![TestedWebhook::mutating("allow")]).await;
     assert!(
         check.results[0].unequipped
             && verdict(&check).1.keys().all(|reason| reason.contains("--rotate-command"))

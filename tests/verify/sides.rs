@@ -4,13 +4,13 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};
 use serde_json::{Value, json};
 
-use super::environment::{Suspect, finds, kinds, passes, pods, verdict, verify, verify_objects};
+use super::environment::{TestedWebhook, finds, kinds, passes, pods, verdict, verify, verify_objects};
 
 /// Adds these resources of all groups to the rules of the webhook.
-fn seeing(suspect: Suspect, operations: &[&str], resources: &[&str]) -> Suspect {
+fn seeing(tested: TestedWebhook, operations: &[&str], resources: &[&str]) -> TestedWebhook {
     let rule =
         json!({"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources});
-    suspect.with("rules", json!([rule]))
+    tested.with("rules", json!([rule]))
 }
 
 /// Asserts that the check was not applicable.
@@ -21,11 +21,12 @@ fn is_not_about(check: &CheckReport) {
 
 #[tokio::test]
 async fn v30_finds_who_takes_options_for_a_pod() {
-    let suspect = Suspect::mutating("mutate: [{set: {/spec/hostname: x}}]");
-    let check = verify("V30", vec![seeing(suspect, &["CONNECT"], &["pods/exec"])]).await;
+    let tested = TestedWebhook::mutating("mutate: [{set: {/spec/hostname: x}}]");
+    let check = verify("V30", vec![seeing(tested, &["CONNECT"], &["pods/exec"])]).await;
     assert_eq!(verdict(&check).0, Tally::Passed, "a field that is dropped: {check:#?}");
     let blind = "when: {if: {absent: /metadata/name}, then: {deny: {code: 400, message: cannot decode pod}}}";
-    let check = verify("V30", vec![seeing(Suspect::validating(blind), &["CONNECT"], &["pods/*"])]).await;
+    let check =
+        verify("V30", vec![seeing(TestedWebhook::validating(blind), &["CONNECT"], &["pods/*"])]).await;
     finds(
         &check,
         &[
@@ -36,22 +37,22 @@ async fn v30_finds_who_takes_options_for_a_pod() {
         ],
     );
     let breaks = json!({"patch": {"operations": [{"op": "add", "path": "/spec/containers/-", "value": {}}]}});
-    let suspect = seeing(Suspect::mutating(&breaks.to_string()), &["CONNECT"], &["nodes/proxy"]);
-    finds(&verify("V30", vec![suspect]).await, &["breaks on CONNECT to nodes/proxy"]);
+    let tested = seeing(TestedWebhook::mutating(&breaks.to_string()), &["CONNECT"], &["nodes/proxy"]);
+    finds(&verify("V30", vec![tested]).await, &["breaks on CONNECT to nodes/proxy"]);
 }
 
 #[tokio::test]
 async fn v30_passes_who_knows_connections_and_is_not_about_others() {
     for behavior in ["allow", "deny: {code: 403, message: no shells here}"] {
-        passes(&verify("V30", vec![seeing(Suspect::validating(behavior), &["*"], &["*/*"])]).await);
+        passes(&verify("V30", vec![seeing(TestedWebhook::validating(behavior), &["*"], &["*/*"])]).await);
     }
-    is_not_about(&verify("V30", vec![Suspect::mutating("sidecar")]).await);
+    is_not_about(&verify("V30", vec![TestedWebhook::mutating("sidecar")]).await);
 }
 
 #[tokio::test]
 async fn v30_says_that_no_selector_picks_a_connection() {
-    let suspect = seeing(Suspect::validating("deny"), &["CONNECT"], &["pods/exec"]);
-    let check = verify("V30", vec![suspect.with("objectSelector", json!({"matchLabels": {"a": "b"}}))]).await;
+    let tested = seeing(TestedWebhook::validating("deny"), &["CONNECT"], &["pods/exec"]);
+    let check = verify("V30", vec![tested.with("objectSelector", json!({"matchLabels": {"a": "b"}}))]).await;
     is_not_about(&check);
     let (_, reasons) = verdict(&check);
     assert!(
@@ -65,22 +66,23 @@ async fn v31_finds_who_takes_a_scale_for_a_deployment() {
     let breaks = json!({"patch": {"operations": [
         {"op": "add", "path": "/spec/template/spec/hostname", "value": "x"},
     ]}});
-    let suspect = seeing(Suspect::mutating(&breaks.to_string()), &["UPDATE"], &["deployments/scale"]);
-    finds(&verify("V31", vec![suspect]).await, &["breaks on UPDATE of scale"]);
+    let tested = seeing(TestedWebhook::mutating(&breaks.to_string()), &["UPDATE"], &["deployments/scale"]);
+    finds(&verify("V31", vec![tested]).await, &["breaks on UPDATE of scale"]);
 }
 
 #[tokio::test]
 async fn v31_finds_who_takes_an_eviction_for_a_pod() {
     let blind =
         "when: {if: {absent: /spec/containers}, then: {deny: {code: 400, message: cannot decode pod}}}";
-    let suspect = seeing(Suspect::validating(blind), &["CREATE"], &["pods/eviction", "pods/binding"]);
+    let tested = seeing(TestedWebhook::validating(blind), &["CREATE"], &["pods/eviction", "pods/binding"]);
     let expected = ["misreads on CREATE of binding", "misreads on CREATE of eviction"];
-    finds(&verify("V31", vec![suspect]).await, &expected);
+    finds(&verify("V31", vec![tested]).await, &expected);
 }
 
 #[tokio::test]
 async fn v31_finds_a_spec_that_is_changed_with_the_status() {
-    let check = verify("V31", vec![seeing(Suspect::mutating("sidecar"), &["*"], &["pods/status"])]).await;
+    let check =
+        verify("V31", vec![seeing(TestedWebhook::mutating("sidecar"), &["*"], &["pods/status"])]).await;
     finds(&check, &["changes the spec on UPDATE of status"]);
     assert_eq!(check.findings[0].severity, Severity::Warning);
 }
@@ -89,16 +91,21 @@ async fn v31_finds_a_spec_that_is_changed_with_the_status() {
 async fn v31_finds_a_status_that_is_written_whole() {
     let whole =
         json!({"patch": {"operations": [{"op": "add", "path": "/status", "value": {"message": "checked"}}]}});
-    let check =
-        verify("V31", vec![seeing(Suspect::mutating(&whole.to_string()), &["UPDATE"], &["pods/status"])])
-            .await;
+    let check = verify(
+        "V31",
+        vec![seeing(TestedWebhook::mutating(&whole.to_string()), &["UPDATE"], &["pods/status"])],
+    )
+    .await;
     finds(&check, &["overwrites the status on UPDATE of status"]);
     assert!(check.findings[0].message.contains("status.hostIP"), "{}", check.findings[0].message);
     let one =
         json!({"patch": {"operations": [{"op": "add", "path": "/status/message", "value": "checked"}]}});
     passes(
-        &verify("V31", vec![seeing(Suspect::mutating(&one.to_string()), &["UPDATE"], &["pods/status"])])
-            .await,
+        &verify(
+            "V31",
+            vec![seeing(TestedWebhook::mutating(&one.to_string()), &["UPDATE"], &["pods/status"])],
+        )
+        .await,
     );
 }
 
@@ -107,7 +114,7 @@ async fn v31_finds_changes_of_existing_ephemeral_containers() {
     let resources = ["pods/ephemeralcontainers"];
     let patch = |path: &str| {
         let operations = json!([{"op": "replace", "path": path, "value": "mirror.example.com/debug:1"}]);
-        Suspect::mutating(&json!({"patch": {"operations": operations}}).to_string())
+        TestedWebhook::mutating(&json!({"patch": {"operations": operations}}).to_string())
     };
     let existing = patch("/spec/ephemeralContainers/0/image");
     let check = verify("V31", vec![seeing(existing, &["UPDATE"], &resources)]).await;
@@ -121,7 +128,7 @@ const BLIND: &str = "deny: {code: 400, message: cannot decode}";
 
 #[tokio::test]
 async fn v31_looks_at_the_status_and_the_scale_of_every_kind_and_tells_of_them_as_one() {
-    let replicas = Suspect::mutating("mutate: [{set: {/spec/replicas: 9}}]");
+    let replicas = TestedWebhook::mutating("mutate: [{set: {/spec/replicas: 9}}]");
     let resources = ["deployments/status", "statefulsets/status", "replicasets/status", "deployments/scale"];
     let check = verify("V31", vec![seeing(replicas, &["UPDATE"], &resources)]).await;
     finds(&check, &["changes the spec on UPDATE of status"]);
@@ -132,7 +139,7 @@ async fn v31_looks_at_the_status_and_the_scale_of_every_kind_and_tells_of_them_a
     );
     assert!(message.ends_with("the same on replicasets/status, statefulsets/status"), "{message}");
 
-    let check = verify("V31", vec![seeing(Suspect::validating(BLIND), &["*"], &["*/scale"])]).await;
+    let check = verify("V31", vec![seeing(TestedWebhook::validating(BLIND), &["*"], &["*/scale"])]).await;
     finds(&check, &["misreads on UPDATE of scale"]);
     assert!(check.findings[0].message.contains("the same on"), "{check:#?}");
 }
@@ -150,18 +157,18 @@ async fn v31_looks_at_the_subresources_of_custom_resources() {
             "versions": [{"name": "v1", "served": true, "storage": true, "subresources": subresources,
                 "schema": {"openAPIV3Schema": schema}}]},
     });
-    let suspect = seeing(Suspect::validating(BLIND), &["UPDATE"], &["widgets/*"]);
-    let check = verify_objects("V31", vec![suspect], Vec::new(), &[definition]).await;
+    let tested = seeing(TestedWebhook::validating(BLIND), &["UPDATE"], &["widgets/*"]);
+    let check = verify_objects("V31", vec![tested], Vec::new(), &[definition]).await;
     finds(&check, &["misreads on UPDATE of status", "misreads on UPDATE of scale"]);
 }
 
 #[tokio::test]
 async fn v31_asks_with_the_labels_of_the_selector_and_says_where_there_are_none() {
     let selector = json!({"matchLabels": {"inject": "yes"}});
-    let labeled = |suspect: Suspect| suspect.with("objectSelector", selector.clone());
+    let labeled = |tested: TestedWebhook| tested.with("objectSelector", selector.clone());
     let resources = ["pods/status", "pods/eviction"];
-    let suspect = labeled(seeing(Suspect::mutating("sidecar"), &["*"], &resources));
-    let check = verify("V31", vec![suspect]).await;
+    let tested = labeled(seeing(TestedWebhook::mutating("sidecar"), &["*"], &resources));
+    let check = verify("V31", vec![tested]).await;
     finds(&check, &["changes the spec on UPDATE of status"]);
     let sent = &check.findings[0].steps[0].review["request"]["object"]["metadata"]["labels"];
     assert_eq!(sent["inject"], "yes");
@@ -173,13 +180,15 @@ async fn v31_asks_with_the_labels_of_the_selector_and_says_where_there_are_none(
     );
 
     let check =
-        verify("V31", vec![labeled(seeing(Suspect::mutating("sidecar"), &["*"], &resources[1..]))]).await;
+        verify("V31", vec![labeled(seeing(TestedWebhook::mutating("sidecar"), &["*"], &resources[1..]))])
+            .await;
     is_not_about(&check);
 }
 
 #[tokio::test]
 async fn v31_names_the_subresources_that_it_does_not_know() {
-    let check = verify("V31", vec![seeing(Suspect::validating("allow"), &["*"], &["csinodes/status"])]).await;
+    let check =
+        verify("V31", vec![seeing(TestedWebhook::validating("allow"), &["*"], &["csinodes/status"])]).await;
     let (tally, reasons) = verdict(&check);
     assert_eq!(tally, Tally::NotChecked, "{check:#?}");
     assert!(reasons.contains_key("admit cannot build a request for csinodes/status"), "{reasons:?}");
@@ -188,9 +197,9 @@ async fn v31_names_the_subresources_that_it_does_not_know() {
 #[tokio::test]
 async fn v31_passes_who_knows_subresources_and_is_not_about_others() {
     for behavior in ["allow", "always-mutate"] {
-        passes(&verify("V31", vec![seeing(Suspect::mutating(behavior), &["*"], &["*/*"])]).await);
+        passes(&verify("V31", vec![seeing(TestedWebhook::mutating(behavior), &["*"], &["*/*"])]).await);
     }
-    is_not_about(&verify("V31", vec![Suspect::mutating("sidecar")]).await);
+    is_not_about(&verify("V31", vec![TestedWebhook::mutating("sidecar")]).await);
 }
 
 fn autoscaler() -> Value {
@@ -201,43 +210,43 @@ fn autoscaler() -> Value {
                 "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]}})
 }
 
-async fn for_autoscalers(suspect: Suspect, versions: &[&str]) -> CheckReport {
+async fn for_autoscalers(tested: TestedWebhook, versions: &[&str]) -> CheckReport {
     let rule = json!({"operations": ["*"], "apiGroups": ["autoscaling"], "apiVersions": versions,
         "resources": ["horizontalpodautoscalers"]});
-    verify_objects("V33", vec![suspect.with("rules", json!([rule]))], vec![autoscaler()], &[]).await
+    verify_objects("V33", vec![tested.with("rules", json!([rule]))], vec![autoscaler()], &[]).await
 }
 
 #[tokio::test]
 async fn v33_finds_who_decides_by_version() {
-    let check = for_autoscalers(Suspect::validating("fault: M21"), &["*"]).await;
+    let check = for_autoscalers(TestedWebhook::validating("fault: M21"), &["*"]).await;
     finds(&check, &["different verdict in autoscaling/v1"]);
     let by_version = "when: {if: {api-versions: [autoscaling/v1]}, then: always-mutate}";
-    let check = for_autoscalers(Suspect::mutating(by_version), &["*"]).await;
+    let check = for_autoscalers(TestedWebhook::mutating(by_version), &["*"]).await;
     finds(&check, &["different result in autoscaling/v1"]);
 }
 
 #[tokio::test]
 async fn v33_finds_who_is_not_called_for_all_versions() {
-    let exact = Suspect::validating("deny").with("matchPolicy", json!("Exact"));
+    let exact = TestedWebhook::validating("deny").with("matchPolicy", json!("Exact"));
     finds(&for_autoscalers(exact, &["v2"]).await, &["not called in autoscaling/v1"]);
 }
 
 #[tokio::test]
 async fn v33_passes_who_sees_all_versions_alike() {
     for versions in [["*"], ["v2"]] {
-        passes(&for_autoscalers(Suspect::mutating("always-mutate"), &versions).await);
-        passes(&for_autoscalers(Suspect::validating("deny"), &versions).await);
+        passes(&for_autoscalers(TestedWebhook::mutating("always-mutate"), &versions).await);
+        passes(&for_autoscalers(TestedWebhook::validating("deny"), &versions).await);
     }
-    is_not_about(&verify("V33", vec![Suspect::mutating("sidecar")]).await);
+    is_not_about(&verify("V33", vec![TestedWebhook::mutating("sidecar")]).await);
 }
 
 #[tokio::test]
 async fn v34_finds_who_keeps_what_is_being_deleted() {
-    for suspect in [Suspect::mutating, Suspect::validating] {
-        let check = verify("V34", vec![suspect("fault: M29-deny")]).await;
+    for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
+        let check = verify("V34", vec![tested("fault: M29-deny")]).await;
         finds(&check, &["denies a finalizer removal"]);
     }
-    let check = verify("V34", vec![Suspect::mutating("fault: M29-finalizer")]).await;
+    let check = verify("V34", vec![TestedWebhook::mutating("fault: M29-finalizer")]).await;
     finds(&check, &["adds a finalizer"]);
 }
 
@@ -246,8 +255,8 @@ async fn v34_finds_who_puts_its_finalizer_back() {
     let own = json!([{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/own"]}]);
     let behavior =
         json!({"when": {"if": {"absent": "/metadata/finalizers"}, "then": {"patch": {"operations": own}}}});
-    let suspect = Suspect::mutating(&behavior.to_string());
-    finds(&verify("V34", vec![suspect]).await, &["adds a finalizer"]);
+    let tested = TestedWebhook::mutating(&behavior.to_string());
+    finds(&verify("V34", vec![tested]).await, &["adds a finalizer"]);
 }
 
 #[tokio::test]
@@ -256,7 +265,7 @@ async fn v34_finds_changes_that_the_api_server_rejects() {
         json!([{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "A", "value": "b"}]}]);
     let behavior =
         json!({"when": {"if": {"operations": ["UPDATE"]}, "then": {"patch": {"operations": env}}}});
-    let check = verify("V34", vec![Suspect::mutating(&behavior.to_string())]).await;
+    let check = verify("V34", vec![TestedWebhook::mutating(&behavior.to_string())]).await;
     finds(&check, &["the API server rejects the finalizer removal"]);
     let message = &check.findings[0].message;
     assert!(message.contains("pod updates may not change fields"), "{message}");
@@ -265,9 +274,9 @@ async fn v34_finds_changes_that_the_api_server_rejects() {
 #[tokio::test]
 async fn v34_passes_who_lets_go() {
     for behavior in ["allow", "sidecar", "always-mutate"] {
-        passes(&verify("V34", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V34", vec![TestedWebhook::mutating(behavior)]).await);
     }
-    is_not_about(&verify("V34", vec![Suspect::mutating("fault: M29-deny").on(&["CREATE"])]).await);
+    is_not_about(&verify("V34", vec![TestedWebhook::mutating("fault: M29-deny").on(&["CREATE"])]).await);
 }
 
 #[tokio::test]
@@ -279,7 +288,7 @@ async fn v35_finds_who_reads_reviews_by_the_letter() {
     ] {
         for then in ["{bad-response: {status: 400}}", "{deny: {message: unknown field}}", "allow"] {
             let behavior = format!("when: {{if: {{in-review: {place}}}, then: {then}, otherwise: sidecar}}");
-            let check = verify("V35", vec![Suspect::mutating(&behavior)]).await;
+            let check = verify("V35", vec![TestedWebhook::mutating(&behavior)]).await;
             finds(&check, &[kind]);
             assert_eq!(check.findings[0].severity, Severity::Error);
         }
@@ -296,7 +305,7 @@ async fn v35_only_notes_who_writes_down_who_asked() {
         ]}},
         "otherwise": "allow",
     }});
-    let writes_down = || Suspect::mutating(&behavior.to_string());
+    let writes_down = || TestedWebhook::mutating(&behavior.to_string());
     let check = verify("V35", vec![writes_down()]).await;
     finds(&check, &["depends on new keys of userInfo"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
@@ -310,7 +319,7 @@ async fn v35_only_notes_who_writes_down_who_asked() {
         "then": "deny",
         "otherwise": "allow",
     }});
-    let compares = || Suspect::validating(&compares.to_string());
+    let compares = || TestedWebhook::validating(&compares.to_string());
     let check = verify("V35", vec![writes_down(), compares()]).await;
     finds(&check, &["depends on new keys of userInfo"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
@@ -322,9 +331,9 @@ async fn v35_only_notes_who_writes_down_who_asked() {
 #[tokio::test]
 async fn v35_passes_who_takes_what_it_knows() {
     for behavior in ["sidecar", "deny", "allow"] {
-        passes(&verify("V35", vec![Suspect::mutating(behavior)]).await);
+        passes(&verify("V35", vec![TestedWebhook::mutating(behavior)]).await);
     }
-    let check = verify("V35", vec![Suspect::mutating("fault: M05-random-name")]).await;
+    let check = verify("V35", vec![TestedWebhook::mutating("fault: M05-random-name")]).await;
     assert_eq!(verdict(&check).0, Tally::NotChecked);
 }
 
@@ -335,7 +344,7 @@ async fn v36_finds_who_does_not_read_large_bodies() {
         ("{bad-response: {status: 413}}", "fails on a large object"),
         ("{deny: {code: 413, message: request entity too large}}", "denies a large object"),
     ] {
-        let check = verify("V36", vec![Suspect::mutating(&strict.replace("OUTCOME", outcome))]).await;
+        let check = verify("V36", vec![TestedWebhook::mutating(&strict.replace("OUTCOME", outcome))]).await;
         finds(&check, &[kind]);
         assert!(check.findings[0].message.contains("KiB"));
     }
@@ -347,14 +356,14 @@ async fn v36_asks_about_other_kinds_until_an_update_was_answered() {
     let limited = "when: {if: {all: [{operations: [UPDATE]}, FILLED]}, then: {bad-response: {status: 413}}}";
     let rule = |group: &str, resource: &str, operations: &[&str]| json!({"operations": operations, "apiGroups": [group], "apiVersions": ["v1"], "resources": [resource]});
     let rules = json!([rule("", "pods", &["CREATE"]), rule("apps", "deployments", &["CREATE", "UPDATE"])]);
-    let suspect = Suspect::mutating(&limited.replace("FILLED", filled)).with("rules", rules);
+    let tested = TestedWebhook::mutating(&limited.replace("FILLED", filled)).with("rules", rules);
     let pod = pods().swap_remove(0);
     let labels = json!({"app": "a"});
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default"},
         "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod["spec"]}},
     });
-    let check = verify_objects("V36", vec![suspect], vec![pod, deployment], &[]).await;
+    let check = verify_objects("V36", vec![tested], vec![pod, deployment], &[]).await;
     finds(&check, &["fails on a large object"]);
     assert!(check.findings[0].message.contains("UPDATE of a Deployment"), "{check:#?}");
 }
@@ -363,7 +372,7 @@ async fn v36_asks_about_other_kinds_until_an_update_was_answered() {
 async fn v36_fills_a_custom_resource_where_its_schema_allows_any_text() {
     let limited = "when: {if: {present: /spec/text}, then: {bad-response: {status: 413}}, otherwise: allow}";
     let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["widgets"]});
-    let suspect = Suspect::mutating(limited).with("rules", json!([rule]));
+    let tested = TestedWebhook::mutating(limited).with("rules", json!([rule]));
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "size": {"type": "integer"}, "text": {"type": "string"},
     }}}});
@@ -374,7 +383,7 @@ async fn v36_fills_a_custom_resource_where_its_schema_allows_any_text() {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
     });
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}});
-    let check = verify_objects("V36", vec![suspect], vec![widget], &[definition]).await;
+    let check = verify_objects("V36", vec![tested], vec![widget], &[definition]).await;
     finds(&check, &["fails on a large object"]);
     let message = &check.findings[0].message;
     assert!(
@@ -386,8 +395,8 @@ async fn v36_fills_a_custom_resource_where_its_schema_allows_any_text() {
 
 #[tokio::test]
 async fn v36_passes_who_reads_all_of_it() {
-    for suspect in [Suspect::mutating("sidecar"), Suspect::mutating("sidecar").on(&["CREATE"])] {
-        let check = verify("V36", vec![suspect]).await;
+    for tested in [TestedWebhook::mutating("sidecar"), TestedWebhook::mutating("sidecar").on(&["CREATE"])] {
+        let check = verify("V36", vec![tested]).await;
         assert_eq!((verdict(&check).0, kinds(&check)), (Tally::Passed, Vec::new()));
     }
 }

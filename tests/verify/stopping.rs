@@ -8,16 +8,16 @@ use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Intervention, Settings, Stop};
 
 use super::environment::{
-    Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify,
+    TestedWebhook, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify,
 };
 
 /// A webhook that runs until a check stops it.
-struct Mortal {
+struct StoppableServer {
     fake: Arc<Mutex<Option<FakeWebhook>>>,
     configuration: serde_json::Value,
 }
 
-impl Mortal {
+impl StoppableServer {
     async fn with(behavior: &str) -> Self {
         let behavior: Behavior = serde_saphyr::from_str(behavior).expect("a behavior");
         let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts");
@@ -55,46 +55,47 @@ const UNDER_WAY: usize = 5;
 #[tokio::test]
 async fn v43_finds_who_cuts_calls_off() {
     // A fake takes half a second to stop.
-    let mortal = Mortal::with("delay: {for: {fixed: 1500ms}}").await;
-    let check = mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await;
+    let stoppable = StoppableServer::with("delay: {for: {fixed: 1500ms}}").await;
+    let check = stoppable.verify(stoppable.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await;
     finds(&check, &["cuts off calls"]);
     assert!(check.findings[0].message.starts_with("of 2 calls that started "), "{check:#?}");
 }
 
 #[tokio::test]
 async fn v43_finds_who_stops_to_listen_while_calls_still_come() {
-    let mortal = Mortal::with("allow").await;
-    let check = mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::from_secs(1)).await;
+    let stoppable = StoppableServer::with("allow").await;
+    let check = stoppable.verify(stoppable.ending(UNDER_WAY, Duration::ZERO), Duration::from_secs(1)).await;
     // A request is cut off if its connection closes.
     assert!(kinds(&check).contains(&"refuses calls that still arrive"), "{check:#?}");
 }
 
 #[tokio::test]
 async fn v43_passes_who_answers_what_is_under_way_and_who_goes_on_for_a_while() {
-    let mortal = Mortal::with("delay: {for: {fixed: 50ms}}").await;
-    passes(&mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await);
+    let stoppable = StoppableServer::with("delay: {for: {fixed: 50ms}}").await;
+    passes(&stoppable.verify(stoppable.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await);
 
-    let mortal = Mortal::with("allow").await;
+    let stoppable = StoppableServer::with("allow").await;
     let drain = Duration::from_millis(300);
-    let check = mortal.verify(mortal.ending(UNDER_WAY, drain * 5), drain).await;
+    let check = stoppable.verify(stoppable.ending(UNDER_WAY, drain * 5), drain).await;
     passes(&check);
     assert!(check.results[0].notes[0].contains("; stopped after "), "{check:#?}");
 }
 
 #[tokio::test]
 async fn v43_is_not_passed_when_nothing_ends() {
-    let mortal = Mortal::with("allow").await;
-    let check = mortal.verify(Intervention::new(async || Ok(())), Duration::ZERO).await;
+    let stoppable = StoppableServer::with("allow").await;
+    let check = stoppable.verify(Intervention::new(async || Ok(())), Duration::ZERO).await;
     let (found, reasons) = verdict(&check);
     assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, false));
     assert!(reasons.keys().all(|reason| reason.contains("check that the command stops it")), "{reasons:?}");
 
-    let check = mortal.verify(Intervention::new(async || Err("exit status: 7".to_owned())), Duration::ZERO);
+    let check =
+        stoppable.verify(Intervention::new(async || Err("exit status: 7".to_owned())), Duration::ZERO);
     let (found, reasons) = verdict(&check.await);
     assert_eq!(found, Tally::NotChecked);
     assert!(reasons.contains_key("--stop-command: exit status: 7"), "{reasons:?}");
 
-    let check = verify("V43", vec![Suspect::mutating("allow")]).await;
+    let check = verify("V43", vec![TestedWebhook::mutating("allow")]).await;
     assert!(
         check.results[0].unequipped
             && verdict(&check).1.keys().all(|reason| reason.contains("--stop-command"))

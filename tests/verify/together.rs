@@ -2,20 +2,24 @@
 
 use harness::verify::report::Tally;
 
-use super::environment::{Suspect, finds, kinds, passes, verdict, verify};
+use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify};
 
 /// Returns webhooks that set the same label to different values.
-fn duel() -> Vec<Suspect> {
-    vec![Suspect::mutating("fault: M07-true"), Suspect::mutating("fault: M07-false")]
+fn duel() -> Vec<TestedWebhook> {
+    vec![TestedWebhook::mutating("fault: M07-true"), TestedWebhook::mutating("fault: M07-false")]
 }
 
-fn peace() -> Vec<Suspect> {
-    vec![Suspect::mutating("always-mutate"), Suspect::mutating("sidecar"), Suspect::mutating("container-env")]
+fn peace() -> Vec<TestedWebhook> {
+    vec![
+        TestedWebhook::mutating("always-mutate"),
+        TestedWebhook::mutating("sidecar"),
+        TestedWebhook::mutating("container-env"),
+    ]
 }
 
 /// Returns webhooks of which the second mutates only what the first one has labeled.
-fn follower() -> Vec<Suspect> {
-    vec![Suspect::mutating("always-mutate"), Suspect::mutating("fault: M08")]
+fn follower() -> Vec<TestedWebhook> {
+    vec![TestedWebhook::mutating("always-mutate"), TestedWebhook::mutating("fault: M08")]
 }
 
 #[tokio::test]
@@ -28,11 +32,13 @@ async fn v05_finds_who_would_still_change_the_result() {
 #[tokio::test]
 async fn v05_finds_a_container_that_came_too_late() {
     // Without reinvocation no webhook handles the container that the last one adds.
-    let check = verify("V05", vec![Suspect::mutating("container-env"), Suspect::mutating("sidecar")]).await;
+    let check =
+        verify("V05", vec![TestedWebhook::mutating("container-env"), TestedWebhook::mutating("sidecar")])
+            .await;
     finds(&check, &["a/a.example.com changes the result of all webhooks"]);
     let reinvoked =
-        Suspect::mutating("container-env").with("reinvocationPolicy", serde_json::json!("IfNeeded"));
-    passes(&verify("V05", vec![reinvoked, Suspect::mutating("sidecar")]).await);
+        TestedWebhook::mutating("container-env").with("reinvocationPolicy", serde_json::json!("IfNeeded"));
+    passes(&verify("V05", vec![reinvoked, TestedWebhook::mutating("sidecar")]).await);
 }
 
 #[tokio::test]
@@ -43,15 +49,19 @@ async fn v06_names_the_pair_whose_order_matters() {
     assert_eq!(finding.differences[0].path, "metadata.labels.duel");
 
     let mut three = follower();
-    three.push(Suspect::mutating("allow"));
+    three.push(TestedWebhook::mutating("allow"));
     finds(&verify("V06", three).await, &["the order of a/a.example.com, b/b.example.com matters"]);
 }
 
 #[tokio::test]
 async fn v06_passes_webhooks_that_append_to_the_same_list() {
-    let other = Suspect::mutating("sidecar: {name: other}");
+    let other = TestedWebhook::mutating("sidecar: {name: other}");
     passes(
-        &verify("V06", vec![Suspect::mutating("always-mutate"), Suspect::mutating("sidecar"), other]).await,
+        &verify(
+            "V06",
+            vec![TestedWebhook::mutating("always-mutate"), TestedWebhook::mutating("sidecar"), other],
+        )
+        .await,
     );
 }
 
@@ -71,7 +81,7 @@ async fn v07_passes_what_settles_in_the_second_round() {
 #[tokio::test]
 async fn all_three_are_about_several_webhooks() {
     for id in ["V05", "V06", "V07"] {
-        let check = verify(id, vec![Suspect::mutating("always-mutate")]).await;
+        let check = verify(id, vec![TestedWebhook::mutating("always-mutate")]).await;
         let (verdict, reasons) = verdict(&check);
         assert_eq!(verdict, Tally::NotApplicable);
         assert!(reasons.contains_key("there is only one mutating webhook"), "{reasons:?}");
@@ -81,7 +91,7 @@ async fn all_three_are_about_several_webhooks() {
 #[tokio::test]
 async fn v10_finds_what_undoes_the_owners_writes() {
     let check =
-        verify("V10", vec![Suspect::mutating("mutate: [{set: {/metadata/labels/app: other}}]")]).await;
+        verify("V10", vec![TestedWebhook::mutating("mutate: [{set: {/metadata/labels/app: other}}]")]).await;
     finds(&check, &["undoes what the owner writes"]);
     assert_eq!(check.findings[0].count(), 1);
     assert_eq!(check.findings[0].differences[0].path, "metadata.labels.app");
@@ -89,23 +99,23 @@ async fn v10_finds_what_undoes_the_owners_writes() {
 
 #[tokio::test]
 async fn v10_finds_what_grows_with_every_update() {
-    let check = verify("V10", vec![Suspect::mutating("non-idempotent")]).await;
+    let check = verify("V10", vec![TestedWebhook::mutating("non-idempotent")]).await;
     finds(&check, &["changes the object on every update"]);
 }
 
 #[tokio::test]
 async fn v10_passes_webhooks_that_let_the_owner_have_its_way() {
     passes(&verify("V10", peace()).await);
-    let check = verify("V10", vec![Suspect::mutating("non-idempotent").on(&["CREATE"])]).await;
+    let check = verify("V10", vec![TestedWebhook::mutating("non-idempotent").on(&["CREATE"])]).await;
     assert_eq!((verdict(&check).0, kinds(&check)), (Tally::NotApplicable, Vec::new()));
 }
 
 #[tokio::test]
 async fn a_validating_webhook_is_shown_what_the_mutating_ones_have_made() {
-    let mutating = Suspect::mutating("mutate: [{set: {/spec/hostname: x}}]");
+    let mutating = TestedWebhook::mutating("mutate: [{set: {/spec/hostname: x}}]");
     let strict =
         "when: {if: {absent: /spec/hostname}, then: {deny: {message: no hostname}}, otherwise: allow}";
-    let check = verify("V14", vec![mutating, Suspect::validating(strict)]).await;
+    let check = verify("V14", vec![mutating, TestedWebhook::validating(strict)]).await;
     assert_eq!(check.results.len(), 2);
     for result in &check.results {
         assert_eq!(result.verdict, Tally::Passed, "{result:#?}");

@@ -18,7 +18,7 @@ use super::machine;
 use crate::helpers::serve::Serve;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The log of kube-apiserver 1.37.1 with `-v=4` for each request, without the spans of its storage and of the
 /// encoding of responses, and without variable values. `services/proxy` has no span, so each of its calls is logged
@@ -132,7 +132,7 @@ async fn cached(client: &kube::Client, object: &Value) {
         if found.pointer("/metadata/resourceVersion") == Some(version) {
             return;
         }
-        assert!(started.elapsed() < PATIENCE, "the cache does not get {version}");
+        assert!(started.elapsed() < TIMEOUT, "the cache does not get {version}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -169,7 +169,7 @@ async fn webhook(
     assert_eq!(status, 201, "{answer}");
     let started = tokio::time::Instant::now();
     while webhook.journal().is_empty() {
-        assert!(started.elapsed() < PATIENCE, "the webhook is not called");
+        assert!(started.elapsed() < TIMEOUT, "the webhook is not called");
         let probe = json!({"metadata": {"name": "probe"}});
         send(client, "POST", &format!("{MAPS}?dryRun=All"), "probe", &probe).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -211,7 +211,7 @@ async fn check(client: &kube::Client, log: &Path, verbosity: &str) {
     let logged = loop {
         let logged = slow_requests(&fs::read_to_string(log).unwrap(), verbosity);
         // The line may be written after the response.
-        if logged.len() >= expected.len() || started.elapsed() > PATIENCE {
+        if logged.len() >= expected.len() || started.elapsed() > TIMEOUT {
             break logged;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -297,7 +297,7 @@ async fn a_slow_call_is_logged_as_json() {
             let trace = line.as_object_mut().unwrap().remove("trace").unwrap();
             break (line, trace);
         }
-        assert!(started.elapsed() < PATIENCE, "not logged: {text}");
+        assert!(started.elapsed() < TIMEOUT, "not logged: {text}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     let text = |value: &Value, path: &str| value.pointer(path).unwrap().as_str().unwrap().to_owned();

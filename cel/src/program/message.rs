@@ -179,7 +179,7 @@ impl Native {
 ///
 /// Returns an error if the value cannot be converted.
 fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
-    const LARGEST: i64 = (1 << 53) - 1;
+    const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
     let error = |text: &str| Err(Error::new(text.to_owned()));
     let from = |from: &str| Err(Error::new(format!("type conversion error from {from} to '{}'", to.name())));
     match value {
@@ -189,14 +189,16 @@ fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
             Native::Int32 | Native::Null if i32::try_from(*number).is_err() => error("integer overflow"),
             Native::Int32 | Native::Int64 => Ok(value.clone()),
             Native::Null => Ok(Value::Null),
-            Native::Json if (-LARGEST..=LARGEST).contains(number) => convert(value, &Type::Double),
+            Native::Json if (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(number) => {
+                convert(value, &Type::Double)
+            }
             Native::Json => convert(value, &Type::String),
             _ => unsupported_number(value, to),
         },
         Value::Uint(number) => match to {
             Native::Uint32 if u32::try_from(*number).is_err() => error("unsigned integer overflow"),
             Native::Uint32 | Native::Uint64 => Ok(value.clone()),
-            Native::Json if *number <= LARGEST.unsigned_abs() => convert(value, &Type::Double),
+            Native::Json if *number <= MAX_SAFE_INTEGER.unsigned_abs() => convert(value, &Type::Double),
             Native::Json => convert(value, &Type::String),
             _ => unsupported_number(value, to),
         },

@@ -19,9 +19,9 @@ const MAX_REQUEST_SIZE_BYTES: i64 = 3 << 20;
 ///
 /// Source: apiserver pkg/cel/limits.go.
 mod limits {
-    pub(super) const LONGEST_DURATION: i64 = 32;
+    pub(super) const MAX_DURATION_LENGTH: i64 = 32;
     pub(super) const SHORTEST_DURATION: i64 = 3;
-    pub(super) const LONGEST_DATE_TIME: i64 = 32;
+    pub(super) const MAX_DATE_TIME_LENGTH: i64 = 32;
     pub(super) const SHORTEST_DATE_TIME: i64 = 21;
     pub(super) const DATE: i64 = 12;
     pub(super) const SHORTEST_STRING: i64 = 2;
@@ -119,12 +119,14 @@ impl Schema {
                 DeclaredType::scalar(Type::Bytes, longest, limits::SHORTEST_STRING)
             }
             "duration" => {
-                DeclaredType::scalar(Type::Duration, limits::LONGEST_DURATION, limits::SHORTEST_DURATION)
+                DeclaredType::scalar(Type::Duration, limits::MAX_DURATION_LENGTH, limits::SHORTEST_DURATION)
             }
             "date" => DeclaredType::scalar(Type::Timestamp, limits::DATE, limits::DATE),
-            "date-time" => {
-                DeclaredType::scalar(Type::Timestamp, limits::LONGEST_DATE_TIME, limits::SHORTEST_DATE_TIME)
-            }
+            "date-time" => DeclaredType::scalar(
+                Type::Timestamp,
+                limits::MAX_DATE_TIME_LENGTH,
+                limits::SHORTEST_DATE_TIME,
+            ),
             _ => {
                 let longest = match self.max_length {
                     Some(length) => bytes(length),

@@ -242,14 +242,14 @@ fn nothing_runs(plan: &Plan) -> Failure {
 }
 
 /// The maximum number of operators and parentheses in a tag expression, because the parser is recursive.
-const MOST_OPERATORS: usize = 100;
+const MAX_OPERATORS: usize = 100;
 
 fn tag_expression(text: &str) -> Result<TagOperation, String> {
     // Spaces around operators are optional, so substrings of tags also count.
     let operators: usize =
         ["(", "not", "and", "or"].iter().map(|operator| text.matches(operator).count()).sum();
-    if operators > MOST_OPERATORS {
-        return Err(format!("a tag expression has at most {MOST_OPERATORS} operators and parentheses"));
+    if operators > MAX_OPERATORS {
+        return Err(format!("a tag expression has at most {MAX_OPERATORS} operators and parentheses"));
     }
     text.parse().map_err(|error| format!("a tag expression is like `@a and not (@b or @c)`: {error}"))
 }

@@ -164,12 +164,12 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 
 /// Returns a note that lists kinds without objects in the built-in corpus.
 fn without_objects(kinds: &[String]) -> String {
-    const MOST: usize = 5;
-    let more = match kinds.len().saturating_sub(MOST) {
+    const MAX_SHOWN: usize = 5;
+    let more = match kinds.len().saturating_sub(MAX_SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more kinds"),
     };
-    let named = kinds.get(..MOST).unwrap_or(kinds).join(", ");
+    let named = kinds.get(..MAX_SHOWN).unwrap_or(kinds).join(", ");
     format!(
         "the rules match {named}{more}, but the built-in corpus has no objects of these kinds: pass some with -f"
     )

@@ -54,7 +54,7 @@ const RESULTS: [(usize, &str); 12] = [
     (2, "duration"),
     (2, "quantity"),
 ];
-const DEEPEST: usize = 5;
+const MAX_DEPTH: usize = 5;
 /// The percentage of expressions that are rules of a schema.
 const RULES: usize = 40;
 
@@ -91,7 +91,7 @@ impl Generator {
             (&self.grammar, None, context)
         };
         let result = random.weighted(&RESULTS);
-        let depth = random.between(1, DEEPEST);
+        let depth = random.between(1, MAX_DEPTH);
         let wrong = if random.chance(25) { 8 } else { 0 };
         let mistaken = random.chance(6);
         let mut maker = Maker { grammar, random, variables: Vec::new(), wrong };

@@ -6,22 +6,22 @@ use super::expressions::{boolean, check, number, text};
 use super::situation::Generator;
 
 /// The maximum nesting depth of `&&`, `||`, `!`, and `? :`.
-const DEEPEST: usize = 2;
+const MAX_DEPTH: usize = 2;
 /// The numbers of conditions of one webhook, with their weights.
-const MOST: [(usize, usize); 4] = [(50, 1), (28, 2), (14, 3), (8, 4)];
+const COUNT_WEIGHTS: [(usize, usize); 4] = [(50, 1), (28, 2), (14, 3), (8, 4)];
 
 /// Returns valid conditions for a webhook.
 pub(crate) fn conditions(generator: &mut Generator<'_>) -> Value {
     if generator.random.chance(9) {
         return expensive(generator);
     }
-    let count = generator.random.weighted(&MOST);
+    let count = generator.random.weighted(&COUNT_WEIGHTS);
     named((0..count).map(|_| condition(generator)))
 }
 
 /// Returns conditions for a webhook. A server rejects some of them.
 pub(crate) fn doubtful(generator: &mut Generator<'_>) -> Value {
-    let count = generator.random.weighted(&MOST);
+    let count = generator.random.weighted(&COUNT_WEIGHTS);
     let expressions: Vec<String> = (0..count)
         .map(|_| if generator.random.chance(30) { invalid(generator) } else { condition(generator) })
         .collect();
@@ -66,7 +66,7 @@ fn expensive(generator: &mut Generator<'_>) -> Value {
 }
 
 fn condition(generator: &mut Generator<'_>) -> String {
-    let depth = generator.random.weighted(&[(50, 0), (30, 1), (20, DEEPEST)]);
+    let depth = generator.random.weighted(&[(50, 0), (30, 1), (20, MAX_DEPTH)]);
     match generator.random.below(100) {
         0..=13 => "true".to_owned(),
         14..=16 => "false".to_owned(),

@@ -51,7 +51,7 @@ pub(crate) enum Judgment {
 /// The maximum duration of one situation on one server.
 ///
 /// It includes the requests, which have their own limits, and their preparation and cleanup.
-const LONGEST_RUN: Duration = Duration::from_secs(120);
+const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The results of both servers.
 #[derive(Debug)]
@@ -78,10 +78,10 @@ pub(crate) async fn run_both(text: String, server: Arc<Server>) -> Pair {
 async fn bounded<T: Send + 'static>(
     run: impl Future<Output = Result<T, RunError>> + Send + 'static,
 ) -> Result<T, RunError> {
-    match tokio::spawn(timeout(LONGEST_RUN, run)).await {
+    match tokio::spawn(timeout(RUN_TIMEOUT, run)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_elapsed)) => {
-            Err(RunError::Ended(format!("it was not done after {} s", LONGEST_RUN.as_secs())))
+            Err(RunError::Ended(format!("it was not done after {} s", RUN_TIMEOUT.as_secs())))
         }
         Err(panicked) => Err(RunError::Ended(panicked.to_string())),
     }

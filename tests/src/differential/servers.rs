@@ -37,7 +37,7 @@ enum Ran {
 }
 
 /// The maximum number of servers that run concurrently, unless the cases in progress need more.
-const MOST: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 impl Servers {
     /// Creates the collection, without servers.
@@ -107,7 +107,7 @@ impl Servers {
                 None => return Err(error),
             },
         };
-        if running.len() >= MOST {
+        if running.len() >= MAX_ATTEMPTS {
             running.remove(0);
         }
         running.push((plugins.clone(), started.clone()));

@@ -10,7 +10,7 @@ use super::servers::Servers;
 use crate::server::ServerError;
 
 /// The maximum duration of shrinking one case.
-const LONGEST_SEARCH: Duration = Duration::from_secs(90);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// An edit that makes a case simpler.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ pub(crate) async fn shrink(
     let (mut smallest, mut documents) = (case.clone(), documents);
     // A case that also differs elsewhere may show another difference.
     let places = documents.signature.clone();
-    let deadline = Instant::now() + LONGEST_SEARCH;
+    let deadline = Instant::now() + SEARCH_TIMEOUT;
     // With unreachable webhooks, a single look may take minutes.
     let look = async |cases: &[Value]| timeout_at(deadline, persisting(cases, &places, servers)).await;
     let (mut next, mut has_shrunk) = (0, false);

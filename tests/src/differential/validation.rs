@@ -16,7 +16,7 @@ const CREATED: usize = 6;
 /// The number of updates of one object in a situation.
 const UPDATED: usize = 4;
 /// The maximum depth of an invalid field.
-const DEEPEST: usize = 9;
+const MAX_DEPTH: usize = 9;
 const STRINGS: [&str; 22] = [
     "",
     "a",
@@ -105,7 +105,7 @@ fn set_one(random: &mut Random, object: &mut Value) {
         let text = field.2.trim_start_matches('!');
         let base = text.trim_start_matches(['?', '[', ']', '{', '}']);
         let has_fields = types.messages.get(base).is_some_and(|fields| !fields.is_empty());
-        if !has_fields || steps.len() >= DEEPEST || random.chance(12) {
+        if !has_fields || steps.len() >= MAX_DEPTH || random.chance(12) {
             let value = value(random, text, base);
             fields::set(object, &steps, value);
             return;

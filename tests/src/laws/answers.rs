@@ -21,7 +21,7 @@ use super::{documents, runtime, webhook};
 /// The maximum size, in bytes, of an object after the patch in a reply that is not longer than the input.
 ///
 /// Copies are limited to 3 MiB in total.
-const LONGEST: usize = 8 * 1024 * 1024;
+const MAX_LENGTH: usize = 8 * 1024 * 1024;
 
 static FIXTURE: LazyLock<ClusterFixture> = LazyLock::new(|| ClusterFixture::new([]));
 
@@ -119,6 +119,6 @@ async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
         assert_eq!(object, before, "changed without a patch");
     }
     let length = |value: &Value| value.to_string().len();
-    let longest = LONGEST + 64 * given;
+    let longest = MAX_LENGTH + 64 * given;
     assert!(object.as_ref().map_or(0, length) + length(&json!(annotations)) < longest, "unbounded");
 }

@@ -15,7 +15,7 @@ use super::runtime;
 use super::webhook::Webhook;
 
 /// The maximum duration of a check, which does not wait for other processes.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_DURATION: Duration = Duration::from_secs(5);
 
 /// Checks the law for one input.
 ///
@@ -42,7 +42,7 @@ async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
         WebhookTarget::Url(webhook.url.clone()),
         ca_bundle.unwrap_or_else(|| webhook.ca_bundle.clone().into_bytes()),
     );
-    let seen = HttpsCaller::new(Arc::new(NoServices)).inspect(&config, LONGEST).await;
+    let seen = HttpsCaller::new(Arc::new(NoServices)).inspect(&config, MAX_DURATION).await;
     webhook.show(None);
     match seen {
         Ok(inspection) => {

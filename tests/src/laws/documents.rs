@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 const SEPARATOR: &str = "---";
 
 /// The maximum number of items that one edit creates.
-const MOST_ITEMS: usize = 2_000;
+const MAX_ITEMS: usize = 2_000;
 
 /// Example objects of many kinds, with most of their fields.
 static EXAMPLES: LazyLock<Vec<Value>> = LazyLock::new(|| {
@@ -88,7 +88,7 @@ fn value(text: &str) -> Value {
     let repeated = text.strip_prefix('@').and_then(|rest| rest.split_once(' '));
     match repeated.and_then(|(count, item)| Some((count.parse::<usize>().ok()?, item))) {
         Some((count, item)) => {
-            (0..count.min(MOST_ITEMS)).map(|index| single(&item.replace('%', &index.to_string()))).collect()
+            (0..count.min(MAX_ITEMS)).map(|index| single(&item.replace('%', &index.to_string()))).collect()
         }
         None => single(text),
     }

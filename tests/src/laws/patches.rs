@@ -14,9 +14,9 @@ use super::{documents, runtime, with_text};
 /// The maximum number of operations of one patch.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
-const MOST_OPERATIONS: usize = 10_000;
+const MAX_OPERATIONS: usize = 10_000;
 /// The limit on copied bytes, multiplied by the maximum length of an escaped byte.
-const MOST_COPIED: usize = 6 * 3 * 1024 * 1024;
+const MAX_COPIED: usize = 6 * 3 * 1024 * 1024;
 
 /// Checks the law for one input.
 ///
@@ -43,7 +43,7 @@ fn check_operations(object: &Value, patch: &[u8], times: usize) {
     let once = patch.apply(object);
     assert_eq!(once, patch.apply(object), "another result the second time");
     if let Ok(result) = &once {
-        assert!(result.to_string().len() <= 6 * given + MOST_COPIED, "unbounded");
+        assert!(result.to_string().len() <= 6 * given + MAX_COPIED, "unbounded");
     }
     if let ([operation], Ok(result)) = (patch.operations(), &once)
         && operation.get("op").is_some_and(|op| op == "replace")
@@ -59,15 +59,12 @@ fn check_operations(object: &Value, patch: &[u8], times: usize) {
         .operations()
         .iter()
         .cycle()
-        .take((patch.operations().len() * times).min(MOST_OPERATIONS))
+        .take((patch.operations().len() * times).min(MAX_OPERATIONS))
         .collect();
     let repeated = Patch::decode(json!(operations).to_string().as_bytes());
     let repeated = repeated.unwrap_or_else(|error| panic!("its operations can be read: {error}"));
     if let Ok(result) = repeated.apply(object) {
-        assert!(
-            result.to_string().len() <= 6 * given * times.min(MOST_OPERATIONS) + MOST_COPIED,
-            "unbounded"
-        );
+        assert!(result.to_string().len() <= 6 * given * times.min(MAX_OPERATIONS) + MAX_COPIED, "unbounded");
     }
 }
 

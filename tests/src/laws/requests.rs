@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{documents, runtime, with_text};
 
 /// The maximum length of a URI, in bytes.
-const LONGEST_URI: usize = u16::MAX as usize - 1;
+const MAX_URI_LENGTH: usize = u16::MAX as usize - 1;
 
 static CHAIN: LazyLock<Chain> = LazyLock::new(|| {
     let chain = Chain::new(Options::default());
@@ -73,7 +73,7 @@ async fn check_request(chain: &Chain, text: &str) {
                 assert_eq!(found, request.name, "{request:?}: {}", sent.body);
             }
         }
-        Err(RequestError::NoUri { bytes, .. }) => assert!(bytes > LONGEST_URI, "{request:?}"),
+        Err(RequestError::NoUri { bytes, .. }) => assert!(bytes > MAX_URI_LENGTH, "{request:?}"),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
     assert_eq!(revision(chain).await, before, "{request:?} stored something");

@@ -43,7 +43,7 @@ const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protob
 /// The response headers that are compared.
 const HEADERS: [&str; 6] = ["content-type", "content-encoding", "etag", "location", "cache-control", "vary"];
 /// The maximum time to wait until a server publishes the documents of a definition.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The reason why documents cannot be recorded or compared.
 #[derive(Debug, thiserror::Error)]
@@ -251,7 +251,7 @@ async fn define(server: &Server, definitions: &str, published: &[&str]) -> Resul
             .collect::<Vec<_>>()
     };
     let paths: Vec<String> = definitions.iter().flat_map(schemas).collect();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let documents = fetch(server).await?;
         let of_version = |path: &str| {

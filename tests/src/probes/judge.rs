@@ -28,7 +28,7 @@ pub(super) struct Judge<'a> {
 
 /// The number of attempts for a request that conflicts with another client.
 const ATTEMPTS: usize = 5;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const CONFLICTS: [&str; 2] = ["Operation cannot be fulfilled", "not found"];
 
 impl<'a> Judge<'a> {
@@ -180,7 +180,7 @@ impl<'a> Judge<'a> {
             if conditions.any(|it| it["type"] == wanted["type"] && it["status"] == wanted["status"]) {
                 return Ok(answer);
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 return Err(format!("{path} has no condition {wanted}"));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -208,7 +208,7 @@ impl<'a> Judge<'a> {
         drop(self.server.ask(message.clone()).await);
         drop(self.server.ask(Message::new(Method::DELETE, &path, None)).await);
         let started = Instant::now();
-        while self.exists(&path).await && started.elapsed() < PATIENCE {
+        while self.exists(&path).await && started.elapsed() < TIMEOUT {
             drop(self.server.ask(message.clone()).await);
             if text(review, "/resource/resource") == "namespaces" {
                 break;

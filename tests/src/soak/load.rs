@@ -48,7 +48,7 @@ pub struct Tally {
     /// The number of reviews that hostile webhooks received.
     pub reviews: usize,
     /// The response times of the well-behaved client.
-    pub calm: Vec<Duration>,
+    pub baseline: Vec<Duration>,
     /// The errors of the well-behaved client.
     pub failures: Vec<String>,
 }
@@ -56,8 +56,8 @@ pub struct Tally {
 impl Tally {
     /// Returns the given percentile of the response times.
     pub fn percentile(&self, percent: usize) -> Duration {
-        let rank = (self.calm.len() * percent).div_ceil(100);
-        self.calm.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+        let rank = (self.baseline.len() * percent).div_ceil(100);
+        self.baseline.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 
     /// Adds the results of a later interval.
@@ -71,8 +71,8 @@ impl Tally {
         self.kept += later.kept;
         self.tangled += later.tangled;
         self.reviews += later.reviews;
-        self.calm.extend(&later.calm);
-        self.calm.sort_unstable();
+        self.baseline.extend(&later.baseline);
+        self.baseline.sort_unstable();
         self.failures.extend(later.failures.iter().cloned());
     }
 
@@ -83,7 +83,7 @@ impl Tally {
         if p99 > longest {
             complaints.push(format!("99 of 100 answers took up to {} ms", p99.as_millis()));
         }
-        let (answers, failures) = (self.calm.len(), self.failures.len());
+        let (answers, failures) = (self.baseline.len(), self.failures.len());
         if answers == 0 || failures * 100 > answers {
             complaints
                 .push(format!("the well-behaved client has {answers} answers, and {failures} times none"));
@@ -109,15 +109,15 @@ pub(super) struct Load {
     counts: Arc<Counts>,
     tasks: JoinSet<()>,
     hostile: Vec<FakeWebhook>,
-    _calm: Calm,
+    _baseline: IdleBaseline,
 }
 
 /// The running well-behaved client.
 ///
 /// It runs on its own thread, so that its response times do not include the work of the load.
-struct Calm(CancellationToken);
+struct IdleBaseline(CancellationToken);
 
-impl Calm {
+impl IdleBaseline {
     fn begin(kubeconfig: PathBuf, counts: Arc<Counts>) -> Result<Self, SoakError> {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
@@ -138,7 +138,7 @@ impl Calm {
     }
 }
 
-impl Drop for Calm {
+impl Drop for IdleBaseline {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -155,16 +155,16 @@ struct Counts {
     kept: AtomicUsize,
     tangled: AtomicUsize,
     reviewed: AtomicUsize,
-    calm: Mutex<(Vec<Duration>, Vec<String>)>,
+    baseline: Mutex<(Vec<Duration>, Vec<String>)>,
 }
 
 impl Counts {
     /// Records the response time of one request of the well-behaved client, or its failure.
     fn tell(&self, took: Duration, failure: Option<String>) {
-        let mut calm = self.calm.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut baseline = self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
         match failure {
-            None => calm.0.push(took),
-            Some(failure) => calm.1.push(failure),
+            None => baseline.0.push(took),
+            Some(failure) => baseline.1.push(failure),
         }
     }
 }
@@ -183,7 +183,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The delay before a disconnected watcher reconnects.
 const RETURN: Duration = Duration::from_secs(1);
 /// The request timeout of the well-behaved client.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The size, in bytes, of each object that fills the storage.
 const KEPT: usize = 100_000;
 /// The number of clients that fill the storage.
@@ -200,8 +200,8 @@ impl Load {
         let kubeconfig = server.kubeconfig();
         let client = client(&kubeconfig).await?;
         let counts = Arc::<Counts>::default();
-        let calm = Calm::begin(kubeconfig.clone(), Arc::clone(&counts))?;
-        let mut load = Self { counts, tasks: JoinSet::new(), hostile: Vec::new(), _calm: calm };
+        let baseline = IdleBaseline::begin(kubeconfig.clone(), Arc::clone(&counts))?;
+        let mut load = Self { counts, tasks: JoinSet::new(), hostile: Vec::new(), _baseline: baseline };
         let mut webhooks = Vec::new();
         for fault in HOSTILE {
             let behavior = serde_json::from_value(json!({"fault": fault})).unwrap_or_default();
@@ -255,9 +255,9 @@ impl Load {
     pub(super) fn take(&self) -> Tally {
         let counts = &self.counts;
         let since = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
-        let (mut calm, failures) =
-            std::mem::take(&mut *counts.calm.lock().unwrap_or_else(PoisonError::into_inner));
-        calm.sort_unstable();
+        let (mut baseline, failures) =
+            std::mem::take(&mut *counts.baseline.lock().unwrap_or_else(PoisonError::into_inner));
+        baseline.sort_unstable();
         Tally {
             watching: counts.watching.load(Ordering::Relaxed),
             cut_off: since(&counts.cut_off),
@@ -268,7 +268,7 @@ impl Load {
             kept: since(&counts.kept),
             tangled: since(&counts.tangled),
             reviews: since(&counts.reviewed),
-            calm,
+            baseline,
             failures,
         }
     }
@@ -447,14 +447,14 @@ async fn behaves(client: Client, counts: &Counts) {
         let message = if round % 2 == 0 {
             Message::new(Method::GET, "/api/v1/namespaces/default", None)
         } else {
-            let object = revision("calm", &json!({}), 100);
+            let object = revision("baseline", &json!({}), 100);
             Message::new(Method::POST, format!("{REVISIONS}?dryRun=All"), Some(object))
         };
-        let failure = match timeout(PATIENCE, send(&client, message)).await {
+        let failure = match timeout(TIMEOUT, send(&client, message)).await {
             Ok(Ok(answer)) if answer.is_success() => None,
             Ok(Ok(answer)) => Some(answer.body.to_string()),
             Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some(format!("none after {} s", PATIENCE.as_secs())),
+            Err(_) => Some(format!("none after {} s", TIMEOUT.as_secs())),
         };
         counts.tell(began.elapsed(), failure);
         sleep(PAUSE).await;

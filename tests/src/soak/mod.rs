@@ -91,7 +91,7 @@ const STRETCH: Duration = Duration::from_secs(60);
 ///
 /// It is usually 0.2 s on two busy cores, and up to 4 s in an unoptimized build. A higher value means that the server
 /// stalled.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_LATENCY: Duration = Duration::from_secs(10);
 
 impl Soak {
     /// Runs the load, and passes each interval to `tell` when it ends.
@@ -128,7 +128,7 @@ impl Soak {
             let complaint = format!("it had {} MiB in memory, more than {}", survival.peak, self.memory);
             survival.complaints.push(complaint);
         }
-        survival.complaints.extend(whole.complaints(self, LONGEST));
+        survival.complaints.extend(whole.complaints(self, MAX_LATENCY));
         survival.whole = whole;
         Ok(survival)
     }

@@ -23,7 +23,7 @@ pub(super) struct Attacked {
 }
 
 /// The maximum time to wait until the server is ready.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const MEBIBYTE: u64 = 1 << 20;
 
 impl Attacked {
@@ -58,8 +58,8 @@ impl Attacked {
                 ended = attacked.ended() => Err(SoakError::Command(ended)),
             }
         };
-        tokio::time::timeout(PATIENCE, ready).await.map_err(|_elapsed| {
-            SoakError::Command(format!("it is not ready after {} s", PATIENCE.as_secs()))
+        tokio::time::timeout(TIMEOUT, ready).await.map_err(|_elapsed| {
+            SoakError::Command(format!("it is not ready after {} s", TIMEOUT.as_secs()))
         })??;
         Ok(attacked)
     }

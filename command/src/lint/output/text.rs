@@ -14,7 +14,7 @@ use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 
 const FAINT: Style = Style::new().dimmed();
 /// The maximum number of checks to list by ID; further checks are only counted.
-const MOST_IDS: usize = 10;
+const MAX_IDS: usize = 10;
 
 /// Returns the report as text; with `lists_checks`, includes the result of each check.
 pub(super) fn text(report: &Report, lists_checks: bool) -> String {
@@ -128,7 +128,7 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     for (ids, what) in [(unchecked, "not completed"), (skipped, "skipped")] {
         if !ids.is_empty() {
             let count = several(ids.len(), "check");
-            let list = if ids.len() > MOST_IDS { String::new() } else { format!(": {}", ids.join(", ")) };
+            let list = if ids.len() > MAX_IDS { String::new() } else { format!(": {}", ids.join(", ")) };
             let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}{list}{}", hint("says why"));
         }
     }

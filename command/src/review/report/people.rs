@@ -163,10 +163,10 @@ fn allowed(call: &CallReport) -> String {
         (None, _) => "allowed".to_owned(),
         (Some(_), false) => "allowed, with a patch that changes nothing".to_owned(),
         (Some(_), true) => {
-            const MOST: usize = 3;
+            const MAX_SHOWN: usize = 3;
             let mut paths: Vec<&str> = call.changes.iter().map(|change| change.path.as_str()).collect();
-            let more = paths.len().saturating_sub(MOST);
-            paths.truncate(MOST);
+            let more = paths.len().saturating_sub(MAX_SHOWN);
+            paths.truncate(MAX_SHOWN);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("allowed, changed {}{more}", paths.join(", "))
         }

@@ -6,7 +6,7 @@ use harness::verify::Difference;
 use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 use output::OneLine;
 
-use super::text::{self as people, MOST_DIFFERENCES};
+use super::text::{self as people, MAX_DIFFERENCES};
 use super::verdict::brief;
 use super::{details, table, word};
 use crate::baseline::stale;
@@ -130,7 +130,7 @@ fn outcome(report: &Report, check: &CheckReport, result: &CheckResult) -> String
 /// Formats the differences as lines of a diff.
 pub(super) fn differences(differences: &[Difference]) -> String {
     let mut text = String::new();
-    for difference in differences.iter().take(MOST_DIFFERENCES) {
+    for difference in differences.iter().take(MAX_DIFFERENCES) {
         let path = if difference.path.is_empty() { "." } else { &difference.path };
         let _ = writeln!(text, "  {}", OneLine(path));
         for (sign, value) in [('-', &difference.expected), ('+', &difference.found)] {
@@ -139,7 +139,7 @@ pub(super) fn differences(differences: &[Difference]) -> String {
             }
         }
     }
-    let hidden = differences.len().saturating_sub(MOST_DIFFERENCES);
+    let hidden = differences.len().saturating_sub(MAX_DIFFERENCES);
     if hidden > 0 {
         let _ = writeln!(text, "  and {hidden} more differences");
     }

@@ -284,7 +284,7 @@ fn consequences(finding: &Finding) -> Option<String> {
 
 /// Returns the fields in which only other objects have the finding.
 fn other_fields(finding: &Finding) -> Option<String> {
-    const MOST_FIELDS: usize = 20;
+    const MAX_FIELDS: usize = 20;
     let shown: BTreeSet<String> =
         finding.differences.iter().map(|difference| without_positions(&difference.path)).collect();
     // The differences of some findings do not have fields of their own.
@@ -292,9 +292,9 @@ fn other_fields(finding: &Finding) -> Option<String> {
         return None;
     }
     let others: Vec<&str> = finding.fields.difference(&shown).map(String::as_str).collect();
-    let more = others.len().saturating_sub(MOST_FIELDS);
+    let more = others.len().saturating_sub(MAX_FIELDS);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let named = others.iter().take(MOST_FIELDS).copied().collect::<Vec<_>>().join(", ");
+    let named = others.iter().take(MAX_FIELDS).copied().collect::<Vec<_>>().join(", ");
     (!others.is_empty()).then(|| format!("{named}{more}"))
 }
 

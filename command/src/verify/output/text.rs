@@ -20,14 +20,14 @@ const FAINT: Style = Style::new().dimmed();
 /// The style of the headings of a long report.
 const HEADING: Style = Style::new().bold().underline();
 /// The maximum number of checks to list by ID; further checks are only counted.
-const MOST_IDS: usize = 10;
+const MAX_IDS: usize = 10;
 
 /// The maximum number of differences to show for a finding; further differences are only counted.
-pub(super) const MOST_DIFFERENCES: usize = 12;
+pub(super) const MAX_DIFFERENCES: usize = 12;
 /// The maximum length of a value; longer values are truncated.
-const LONGEST_VALUE: usize = 160;
+const MAX_VALUE_LENGTH: usize = 160;
 /// The maximum length of an object; longer objects are truncated. The proof contains the complete object.
-const LONGEST_OBJECT: usize = 400;
+const MAX_OBJECT_LENGTH: usize = 400;
 
 /// Returns the report as text; with `lists_checks`, includes the result of each check.
 pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
@@ -101,7 +101,7 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     if let Some((_, location)) = report.places(finding).next() {
         shown = shown.place(&location.file, location.line);
     }
-    for difference in finding.differences.iter().take(MOST_DIFFERENCES) {
+    for difference in finding.differences.iter().take(MAX_DIFFERENCES) {
         shown.line(None, if difference.path.is_empty() { "." } else { &difference.path });
         for (sign, value) in [('-', &difference.expected), ('+', &difference.found)] {
             if let Some(value) = value {
@@ -109,7 +109,7 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
             }
         }
     }
-    let hidden = finding.differences.len().saturating_sub(MOST_DIFFERENCES);
+    let hidden = finding.differences.len().saturating_sub(MAX_DIFFERENCES);
     if hidden > 0 {
         shown.line(None, format!("and {hidden} more differences"));
     }
@@ -126,7 +126,7 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     }
     if let Some(object) = &finding.object {
         let label = if report.interrupted { "object" } else { "smallest object" };
-        shown.note(label, cut(object, LONGEST_OBJECT));
+        shown.note(label, cut(object, MAX_OBJECT_LENGTH));
     }
     if let Some(consequences) = consequences(finding) {
         shown.note("also fails", consequences);
@@ -244,7 +244,7 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     for (ids, what) in [(incomplete, "not completed"), (skipped, "skipped")] {
         if !ids.is_empty() {
             let count = several(ids.len(), "check");
-            let list = if ids.len() > MOST_IDS { String::new() } else { format!(": {}", ids.join(", ")) };
+            let list = if ids.len() > MAX_IDS { String::new() } else { format!(": {}", ids.join(", ")) };
             let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}{list}{}", hint("says why"));
         }
     }
@@ -270,7 +270,7 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
 ///
 /// JSON escapes most characters that control a terminal, but not all.
 pub(super) fn short(value: &Value) -> String {
-    cut(value, LONGEST_VALUE)
+    cut(value, MAX_VALUE_LENGTH)
 }
 
 fn cut(value: &Value, longest: usize) -> String {

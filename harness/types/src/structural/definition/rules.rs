@@ -22,7 +22,7 @@ const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
 const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
 
 /// The maximum number of expensive rules to report if the total cost exceeds the limit.
-const MOST_EXPENSIVE: usize = 4;
+const MAX_REPORTED_COSTS: usize = 4;
 /// The minimum cost of a rule that is reported as expensive.
 const EXPENSIVE: u64 = STATIC_ESTIMATED_CRD_COST_LIMIT / 100;
 
@@ -53,7 +53,7 @@ impl Cost {
         }
         self.rules.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
         let why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        let named = self.rules.into_iter().take(MOST_EXPENSIVE);
+        let named = self.rules.into_iter().take(MAX_REPORTED_COSTS);
         let mut errors: Vec<FieldError> = named.map(|(_, path)| FieldError::forbidden(path, why)).collect();
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         errors.push(FieldError::forbidden(
