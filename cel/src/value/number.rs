@@ -108,6 +108,15 @@ pub(super) fn parse_double(text: &str) -> Option<f64> {
 /// Parses a hexadecimal number after its prefix, such as `1.8p1` in `0x1.8p1`.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
+    // An underscore separates two digits, or the prefix and a digit.
+    let separates = |(at, _): (usize, &str)| {
+        let is_digit = |digit: &u8| digit.is_ascii_hexdigit();
+        let before = at.checked_sub(1).map(|before| mantissa.as_bytes().get(before).is_some_and(is_digit));
+        before.unwrap_or(true) && mantissa.as_bytes().get(at + 1).is_some_and(is_digit)
+    };
+    if !mantissa.match_indices('_').all(separates) {
+        return None;
+    }
     let exponent: i32 = exponent.parse().ok()?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     if whole.is_empty() && fraction.is_empty() {
@@ -117,7 +126,28 @@ fn hexadecimal(text: &str) -> Option<f64> {
     for digit in whole.chars().chain(fraction.chars()).filter(|digit| *digit != '_') {
         value = value * 16.0 + f64::from(digit.to_digit(16)?);
     }
-    let places = i32::try_from(fraction.len()).ok()?.checked_mul(4)?;
+    let places = fraction.chars().filter(|digit| *digit != '_').count();
+    let places = i32::try_from(places).ok()?.checked_mul(4)?;
     let value = value * f64::powi(2.0, exponent.checked_sub(places)?);
     value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn underscores_separate_digits_as_in_go() {
+        for (text, expected) in [
+            ("0x1.8_0p1", Some(3.0)),
+            ("0x_1p1", Some(2.0)),
+            ("0x1._8p1", None),
+            ("0x1.8_p1", None),
+            ("0x1_.8p1", None),
+            ("0x1__8p1", None),
+            ("0xp1", None),
+        ] {
+            assert_eq!(parse_double(text), expected, "{text}");
+        }
+    }
 }

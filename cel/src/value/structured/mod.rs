@@ -165,7 +165,7 @@ pub(super) fn objects(
     Ok(true)
 }
 
-/// Returns whether a value of unknown type contains the same JSON.
+/// Returns whether `json`, a field that the schema preserves without a type, equals `value`.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unknownPreserved.Equal`.
 pub(super) fn preserves(json: &Json, value: &Value<'_>) -> bool {
