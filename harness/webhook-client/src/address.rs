@@ -11,7 +11,7 @@ use url::{Host, Url};
 use kubernetes_admission::audit::go_duration;
 use kubernetes_admission::config::WebhookTarget;
 
-use super::target::Target;
+use super::target::{Target, percent_decoded};
 
 /// The properties that are the same for all calls to one webhook target.
 #[derive(Debug)]
@@ -157,24 +157,6 @@ pub fn cleaned_path(path: &[u8]) -> Vec<u8> {
     let mut path = b"/".to_vec();
     path.extend(segments.join(&b'/'));
     path
-}
-
-/// Decodes percent escapes in `path`. A `%` that does not start an escape is kept.
-pub fn percent_decoded(path: &str) -> Vec<u8> {
-    let bytes = path.as_bytes();
-    let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        if let (b'%', Some(high), Some(low)) = (byte, digit(at + 1), digit(at + 2)) {
-            decoded.extend(u8::try_from(high * 16 + low));
-            at += 3;
-        } else {
-            decoded.push(byte);
-            at += 1;
-        }
-    }
-    decoded
 }
 
 /// Percent-encodes a path.

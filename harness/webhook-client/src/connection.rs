@@ -16,13 +16,14 @@ use tokio_rustls::TlsConnector;
 use url::Url;
 
 use super::address::Destination;
-use super::credentials::{FromPlugin, Identity, UserError, WebhookCredentials};
+use super::credentials::{FromPlugin, UserError, WebhookCredentials};
 use super::dial::Dialer;
 use super::failure::SendError;
 use super::http_client::{HttpClient, Response};
 use super::proxy::{self, Proxies, ProxyRoute};
 use super::target::{Target, path_at};
-use super::{ServiceResolver, failure, tls};
+use super::tls::{self, Identity};
+use super::{ServiceResolver, failure};
 
 /// The maximum number of clients to keep.
 const MAX_CLIENTS: usize = 200;

@@ -16,7 +16,7 @@ use url::Url;
 
 pub(super) use self::exec::{FromPlugin, Plugins};
 use self::user::WrittenUser;
-pub(super) use self::user::{Identity, User, UserError};
+pub(super) use self::user::{User, UserError};
 
 /// The credentials of the admission plugins `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +143,7 @@ impl Credentials {
     }
 }
 
-/// Returns the `HOST:PORT` of `target`, which is the name of its user.
+/// Returns the `HOST:PORT` of `target`, the name under which the kubeconfig lists the user for its calls.
 ///
 /// Source: apiserver pkg/util/webhook/client.go, `hookClientConfigForHook`.
 fn host_and_port(target: &WebhookTarget) -> String {

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::certificate::CertificateFault;
 use super::name_server::lookup_failed;
-use super::{connection, stream};
+use super::stream;
 
 /// Returns the error for a failed POST request.
 ///
@@ -69,9 +69,9 @@ impl SendError {
 
 /// Returns Go's error for a request to `url` that did not receive a response.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other errors of the system go out in its own words")]
-pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error {
+pub(super) async fn transport(error: &SendError, url: &str) -> String {
     let received: &[u8] = if let SendError::Malformed { received, .. } = error { received } else { &[] };
-    connection::Error::Transport(match error.cause() {
+    match error.cause() {
         Cause::Tls(error) => tls(error),
         Cause::Io(error) if stream::is_complete(error) => error.to_string(),
         Cause::Io(error) => {
@@ -99,7 +99,7 @@ pub(super) async fn transport(error: &SendError, url: &str) -> connection::Error
         Cause::Http(error) => innermost(error),
         Cause::Other(text) if text.contains("lookup") => lookup_failed(&host(url), &text),
         Cause::Other(text) => text,
-    })
+    }
 }
 
 /// Returns Go's error for a malformed first line of a response; `None` if the line is valid or incomplete.

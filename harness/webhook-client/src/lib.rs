@@ -35,14 +35,15 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span, info_span};
 use url::Url;
 
-pub use self::address::{cleaned_path, percent_decoded};
+pub use self::address::cleaned_path;
 pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection, bundled, verified};
 pub use self::own_server::OwnServer;
+pub use self::target::percent_decoded;
 pub use self::tls::check_bundle;
 use address::{Address, Destination, OWN_HOST};
-use connection::{Connections, Prepared};
+use connection::{Connections, Error, Prepared};
 use failure::{SendError, post_failed, reading_failed};
 use http_client::Response;
 use target::Target;
@@ -293,17 +294,17 @@ impl HttpsCaller {
                 Ok(response) => response,
                 Err(error) if failure::was_not_sent(&error) => {
                     let why = Box::pin(another.why_it_ends(config, url)).await;
-                    return Err(why.unwrap_or(failure::transport(&error, url).await));
+                    return Err(why.unwrap_or(Error::Transport(failure::transport(&error, url).await)));
                 }
                 Err(error) if error.is_connect() => {
                     let why = Box::pin(another.why_no_tunnel(url)).await;
-                    return Err(why.unwrap_or(failure::transport(&error, url).await));
+                    return Err(why.unwrap_or(Error::Transport(failure::transport(&error, url).await)));
                 }
                 Err(error) => {
                     if matches!(error, SendError::KeptConnectionEnded(_)) {
                         redirects_and_retries.push(RedirectOrRetry::KeptConnectionEnded);
                     }
-                    return Err(failure::transport(&error, url).await);
+                    return Err(Error::Transport(failure::transport(&error, url).await));
                 }
             };
             let status = response.head.status;

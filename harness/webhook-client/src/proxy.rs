@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 use url::{Host, Url};
 
-use super::address::percent_decoded;
+use super::target::percent_decoded;
 
 /// The maximum length of the status line in a proxy's response, in bytes.
 const STATUS_LINE: u64 = 4096;

@@ -6,8 +6,6 @@ use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Uri};
 use url::Url;
 
-use super::address::percent_decoded;
-
 /// A URL that is parsed once for all requests to it.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
@@ -84,4 +82,22 @@ pub(super) fn path_at<'a>(url: &'a str, authority: &str) -> Option<&'a str> {
     url.strip_prefix("https://")?
         .strip_prefix(authority)
         .filter(|path| path.is_empty() || path.starts_with(['/', '?']))
+}
+
+/// Decodes percent escapes in `path`. A `%` that does not start an escape is kept.
+pub fn percent_decoded(path: &str) -> Vec<u8> {
+    let bytes = path.as_bytes();
+    let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if let (b'%', Some(high), Some(low)) = (byte, digit(at + 1), digit(at + 2)) {
+            decoded.extend(u8::try_from(high * 16 + low));
+            at += 3;
+        } else {
+            decoded.push(byte);
+            at += 1;
+        }
+    }
+    decoded
 }

@@ -14,7 +14,13 @@ use rustls::{
 };
 
 use super::certificate;
-use super::credentials::Identity;
+
+/// A client certificate and its key, in PEM.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Identity {
+    pub(super) certificate: Vec<u8>,
+    pub(super) key: Vec<u8>,
+}
 
 /// Creates a TLS configuration that trusts `ca_bundle` (PEM) or, if it is empty, the system's root certificates.
 ///

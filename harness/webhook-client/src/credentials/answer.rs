@@ -9,8 +9,7 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::Unsupported;
 
 use super::UserError;
-use super::user::Identity;
-use crate::tls;
+use crate::tls::{self, Identity};
 
 const GROUP: &str = "client.authentication.k8s.io";
 

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::UserError;
 use super::answer::{self, ExecVersion, Printed};
 use super::program::{Program, RunError};
-use super::user::Identity;
+use crate::tls::Identity;
 
 /// The maximum number of cached plugins. With `provideClusterInfo`, each `clientConfig` has its own plugin.
 const MAX_PLUGINS: usize = 200;

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::exec::{ExecConfig, FromPlugin, Plugins, WrittenExec};
-use crate::tls;
+use crate::tls::{self, Identity};
 
 /// How long a token from a file is used: one minute, minus the ten seconds for which a token must still be valid.
 ///
@@ -65,13 +65,6 @@ pub(in super::super) struct User {
 enum Pem {
     Data(Result<Vec<u8>, String>),
     File(PathBuf),
-}
-
-/// A client certificate and its key, in PEM.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(in super::super) struct Identity {
-    pub(in super::super) certificate: Vec<u8>,
-    pub(in super::super) key: Vec<u8>,
 }
 
 /// The reason why a user's credentials cannot be used.
