@@ -20,8 +20,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use crate::error::Error;
 use crate::record::{Call, Recorder};
-use crate::server::{Error, ServiceName};
+use crate::service_name::ServiceName;
 use crate::{LOOPBACK, client};
 
 /// The maximum size of a request or response body in bytes.
@@ -134,9 +135,4 @@ async fn record(
             Response::from_parts(head, Body::from_stream(broken))
         }
     }
-}
-
-/// Returns whether a string is a DNS label, like the names of Services and namespaces.
-pub(crate) fn is_label(text: &str) -> bool {
-    !text.contains('.') && matches!(text.parse(), Ok(Name::Dns(_)))
 }

@@ -60,14 +60,17 @@ pub mod envtest;
 
 mod client;
 mod endpoint;
+mod error;
 mod manifests;
 mod marker;
 mod record;
 mod server;
+mod service_name;
 
 use std::net::{IpAddr, Ipv4Addr};
 
+pub use error::Error;
 pub use record::{Call, Mutation, RequestTrace, Response};
-pub use server::{Backend, Builder, Error, TestServer};
+pub use server::{Backend, Builder, TestServer};
 
 pub(crate) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -9,7 +9,7 @@ use kube::discovery::{self, Scope};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::server::Error;
+use crate::error::Error;
 
 /// An object from a manifest file.
 #[derive(Clone, Debug)]

@@ -22,9 +22,10 @@ use uuid::Uuid;
 
 use crate::LOOPBACK;
 use crate::endpoint::Endpoint;
+use crate::error::Error;
 use crate::manifests::POLL_INTERVAL;
 use crate::record::Recorder;
-use crate::server::{Error, ServiceName};
+use crate::service_name::ServiceName;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LABEL: &str = "admit-testing.example.com/marker";

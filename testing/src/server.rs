@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -23,11 +22,13 @@ use tower::layer::layer_fn;
 use crate::LOOPBACK;
 use crate::audit_log::{AuditIndex, AuditLog};
 use crate::client::Recording;
-use crate::endpoint::{Endpoint, is_label};
-use crate::envtest::{Envtest, EnvtestError, Settings};
+use crate::endpoint::Endpoint;
+use crate::envtest::{Envtest, Settings};
+use crate::error::Error;
 use crate::manifests::{self, Manifest};
 use crate::marker;
 use crate::record::{Call, Recorder, RequestTrace, SentRequest};
+use crate::service_name::ServiceName;
 
 /// The API server that a test runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,66 +46,6 @@ impl Backend {
     pub fn available() -> Vec<Self> {
         let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(|_| Self::Envtest);
         [Self::InProcess].into_iter().chain(assets).collect()
-    }
-}
-
-/// The reason why a test server could not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The name of a Service is not in the format `NAMESPACE/NAME`.
-    #[error("invalid Service `{0}`: must be NAMESPACE/NAME")]
-    ServiceName(String),
-    /// etcd and kube-apiserver did not start.
-    #[error(transparent)]
-    Envtest(#[from] EnvtestError),
-    /// A webhook cannot be served.
-    #[error("{service}: cannot listen on 127.0.0.1: {error}")]
-    Listen {
-        /// The Service of the webhook.
-        service: String,
-        /// The error of the operating system.
-        error: std::io::Error,
-    },
-    /// The certificate of a webhook could not be created.
-    #[error("no certificate: {0}")]
-    Certificate(String),
-    /// A manifest cannot be read, or the server rejects an object.
-    #[error("{}: {message}", file.display())]
-    Manifest {
-        /// The path of the manifest.
-        file: PathBuf,
-        /// The reason why the manifest cannot be read or the object cannot be created.
-        message: String,
-    },
-    /// The setup of the test failed.
-    #[error("{0}")]
-    Setup(String),
-}
-
-/// The namespace and the name of a webhook's Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ServiceName {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
-impl FromStr for ServiceName {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        match text.split_once('/') {
-            Some((namespace, name)) if is_label(namespace) && is_label(name) => {
-                Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
-            }
-            Some(_) | None => Err(Error::ServiceName(text.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for ServiceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
     }
 }
 
