@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::annotations;
 use crate::case::Request;
-use crate::server::ServerError;
+use crate::server_error::ServerError;
 use crate::transport::{Message, send};
 
 /// The audit log of a server, which is read up to its last complete line.

@@ -9,7 +9,8 @@ use fake_webhooks::{Authority, Fake, FakeWebhook};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Converter, Request};
-use crate::run::{RunError, sent};
+use crate::run_error::RunError;
+use crate::webhooks::sent;
 
 /// The running conversion webhooks of a case.
 #[derive(Debug)]

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, Request, Verb};
 use crate::names::Names;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
+use crate::server_error::ServerError;
 use crate::transport::{Answer, Message, send};
 
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

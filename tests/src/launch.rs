@@ -15,7 +15,7 @@ use fake_webhooks::{Authority, Connection, Fake, FakeWebhook, HttpVersions};
 use tempfile::TempDir;
 
 use crate::case::Plugins;
-use crate::server::ServerError;
+use crate::server_error::ServerError;
 
 /// The launch settings of a server, and the resources to keep while it runs.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 
 use crate::case::{Case, Request};
 use crate::names::Names;
-use crate::objects;
-use crate::run::{RunError, title};
+use crate::objects::{self, title};
+use crate::run_error::RunError;
 use crate::server::Server;
 use crate::transport::send;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::server::MARKER;
+use crate::names::MARKER;
 
 /// The metrics with a webhook label. For histograms, only the count is compared, because other values depend on time.
 const COUNTERS: [&str; 7] = [

@@ -13,6 +13,9 @@ pub struct Names {
 /// The label of every namespace of a case; its value is the ID of the run.
 pub const CASE_LABEL: &str = "admit.example.com/case";
 
+/// The first label of the marker webhook's name.
+pub(crate) const MARKER: &str = "marker";
+
 impl Names {
     /// Returns random names that no other run uses.
     pub fn random() -> Self {

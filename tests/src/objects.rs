@@ -187,3 +187,26 @@ fn plural(kind: &str) -> String {
         _ => format!("{kind}s"),
     }
 }
+
+/// Returns the verb, resource, subresource, and name of a request, such as `create pods`.
+pub(crate) fn title(request: &Request) -> String {
+    let verb = match request.verb {
+        Verb::Create => "create",
+        Verb::Get => "get",
+        Verb::Update => "update",
+        Verb::Patch => "patch",
+        Verb::Delete => "delete",
+        Verb::DeleteCollection => "deletecollection",
+        Verb::Connect => "connect",
+        Verb::Watch => "watch",
+    };
+    let what = if request.path.is_empty() { &request.resource } else { &request.path };
+    let mut title = format!("{verb} {what}");
+    for part in [&request.subresource, &request.name] {
+        if !part.is_empty() {
+            title.push(' ');
+            title.push_str(part);
+        }
+    }
+    title
+}

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::case::Plugins;
 use crate::difference::{differences, side_by_side};
-use crate::server::{Server, ServerError};
+use crate::server::Server;
+use crate::server_error::ServerError;
 use crate::transport::{Answer, Message, SendError};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

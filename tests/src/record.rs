@@ -10,7 +10,8 @@ use crate::case::{Case, Plugins};
 use crate::cases::CaseFile;
 use crate::names::Names;
 use crate::recording::Recording;
-use crate::run::{Manner, RunError, Seen, run};
+use crate::run::{Manner, Seen, run};
+use crate::run_error::RunError;
 use crate::server::Server;
 
 /// The outcome of one case.
@@ -42,7 +43,7 @@ pub async fn record(
     cases: Vec<CaseFile>,
     server: &Server,
     jobs: usize,
-) -> Result<Vec<Recorded>, crate::server::ServerError> {
+) -> Result<Vec<Recorded>, crate::server_error::ServerError> {
     let version = server.version().await?;
     let texts = cases.into_iter().map(|case| {
         let text = fs::read_to_string(case.path()).unwrap_or_default();

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::case::Requestor;
 use crate::names::Names;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
+use crate::server_error::ServerError;
 use crate::transport::Message;
 
 /// The clients of a run, in addition to the administrator's client.

@@ -1,8 +1,7 @@
 //! Runs a case on a server and collects the results.
 
 use admit_command::target::AuditEvent;
-use fake_webhooks::Entry;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::annotations;
 use crate::answered::{Answered, fill_in, referred};
@@ -14,11 +13,13 @@ use crate::mask::{ManagedFields, Mask};
 use crate::meanwhile::Meanwhile;
 use crate::metrics::{self, Scope};
 use crate::names::Names;
-use crate::objects;
+use crate::objects::{self, title};
 use crate::requestors::Requestors;
-use crate::server::{Server, ServerError, configurations, kind_of_configurations};
+use crate::run_error::RunError;
+use crate::server::{Server, configurations, kind_of_configurations};
+use crate::server_error::ServerError;
 use crate::transport::{Answer, SendError, send};
-use crate::webhooks::{Call, Webhooks};
+use crate::webhooks::{Call, Webhooks, sent};
 use crate::websocket::converse;
 
 /// The prefix of the message with which the server times out a request.
@@ -49,36 +50,6 @@ pub struct Seen {
     is_alone: bool,
     managed_fields: ManagedFields,
     fault: Option<Fault>,
-}
-
-/// The reason why a run ended early.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The case cannot be parsed.
-    #[error(transparent)]
-    Case(#[from] Box<serde_saphyr::Error>),
-    /// The server rejects a request that the suite requires.
-    #[error(transparent)]
-    Server(#[from] ServerError),
-    /// A request has no audit event.
-    #[error("request {0} has no audit event")]
-    NoAuditEvent(usize),
-    /// The run was stopped. Contains the reason.
-    #[error("the run ended: {0}")]
-    Ended(String),
-}
-
-impl From<fake_webhooks::StartError> for RunError {
-    fn from(error: fake_webhooks::StartError) -> Self {
-        Self::Server(error.into())
-    }
-}
-
-impl From<SendError> for RunError {
-    fn from(error: SendError) -> Self {
-        Self::Server(error.into())
-    }
 }
 
 /// Runs the case in `text`, and removes the objects that it created.
@@ -444,28 +415,6 @@ fn has_timed_out(answer: &Answer) -> bool {
     answer.status == 504 && text(&answer.body, "/message").starts_with(TIMED_OUT)
 }
 
-pub(crate) fn title(request: &Request) -> String {
-    let verb = match request.verb {
-        Verb::Create => "create",
-        Verb::Get => "get",
-        Verb::Update => "update",
-        Verb::Patch => "patch",
-        Verb::Delete => "delete",
-        Verb::DeleteCollection => "deletecollection",
-        Verb::Connect => "connect",
-        Verb::Watch => "watch",
-    };
-    let what = if request.path.is_empty() { &request.resource } else { &request.path };
-    let mut title = format!("{verb} {what}");
-    for part in [&request.subresource, &request.name] {
-        if !part.is_empty() {
-            title.push(' ');
-            title.push_str(part);
-        }
-    }
-    title
-}
-
 /// Returns a webhook call in the format of recordings, without `content-length` headers.
 fn recorded(call: &Call) -> Value {
     let kind = match call.kind {
@@ -479,20 +428,4 @@ fn recorded(call: &Call) -> Value {
     recorded["webhook"] = json!(call.webhook);
     recorded["type"] = json!(kind);
     recorded
-}
-
-/// Returns the request that a webhook received, in the format of recordings.
-pub(crate) fn sent(entry: &Entry) -> Value {
-    let query = if entry.query.is_empty() { String::new() } else { format!("?{}", entry.query) };
-    let headers: Map<String, Value> = entry
-        .headers
-        .iter()
-        .filter(|(name, _)| name != "content-length")
-        .map(|(name, value)| (name.clone(), Value::from(value.clone())))
-        .collect();
-    json!({
-        "request": format!("{} {}{query} {:?}", entry.method, entry.path, entry.version),
-        "headers": headers,
-        "review": entry.review().unwrap_or_else(|| Value::from(String::from_utf8_lossy(&entry.body).into_owned())),
-    })
 }

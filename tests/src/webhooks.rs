@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 use crate::case::{Case, Kind, Reach, Webhook};
 use crate::meanwhile::Meanwhile;
-use crate::names::{CASE_LABEL, Names};
+use crate::names::{CASE_LABEL, MARKER, Names};
 use crate::objects::member;
-use crate::run::RunError;
-use crate::server::{MARKER, Server, configuration_kind};
+use crate::run_error::RunError;
+use crate::server::{Server, configuration_kind};
 
 /// The running webhooks of a case.
 #[derive(Debug)]
@@ -255,4 +255,20 @@ fn with_port(mut config: Value, port: u16) -> Value {
         config["service"]["port"] = json!(port);
     }
     config
+}
+
+/// Returns the request that a webhook received, in the format of recordings.
+pub(crate) fn sent(entry: &Entry) -> Value {
+    let query = if entry.query.is_empty() { String::new() } else { format!("?{}", entry.query) };
+    let headers: Map<String, Value> = entry
+        .headers
+        .iter()
+        .filter(|(name, _)| name != "content-length")
+        .map(|(name, value)| (name.clone(), Value::from(value.clone())))
+        .collect();
+    json!({
+        "request": format!("{} {}{query} {:?}", entry.method, entry.path, entry.version),
+        "headers": headers,
+        "review": entry.review().unwrap_or_else(|| Value::from(String::from_utf8_lossy(&entry.body).into_owned())),
+    })
 }

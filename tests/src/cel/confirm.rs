@@ -17,7 +17,8 @@ use super::value_literal::literal;
 use crate::case::Kind;
 use crate::names::Names;
 use crate::random::Random;
-use crate::server::{Server, ServerError, configurations};
+use crate::server::{Server, configurations};
+use crate::server_error::ServerError;
 use crate::transport::{Message, SendError};
 
 /// The compatibility version of a 1.37 server for new expressions.

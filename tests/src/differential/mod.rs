@@ -38,7 +38,7 @@ use tokio::time::Instant;
 
 use crate::known_differences::KnownDifferences;
 use crate::replay::{Verdict, compare};
-use crate::server::ServerError;
+use crate::server_error::ServerError;
 use crate::yaml;
 use judgment::{Documents, Judgment, Look, Unsupported};
 use servers::Servers;

@@ -11,7 +11,8 @@ use tokio::sync::Mutex;
 use super::judgment::{Look, Pair, Unsupported, judged, refused, run_both};
 use crate::case::{Case, Plugins};
 use crate::names::Names;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
+use crate::server_error::ServerError;
 use crate::yaml;
 
 /// The servers of a search. Each is started when a case first needs it; the newest run until this value is dropped.

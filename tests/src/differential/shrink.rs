@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::judgment::{Documents, Judgment};
 use super::servers::Servers;
-use crate::server::ServerError;
+use crate::server_error::ServerError;
 
 /// The maximum duration of shrinking one case.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(90);

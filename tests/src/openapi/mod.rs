@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep};
 
 use self::pack::Document;
 use crate::case::Plugins;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
+use crate::server_error::ServerError;
 use crate::transport::Message;
 
 /// The definitions whose documents are templates for the documents of other definitions.

@@ -14,7 +14,8 @@ use super::requests::{Place, before, collection, impersonation, request, text};
 use super::sent::{Sent, everything};
 use crate::case::Kind;
 use crate::names::Names;
-use crate::server::{Server, ServerError, configurations};
+use crate::server::{Server, configurations};
+use crate::server_error::ServerError;
 use crate::transport::{Answer, Message};
 
 /// A real server with webhooks that are called for all requests.

@@ -18,7 +18,8 @@ use self::differences::comparable;
 use self::judge::Judge;
 use self::sent::Sent;
 use crate::case::Kind;
-use crate::server::{Server, ServerError};
+use crate::server::Server;
+use crate::server_error::ServerError;
 
 /// Returns why a probe deliberately sends a review that this server does not send; `None` for other reviews.
 fn elsewhere(sent: &Sent) -> Option<&'static str> {

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use super::differences::comparable;
 use crate::case::Kind;
-use crate::server::{ServerError, configuration_kind};
+use crate::server::configuration_kind;
+use crate::server_error::ServerError;
 
 /// The number of objects of each kind for which a check runs.
 const OF_A_KIND: usize = 1;

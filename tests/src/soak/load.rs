@@ -215,7 +215,7 @@ impl Load {
         });
         let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
         let made = send(&client, Message::new(Method::POST, path, Some(configuration))).await;
-        let made = made.map_err(crate::server::ServerError::from)?;
+        let made = made.map_err(crate::server_error::ServerError::from)?;
         if !made.is_success() {
             return Err(SoakError::Command(format!("the hostile webhooks: {}", made.body)));
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::server::ServerError;
+use crate::server_error::ServerError;
 
 use self::load::Load;
 pub use self::load::Tally;
