@@ -9,6 +9,7 @@ use harness::config::Phase;
 use harness::server::{AdmissionPlugins, PluginConfiguration};
 use serde_json::{Map, Value};
 
+use crate::admission_plugins::{MUTATING, VALIDATING};
 use crate::component_config::{check_kind, mistyped, object, strict, text, unknown_fields};
 use crate::static_manifests::{self, Loaded};
 use crate::{Failure, documents};
@@ -31,8 +32,6 @@ pub(crate) struct AdmissionControl {
 const VERSION: &str = "apiserver.config.k8s.io/v1";
 /// The deprecated API version of `AdmissionConfiguration`, which has the same fields.
 const OLD_VERSION: &str = "apiserver.k8s.io/v1alpha1";
-pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
-pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
 
 /// The configuration of the enabled admission plugins.
 #[derive(Clone, Debug, Default)]

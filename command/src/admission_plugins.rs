@@ -4,6 +4,11 @@ use harness::server::{AdmissionPlugins, SelectionError};
 
 use crate::Failure;
 
+/// The plugin that calls mutating webhooks.
+pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
+/// The plugin that calls validating webhooks.
+pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
+
 /// The plugin that is disabled by default: without a controller that creates service accounts, it rejects every pod.
 const SERVICE_ACCOUNT: &str = "ServiceAccount";
 

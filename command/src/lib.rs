@@ -18,7 +18,10 @@ mod fakes;
 mod hostile;
 mod junit;
 mod lint;
+mod machine_readable;
+mod narrator;
 mod progress;
+mod request_report;
 mod review;
 mod run;
 mod screen;
@@ -26,6 +29,7 @@ mod serve;
 mod service_map;
 mod static_manifests;
 mod steps;
+mod style;
 pub mod target;
 #[doc(hidden)]
 pub mod testing;

@@ -131,8 +131,8 @@ impl Folder {
     /// Returns the name of the plugin that the directory belongs to.
     fn plugin(&self) -> &'static str {
         match self.phase {
-            Phase::Mutating => crate::admission_control::MUTATING,
-            Phase::Validating => crate::admission_control::VALIDATING,
+            Phase::Mutating => crate::admission_plugins::MUTATING,
+            Phase::Validating => crate::admission_plugins::VALIDATING,
         }
     }
 }

@@ -182,7 +182,7 @@ impl<'a> Report<'a> {
 
     /// Formats the report as one YAML document.
     pub(super) fn yaml(&self) -> Result<String, Failure> {
-        Ok(format!("---\n{}", crate::verify::output::yaml(self)?))
+        Ok(format!("---\n{}", crate::machine_readable::yaml(self)?))
     }
 }
 

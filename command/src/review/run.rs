@@ -13,10 +13,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::arguments::{Output, Review};
-use super::report::{self, Circumstances, Report, Webhooks};
 use super::request::{self, Planned};
 use crate::documents::{self, Document};
 use crate::fakes;
+use crate::request_report::{self as report, Circumstances, Report, Webhooks};
 use crate::screen::Marks;
 use crate::service_map;
 use crate::{ExitCode, Failure, screen, v1beta1};

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::display::FAINT;
 use crate::steps::{STEPS, StepHelp};
+use crate::style::FAINT;
 use crate::{ExitCode, Failure, screen};
 
 /// Print every step with a line of help and an example

@@ -1,7 +1,6 @@
 //! Prints scenarios and their steps on the terminal while they run, and the progress.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use output::OneLine;
@@ -10,6 +9,7 @@ use super::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
 use crate::Failure;
 use crate::progress::ProgressReporter;
 use crate::screen::{self, Marks};
+use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
 /// The scenarios that the display shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +31,6 @@ pub(crate) struct Display {
     error: Option<Failure>,
 }
 
-/// The style of passed scenarios and steps.
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// The style of failed scenarios and steps.
-pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// The style of scenarios and steps that were not checked.
-pub(crate) const NOT_DONE: Style = AnsiColor::Yellow.on_default();
-/// The style of secondary details.
-pub(crate) const FAINT: Style = Style::new().dimmed();
 const STRONG: Style = Style::new().bold();
 const TOLD: Style = AnsiColor::Cyan.on_default();
 
@@ -179,15 +171,6 @@ fn indented(text: &mut String, message: &str, style: Style) {
 
 fn mark(marks: Marks, good: bool) -> String {
     if good { format!("{GOOD}{}{GOOD:#}", marks.passed) } else { format!("{BAD}{}{BAD:#}", marks.failed) }
-}
-
-/// Formats a duration such as `12 ms` or `1.4 s`.
-pub(crate) fn brief(duration: Duration) -> String {
-    if duration < Duration::from_secs(1) {
-        format!("{} ms", duration.as_millis())
-    } else {
-        format!("{:.1} s", duration.as_secs_f64())
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use output::OneLine;
 
-use super::display::{FAINT, NOT_DONE};
 use super::plan::{PlannedRule, PlannedScenario};
+use crate::style::{FAINT, NOT_DONE};
 
 /// Formats each scenario with its location and tags, grouped by feature and rule.
 pub(crate) fn text(scenarios: &[(PlannedScenario, Option<String>)]) -> String {

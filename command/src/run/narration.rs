@@ -1,28 +1,10 @@
-//! Collects notes about calls and decisions, which are shown below the step that caused them.
+//! The notes of all scenarios of a run.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::record::ScenarioKey;
-
-/// Collects the notes of a scenario; the runner reads them when it prints a step.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Narrator {
-    lines: Arc<Mutex<Vec<(usize, String)>>>,
-}
-
-impl Narrator {
-    /// Adds a line to the notes of the step at `step_line` of the feature file.
-    pub(crate) fn tell(&self, step_line: usize, line: impl Into<String>) {
-        lock(&self.lines).push((step_line, line.into()));
-    }
-
-    /// Returns the notes of the step at `step_line`, oldest first.
-    pub(crate) fn told(&self, step_line: usize) -> Vec<String> {
-        let lines = lock(&self.lines);
-        lines.iter().filter(|(line, _)| *line == step_line).map(|(_, text)| text.clone()).collect()
-    }
-}
+use crate::narrator::{Narrator, lock};
 
 /// The narrators of all scenarios, one for each attempt.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +24,4 @@ impl Narrators {
     pub(crate) fn find(&self, key: &ScenarioKey, attempt: usize) -> Option<Narrator> {
         lock(&self.attempts).get(key)?.get(attempt).cloned()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

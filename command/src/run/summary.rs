@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use output::OneLine;
 
-use super::display::{BAD, GOOD, NOT_DONE, brief};
 use super::record::{Attempt, Outcome, Record};
 use crate::diagnostic::Diagnostic;
+use crate::style::{BAD, GOOD, NOT_DONE, brief};
 
 /// Returns the failed scenarios, the skipped scenarios with reasons, and the number of scenarios with each outcome.
 ///

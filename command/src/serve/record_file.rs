@@ -10,7 +10,8 @@ use jiff::Timestamp;
 
 use super::line_file::LineFile;
 use super::log::Log;
-use crate::{Failure, review};
+use crate::Failure;
+use crate::request_report::line;
 
 /// Whether and how requests are recorded.
 #[derive(Debug, clap::Args)]
@@ -78,14 +79,14 @@ impl RecordFile {
             ))
         })?;
         let started = Timestamp::now().strftime("%Y%m%dT%H%M%S.%6fZ");
-        let path = folder.join(format!("{started}-{}.{}", std::process::id(), review::RECORD_EXTENSION));
+        let path = folder.join(format!("{started}-{}.{}", std::process::id(), line::EXTENSION));
         Ok(Self { lines: LineFile::open("record", &path, log)?, shows_secrets })
     }
 
     /// Returns an observer that writes each request immediately, before the response is sent.
     pub(crate) fn observer(&self) -> RequestObserver {
         let Self { lines, shows_secrets } = self.clone();
-        Arc::new(move |request| lines.write(&review::record_line(request, shows_secrets)))
+        Arc::new(move |request| lines.write(&line::line(request, shows_secrets)))
     }
 
     /// Checks that every request was written.

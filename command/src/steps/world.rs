@@ -16,7 +16,7 @@ use super::metrics::Metrics;
 use super::names::{Names, SCENARIO_LABEL};
 use super::resource::{self, Resource};
 use super::webhook::Webhook;
-use crate::run::narration::Narrator;
+use crate::narrator::Narrator;
 use crate::target::{Leftovers, RUN_LABEL, RecordedCall, Target, TargetKind};
 
 /// The state of a scenario, which its steps share.

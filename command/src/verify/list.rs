@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::output::{self, Format};
 use crate::Failure;
+use crate::machine_readable::{json, yaml};
 
 /// The version of [`List`], which increases when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -40,8 +41,8 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
     let checks: Vec<Listed> = checks.iter().copied().map(Listed::of).collect();
     match format {
         Format::Text => Ok(text(&checks)),
-        Format::Json => Ok(output::json(&List { version: VERSION, checks })? + "\n"),
-        Format::Yaml => output::yaml(&List { version: VERSION, checks }),
+        Format::Json => Ok(json(&List { version: VERSION, checks })? + "\n"),
+        Format::Yaml => yaml(&List { version: VERSION, checks }),
         Format::Markdown => Ok(page(&checks)),
     }
 }

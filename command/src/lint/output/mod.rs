@@ -12,7 +12,8 @@ use serde::Serialize;
 
 use crate::baseline::stale;
 use crate::diagnostic::{self, several};
-use crate::verify::output::{self as shared, FailOn, cell, line, word};
+use crate::machine_readable;
+use crate::verify::output::{FailOn, cell, line, word};
 use crate::{Failure, screen};
 
 /// The version of [`Report`] and of the list of checks. It changes when a field is removed or changes its meaning.
@@ -125,7 +126,7 @@ fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, 
 
 /// Formats a value as JSON, with a trailing newline.
 pub(super) fn json(value: &impl Serialize) -> Result<String, Failure> {
-    Ok(shared::json(value)? + "\n")
+    Ok(machine_readable::json(value)? + "\n")
 }
 
 impl Report {

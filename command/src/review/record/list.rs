@@ -7,8 +7,8 @@ use harness::attributes::Operation;
 
 use super::read::Requests;
 use super::row::{self, Row};
+use crate::request_report::{Report, json, people};
 use crate::review::arguments::{Output, Review};
-use crate::review::report::{Report, json, people};
 use crate::screen::{self, Marks};
 use crate::{ExitCode, Failure};
 

@@ -4,10 +4,9 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::EXTENSION;
 use crate::Failure;
 use crate::documents::Place;
-use crate::review::report::Report;
+use crate::request_report::{Report, line::EXTENSION};
 
 /// The maximum length of a line in bytes. A report contains the request, of at most 3 MiB, in several forms.
 const MAX_LINE: u64 = 512 << 20;

@@ -6,8 +6,8 @@ use anstyle::Style;
 use harness::chain::Verdict;
 use output::{OneLine, one_line};
 
-use crate::review::report::Report;
-use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE};
+use crate::request_report::Report;
+use crate::style::{BAD, FAINT, GOOD, NOT_DONE};
 
 /// The headings of the columns.
 const HEADINGS: [&str; 10] = [

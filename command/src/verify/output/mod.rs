@@ -22,6 +22,7 @@ pub(crate) use self::markdown::{cell, line};
 use super::VERIFY;
 use crate::baseline::{Accepting, BaselineOptions};
 pub(crate) use crate::diagnostic::word;
+use crate::machine_readable::{json, yaml};
 use crate::run::report::ReportFile;
 use crate::{ExitCode, Failure, screen};
 
@@ -193,22 +194,6 @@ impl Outputs {
         }
         Ok(self.fail_on.exit_code(report))
     }
-}
-
-/// Formats `value` as JSON that is safe to show on a terminal.
-pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value)
-        .map(|document| output::json(&document).into_owned())
-        .map_err(|error| Failure::environment(format!("cannot write the report as JSON: {error}")))
-}
-
-/// Formats `value` as YAML that is safe to show on a terminal.
-///
-/// If a string requires escapes, returns JSON, which is valid YAML.
-pub(crate) fn yaml(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let document = serde_saphyr::to_string(value)
-        .map_err(|error| Failure::environment(format!("cannot write the report as YAML: {error}")))?;
-    if output::json(&document) == document { Ok(document) } else { Ok(json(value)? + "\n") }
 }
 
 /// Appends `text` to the file at `path`, so that the output of other workflow steps is kept.

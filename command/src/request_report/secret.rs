@@ -12,7 +12,7 @@ const PATCH_ANNOTATION: &str = "patch.webhook.admission.k8s.io/";
 
 impl Report {
     /// Masks the values of Secrets in objects, changes, and patches, and in messages that quote a whole value.
-    pub(in crate::review) fn mask_secrets(&mut self) {
+    pub(crate) fn mask_secrets(&mut self) {
         let mut masker = Masker::default();
         let is_of_secret = secrets::is_secret_kind(&self.request.kind)
             || self.request.object.as_ref().is_some_and(secrets::is_secret);

@@ -4,8 +4,10 @@
 
 mod conversions;
 mod difference;
+mod explain;
 pub(super) mod json;
 mod kubectl;
+pub(crate) mod line;
 pub(super) mod people;
 mod recorded;
 mod secret;
@@ -25,11 +27,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::conversions::ConversionReport;
+use self::explain::Facts;
 use self::steps::Step;
-pub(super) use self::steps::{patched, shown};
-pub(super) use self::webhooks::Webhooks;
+pub(crate) use self::steps::{patched, shown};
+pub(crate) use self::webhooks::Webhooks;
 use self::webhooks::{CallReport, WebhookReport};
-use super::explain::Facts;
 use crate::documents::Place;
 
 /// A request, its decision, and everything that led to it.

@@ -12,11 +12,11 @@ use super::difference::Change;
 use super::steps::{By, Step};
 use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
 use super::{Report, conversions};
-use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
 use crate::screen::Marks;
+use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
 /// Formats the report of a request: the decision, the calls, and their changes.
-pub(in crate::review) fn text(report: &Report, verbose: bool, marks: Marks) -> String {
+pub(crate) fn text(report: &Report, verbose: bool, marks: Marks) -> String {
     let mut text = String::new();
     let style = style(report.verdict());
     let _ = writeln!(text, "{style}{}{style:#}", decision(&report.decision.message));
@@ -47,7 +47,7 @@ fn decision(message: &str) -> String {
 }
 
 /// Returns a summary of how many requests have each outcome.
-pub(in crate::review) fn summary(reports: &[Report]) -> String {
+pub(crate) fn summary(reports: &[Report]) -> String {
     let count = |verdict: Verdict| reports.iter().filter(|report| report.verdict() == verdict).count();
     let counts: Vec<String> = [
         (Verdict::Admitted, "admitted"),

@@ -8,8 +8,8 @@ use output::OneLine;
 use serde::{Deserialize, Serialize};
 
 use super::milliseconds;
-use crate::run::display::{BAD, FAINT, GOOD, brief};
 use crate::screen::Marks;
+use crate::style::{BAD, FAINT, GOOD, brief};
 
 /// One call of a conversion webhook.
 #[derive(Clone, Debug, Deserialize, Serialize)]

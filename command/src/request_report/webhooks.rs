@@ -16,16 +16,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::difference::{Change, changes};
+use super::explain::Facts;
 use super::milliseconds;
 use super::steps::{patched, shown};
-use crate::review::explain::Facts;
 
 /// The webhooks of all configurations in dispatch order.
 ///
 /// Mutating webhooks precede validating webhooks, webhooks from files precede webhooks from the API, and configurations
 /// are sorted by name.
 #[derive(Debug, Default)]
-pub(in crate::review) struct Webhooks {
+pub(crate) struct Webhooks {
     all: Vec<(Phase, Arc<Webhook>)>,
 }
 
@@ -160,7 +160,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// Returns an error if a configuration cannot be read.
-    pub(in crate::review) fn new(
+    pub(crate) fn new(
         manifests: &StaticManifests,
         configurations: &[Arc<Value>],
     ) -> Result<Self, ConfigError> {
@@ -183,7 +183,7 @@ impl Webhooks {
     }
 
     /// Creates the list of webhooks that are already in dispatch order.
-    pub(in crate::review) fn in_order(all: Vec<(Phase, Arc<Webhook>)>) -> Self {
+    pub(crate) fn in_order(all: Vec<(Phase, Arc<Webhook>)>) -> Self {
         Self { all }
     }
 

@@ -176,13 +176,13 @@ impl Steps {
 }
 
 /// Returns the object that the `AdmissionReview` of a call contains.
-pub(in crate::review) fn shown(called: &Called) -> Option<Value> {
+pub(crate) fn shown(called: &Called) -> Option<Value> {
     let mut review: Value = serde_json::from_slice(&called.review).ok()?;
     Some(review.pointer_mut("/request/object")?.take()).filter(|object| !object.is_null())
 }
 
 /// Returns the object after the call, or `None` if the call did not patch it.
-pub(in crate::review) fn patched(called: &Called, before: &Value, server: &ApiServer) -> Option<Value> {
+pub(crate) fn patched(called: &Called, before: &Value, server: &ApiServer) -> Option<Value> {
     let CallResult::Allowed { patch: Some(operations), .. } = &called.result else { return None };
     let patch = Patch::decode(&serde_json::to_vec(&**operations).ok()?).ok()?;
     let mut after = patch.apply(before).ok()?;

@@ -10,7 +10,7 @@ use harness::matching;
 use harness::server::{ApiServer, ServedResource};
 use serde_json::Value;
 
-use super::report::{patched, shown};
+use super::{patched, shown};
 
 /// The attributes of a request that the tests of webhooks compare.
 #[derive(Debug)]

@@ -11,34 +11,34 @@ use crate::documents::Place;
 
 /// The facts about a request that the list of a record shows.
 #[derive(Debug)]
-pub(in crate::review) struct Facts {
-    pub(in crate::review) number: usize,
+pub(crate) struct Facts {
+    pub(crate) number: usize,
     /// The time with millisecond precision.
-    pub(in crate::review) time: String,
-    pub(in crate::review) user: String,
+    pub(crate) time: String,
+    pub(crate) user: String,
     /// The operation, such as `CREATE`, followed by the verb for a patch or the deletion of a collection.
-    pub(in crate::review) operation: String,
+    pub(crate) operation: String,
     /// The resource, such as `deployments.apps/scale`.
-    pub(in crate::review) resource: String,
+    pub(crate) resource: String,
     group: String,
     plural: String,
-    pub(in crate::review) subresource: String,
-    pub(in crate::review) namespace: String,
+    pub(crate) subresource: String,
+    pub(crate) namespace: String,
     /// The namespace and name as `namespace/name`, or only one of them if the other is empty.
-    pub(in crate::review) object: String,
-    pub(in crate::review) dry_run: bool,
-    pub(in crate::review) admitted: bool,
+    pub(crate) object: String,
+    pub(crate) dry_run: bool,
+    pub(crate) admitted: bool,
     /// The decision, such as `denied by NAME`.
-    pub(in crate::review) decision: String,
+    pub(crate) decision: String,
     /// The webhooks that were called, without duplicates.
-    pub(in crate::review) webhooks: Vec<String>,
+    pub(crate) webhooks: Vec<String>,
     /// The number of rounds; 0 if no webhook was called.
-    pub(in crate::review) rounds: usize,
+    pub(crate) rounds: usize,
 }
 
 impl Facts {
     /// Returns whether `name` refers to the resource, such as `pods`, `deployments.apps`, or `pods/status`.
-    pub(in crate::review) fn is_of(&self, name: &str) -> bool {
+    pub(crate) fn is_of(&self, name: &str) -> bool {
         let (name, subresource) = name.split_once('/').unwrap_or((name, &self.subresource));
         let whole = format!("{}.{}", self.plural, self.group);
         (name == self.plural || name == whole.trim_end_matches('.')) && subresource == self.subresource
@@ -50,7 +50,7 @@ impl Report {
     ///
     /// # Errors
     /// Returns a failure that names the file and the line if the line does not contain a report.
-    pub(in crate::review) fn of_line(line: &[u8], place: &Place, number: usize) -> Result<Self, Failure> {
+    pub(crate) fn of_line(line: &[u8], place: &Place, number: usize) -> Result<Self, Failure> {
         let mut report: Self = serde_json::from_slice(line)
             .map_err(|error| place.failure(format!("not a request that --record recorded: {error}")))?;
         let is_known = report.api_version == API_VERSION && report.kind == KIND;
@@ -65,7 +65,7 @@ impl Report {
     }
 
     /// Returns the facts that the list of a record shows.
-    pub(in crate::review) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> Facts {
         let Self { recorded, request, decision, calls, .. } = self;
         let mut webhooks: Vec<String> = Vec::new();
         for call in calls {
@@ -103,7 +103,7 @@ impl Report {
     }
 
     /// Returns the operation of the request.
-    pub(in crate::review) fn operation(&self) -> Operation {
+    pub(crate) fn operation(&self) -> Operation {
         self.request.operation
     }
 
@@ -130,13 +130,13 @@ impl Report {
     }
 
     /// Sets the resource and namespace of a request whose resource the server does not serve.
-    pub(in crate::review) fn name_resource(&mut self, resource: GroupVersionResource, namespace: String) {
+    pub(crate) fn name_resource(&mut self, resource: GroupVersionResource, namespace: String) {
         self.request.resource = resource;
         self.request.namespace = namespace;
     }
 
     /// Removes the details that only `--explain` shows.
-    pub(in crate::review) fn without_explanation(&mut self) {
+    pub(crate) fn without_explanation(&mut self) {
         self.webhooks.iter_mut().for_each(super::webhooks::WebhookReport::without_explanation);
     }
 }

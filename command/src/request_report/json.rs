@@ -18,7 +18,7 @@ struct List<'a> {
 ///
 /// # Errors
 /// Returns an error if a value cannot be serialized as JSON.
-pub(in crate::review) fn json(reports: &[Report]) -> serde_json::Result<String> {
+pub(crate) fn json(reports: &[Report]) -> serde_json::Result<String> {
     let mut text = match reports {
         [report] => serde_json::to_string_pretty(report)?,
         items => {
@@ -32,14 +32,14 @@ pub(in crate::review) fn json(reports: &[Report]) -> serde_json::Result<String> 
 
 /// Formats reports as JSON one after the other, so that at most one is in memory.
 #[derive(Debug)]
-pub(in crate::review) struct Stream {
+pub(crate) struct Stream {
     is_list: bool,
     count: usize,
 }
 
 impl Stream {
     /// Creates a stream for a single report, or for a list if `is_list` is set.
-    pub(in crate::review) fn new(is_list: bool) -> Self {
+    pub(crate) fn new(is_list: bool) -> Self {
         Self { is_list, count: 0 }
     }
 
@@ -47,7 +47,7 @@ impl Stream {
     ///
     /// # Errors
     /// Returns an error if a value cannot be serialized as JSON.
-    pub(in crate::review) fn item(&mut self, report: &Report) -> serde_json::Result<String> {
+    pub(crate) fn item(&mut self, report: &Report) -> serde_json::Result<String> {
         let before = self.before();
         let text = serde_json::to_string_pretty(report)?;
         let text = output::json(&text);
@@ -59,7 +59,7 @@ impl Stream {
     }
 
     /// Returns the text after the last report, which closes the list.
-    pub(in crate::review) fn end(&mut self) -> String {
+    pub(crate) fn end(&mut self) -> String {
         match (self.is_list, self.count) {
             (false, _) => String::new(),
             (true, 0) => format!("{}  ]\n}}\n", self.before()),
@@ -82,15 +82,15 @@ impl Stream {
 ///
 /// # Errors
 /// Returns an error if a value cannot be serialized as YAML.
-pub(in crate::review) fn yaml_document(report: &Report) -> Result<String, Failure> {
-    Ok(format!("---\n{}", crate::verify::output::yaml(report)?))
+pub(crate) fn yaml_document(report: &Report) -> Result<String, Failure> {
+    Ok(format!("---\n{}", crate::machine_readable::yaml(report)?))
 }
 
 /// Formats each report as a YAML document.
 ///
 /// # Errors
 /// Returns an error if a value cannot be serialized as YAML.
-pub(in crate::review) fn yaml(reports: &[Report]) -> Result<String, Failure> {
+pub(crate) fn yaml(reports: &[Report]) -> Result<String, Failure> {
     let text = serde_saphyr::to_string_multiple(reports).map_err(Failure::environment)?;
     // Only JSON can escape every character that controls a terminal, and JSON is valid YAML.
     if output::json(&text) == text { Ok(text) } else { reports.iter().map(yaml_document).collect() }

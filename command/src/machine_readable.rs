@@ -1,0 +1,19 @@
+//! Formats reports as JSON and YAML.
+
+use crate::Failure;
+
+/// Formats `value` as JSON that is safe to show on a terminal.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map(|document| output::json(&document).into_owned())
+        .map_err(|error| Failure::environment(format!("cannot write the report as JSON: {error}")))
+}
+
+/// Formats `value` as YAML that is safe to show on a terminal.
+///
+/// If a string requires escapes, returns JSON, which is valid YAML.
+pub(crate) fn yaml(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let document = serde_saphyr::to_string(value)
+        .map_err(|error| Failure::environment(format!("cannot write the report as YAML: {error}")))?;
+    if output::json(&document) == document { Ok(document) } else { Ok(json(value)? + "\n") }
+}
