@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/cycles.rs"]
+mod cycles;
 #[path = "tidy/references.rs"]
 mod references;
 

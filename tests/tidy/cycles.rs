@@ -1,0 +1,194 @@
+//! The top-level modules of a crate do not import each other in a cycle.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+use super::{nothing, read, rust_files};
+
+/// The number of modules in the largest cycle of the crates that still have one.
+///
+/// A crate with a larger cycle fails, and so does one with a smaller cycle, so that the number is lowered here, too.
+const KNOWN_CYCLES: [(&str, usize); 4] = [
+    ("cel/src", 12),
+    ("fake-webhooks/src", 27),
+    ("harness/api-server/src", 69),
+    ("harness/verifier/src", 14),
+];
+
+/// The imports of a crate: each top-level module with the modules that it imports from.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// Returns the `src` folders of all crates of the workspace.
+fn crates() -> BTreeSet<PathBuf> {
+    let folders = rust_files().into_iter().filter_map(|file| {
+        let folder = file.parent()?;
+        (folder.ends_with("src") && file.ends_with("lib.rs")).then(|| folder.to_path_buf())
+    });
+    folders.collect()
+}
+
+/// Returns the source without comments, strings, and inline test modules.
+fn code(source: &str) -> String {
+    let outside_tests = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let without_comments: Vec<&str> =
+        outside_tests.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let strings = Regex::new(r#""(?:[^"\\]|\\.)*""#).expect("the expression is valid");
+    strings.replace_all(&without_comments.join("\n"), r#""""#).into_owned()
+}
+
+/// Returns the first segment of each path at the beginning of `rest`: `a::B` or `{a::B, c::{D, E}}`.
+fn first_segments(rest: &str) -> Vec<&str> {
+    let segment = |text: &str| text.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let Some(list) = rest.strip_prefix('{') else {
+        return rest.get(..segment(rest).unwrap_or(rest.len())).into_iter().collect();
+    };
+    let (mut depth, mut segments, mut starts) = (0_usize, Vec::new(), true);
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => starts = true,
+            _ if starts && !letter.is_whitespace() => {
+                let item = list.get(at..).unwrap_or_default();
+                segments.extend(item.get(..segment(item).unwrap_or(item.len())));
+                starts = false;
+            }
+            _ => {}
+        }
+    }
+    segments
+}
+
+/// Returns the names that `lib.rs` imports from the crate's modules, with the module.
+fn reexports(library: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
+    let imports = Regex::new(r"\buse (?:self::|crate::)?(\w+)::([^;]*);").expect("the expression is valid");
+    let names = Regex::new(r"(\w+)(?:\s+as\s+(\w+))?\s*(?:[,}]|$)").expect("the expression is valid");
+    let mut found = BTreeMap::new();
+    for import in imports.captures_iter(library) {
+        let (_, [module, list]) = import.extract();
+        if modules.contains(module) {
+            for name in names.captures_iter(list) {
+                let name = name.get(2).or_else(|| name.get(1)).map_or("", |it| it.as_str());
+                found.insert(name.to_owned(), module.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// Returns the imports among the top-level modules of the crate in `folder`, without its tests.
+fn imports_of(folder: &Path) -> Imports {
+    let mut files: Vec<(String, usize, String)> = Vec::new();
+    for file in rust_files() {
+        let Ok(inner) = file.strip_prefix(folder) else { continue };
+        let mut parts: Vec<String> =
+            inner.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        if parts.last().is_some_and(|last| last == "mod") {
+            parts.pop();
+        }
+        let Some(module) = parts.first().cloned() else { continue };
+        let is_test = parts.iter().any(|part| part == "tests") || module == "testing";
+        if !is_test && !["lib", "main", "bin"].contains(&module.as_str()) {
+            files.push((module, parts.len(), code(&read(&file))));
+        }
+    }
+    let modules: BTreeSet<String> = files.iter().map(|(module, ..)| module.clone()).collect();
+    let reexported = reexports(&code(&read(&folder.join("lib.rs"))), &modules);
+    let paths = Regex::new(r"\bcrate::|\b(?:super::)+").expect("the expression is valid");
+    let mut imports: Imports = modules.iter().map(|module| (module.clone(), BTreeSet::new())).collect();
+    for (module, depth, source) in &files {
+        for path in paths.find_iter(source) {
+            // `super::super::name` in a module two levels deep names a top-level module.
+            let is_from_root = path.as_str() == "crate::" || path.as_str().matches("super").count() == *depth;
+            if !is_from_root {
+                continue;
+            }
+            for name in first_segments(source.get(path.end()..).unwrap_or_default()) {
+                let imported = modules.get(name).or_else(|| reexported.get(name));
+                if let Some(imported) = imported.filter(|imported| *imported != module) {
+                    imports.entry(module.clone()).or_default().insert(imported.clone());
+                }
+            }
+        }
+    }
+    imports
+}
+
+/// Returns the modules that `start` imports, directly or through others.
+fn reachable<'i>(imports: &'i Imports, start: &str) -> BTreeSet<&'i str> {
+    let mut found = BTreeSet::new();
+    let mut pending = vec![start];
+    while let Some(module) = pending.pop() {
+        for import in imports.get(module).into_iter().flatten() {
+            if found.insert(import.as_str()) {
+                pending.push(import);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the largest set of modules of which each imports every other, directly or through others.
+fn largest_cycle(imports: &Imports) -> BTreeSet<&str> {
+    let reached: BTreeMap<&str, BTreeSet<&str>> =
+        imports.keys().map(|module| (module.as_str(), reachable(imports, module))).collect();
+    let cycles = reached.iter().map(|(module, others)| {
+        let back = |other: &&&str| reached.get(*other).is_some_and(|theirs| theirs.contains(module));
+        others.iter().filter(back).copied().collect::<BTreeSet<&str>>()
+    });
+    cycles.max_by_key(BTreeSet::len).unwrap_or_default()
+}
+
+#[test]
+fn first_segments_of_imports() {
+    for (rest, expected) in [
+        ("event::Event;", vec!["event"]),
+        ("{a, b::{C, D}, e::F};", vec!["a", "b", "e"]),
+        ("Failure {", vec!["Failure"]),
+        ("{\n    one::A,\n    two::{self, B},\n};", vec!["one", "two"]),
+    ] {
+        assert_eq!(first_segments(rest), expected, "{rest}");
+    }
+}
+
+#[test]
+fn largest_cycle_includes_indirect_imports() {
+    let imports = |edges: &[(&str, &str)]| {
+        let mut imports = Imports::new();
+        for (from, to) in edges {
+            imports.entry((*to).to_owned()).or_default();
+            imports.entry((*from).to_owned()).or_default().insert((*to).to_owned());
+        }
+        imports
+    };
+    let none = imports(&[("a", "b"), ("b", "c"), ("a", "c")]);
+    assert_eq!(largest_cycle(&none), BTreeSet::new());
+    let three = imports(&[("a", "b"), ("b", "c"), ("c", "a"), ("d", "e"), ("e", "d"), ("d", "a")]);
+    assert_eq!(largest_cycle(&three), BTreeSet::from(["a", "b", "c"]));
+}
+
+#[test]
+fn crates_have_no_import_cycles() {
+    let mut findings = Vec::new();
+    let crates = crates();
+    assert!(crates.len() > 12, "found only {} crates", crates.len());
+    for folder in crates {
+        let known =
+            KNOWN_CYCLES.iter().find(|(path, _)| Path::new(path) == folder).map_or(0, |(_, size)| *size);
+        let imports = imports_of(&folder);
+        let cycle = largest_cycle(&imports);
+        if cycle.len() != known {
+            let modules: Vec<&str> = cycle.iter().copied().collect();
+            findings.push(format!(
+                "{}: {} modules import each other, known are {known}: {}",
+                folder.display(),
+                cycle.len(),
+                modules.join(", ")
+            ));
+        }
+    }
+    nothing(&findings);
+}
