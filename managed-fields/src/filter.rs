@@ -9,7 +9,7 @@ use crate::set::{Builder, Node, Set};
 pub enum Filter {
     /// Selects all fields except these and the fields below them.
     Exclude(Set),
-    /// Selects only fields below or above one of these prefixes.
+    /// Selects only the fields at, below, or above one of these prefixes.
     Include(Vec<Vec<Pattern>>),
 }
 

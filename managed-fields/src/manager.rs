@@ -156,9 +156,9 @@ impl<V: Versions> FieldManager<'_, V> {
     ///
     /// `new` is the object to store; `live` is the stored object, or `None` for a create.
     ///
-    /// The request may set managedFields itself, except through a subresource: invalid entries are ignored, and `[]` or
-    /// `[{}]` removes all entries. If no manager owns any field of the object, only an apply makes its manager own
-    /// fields.
+    /// The request may set managedFields itself, except through a subresource: invalid entries are ignored, and `[]`
+    /// or `[{}]` removes all entries. If no manager owns any field of the stored object, this update does not make
+    /// its manager own fields; only an apply does.
     ///
     /// # Errors
     /// Returns [`Error::Internal`] if an object does not match its type or cannot be converted.

@@ -50,7 +50,7 @@ pub(crate) const OBJECT: Names =
 pub(crate) const MAP: Names = Names { of_reader: "ReadMapCB", of_colon: "ReadMapCB", quotes_before: true };
 
 impl<'a> Reader<'a> {
-    /// Creates a parser with the errors of reading from memory.
+    /// Creates a parser whose errors are those that json-iterator reports when it reads from memory.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, source: Source::Memory, at: 0, depth: 0, error: None, is_at_end: false }
     }

@@ -55,7 +55,7 @@ async fn the_webhooks_from_files_are_verified() {
     assert_eq!(check["results"][0]["verdict"], "found", "{report:#}");
 }
 
-/// LOAD-14
+/// Rule: LOAD-14.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_says_what_becomes_of_a_change() {
     let (stage, _fake) = stage().await;

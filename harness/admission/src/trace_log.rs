@@ -325,7 +325,7 @@ mod tests {
         "2026-11-23T08:17:04.369[UTC]".parse().unwrap()
     }
 
-    /// Returns the log of a create whose mutating webhook takes 602 ms and whose validating webhook takes 640 ms.
+    /// Returns the log of a create whose mutating webhook takes 602 ms and whose validating webhook takes 641 ms.
     fn create() -> TraceLog {
         let threshold = |name| threshold(name).unwrap();
         let fields = vec![("accept".to_owned(), json!("*/*")), ("verb".to_owned(), json!("POST\n"))];

@@ -377,7 +377,7 @@ impl Report {
         if webhook == TOGETHER { self.locations.values().next() } else { self.locations.get(webhook) }
     }
 
-    /// Returns the declarations of the webhooks that a finding is about, each with its location.
+    /// Returns the webhooks that a finding is about, each with the location of its declaration.
     pub fn places<'a>(&'a self, finding: &'a Finding) -> impl Iterator<Item = (&'a str, &'a Location)> {
         let spoken_of = || {
             let called = finding.steps.iter().map(|step| step.webhook.as_str());

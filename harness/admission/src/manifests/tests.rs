@@ -56,7 +56,7 @@ fn names(manifests: &Manifests) -> Vec<String> {
 
 const YAML: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\n";
 
-/// LOAD-11
+/// Rule: LOAD-11.
 #[test]
 fn a_document_of_another_kind_is_rejected() {
     for (text, expect) in [
@@ -108,7 +108,7 @@ fn a_document_of_another_kind_is_rejected() {
     assert_eq!(load(Phase::Validating, &[file("a.json", other)]).unwrap().configurations.len(), 1);
 }
 
-/// LOAD-12
+/// Rule: LOAD-12.
 #[test]
 fn unknown_and_duplicate_fields_are_rejected() {
     let text = configuration(&json!({})).to_string();
@@ -149,7 +149,7 @@ fn unknown_and_duplicate_fields_are_rejected() {
     );
 }
 
-/// LOAD-12
+/// Rule: LOAD-12.
 #[test]
 fn fields_of_the_wrong_type_are_rejected_with_gos_error() {
     let number = "json: cannot unmarshal number into Go struct field";
@@ -180,7 +180,7 @@ fn fields_of_the_wrong_type_are_rejected_with_gos_error() {
     );
 }
 
-/// LOAD-12
+/// Rule: LOAD-12.
 #[test]
 fn a_manifest_must_be_valid_and_have_a_name_and_urls() {
     let of = |name: &str, what: &str| format!("MutatingWebhookConfiguration \"{name}\": {what}");
@@ -237,7 +237,7 @@ fn a_manifest_must_be_valid_and_have_a_name_and_urls() {
     );
 }
 
-/// LOAD-11
+/// Rule: LOAD-11.
 #[test]
 fn lists_are_read() {
     let one = configuration(&json!({}));
@@ -311,7 +311,7 @@ fn lists_are_read() {
     }
 }
 
-/// LOAD-11, LOAD-13
+/// Rule: LOAD-11, LOAD-13.
 #[test]
 fn files_are_read_in_order_and_configurations_sorted_by_name() {
     let of = |name: &str| {
@@ -353,7 +353,7 @@ fn documents_are_read_as_go_reads_them() {
     assert_eq!(load_text(bytes).unwrap().configurations.len(), 1);
 }
 
-/// LOAD-14
+/// Rule: LOAD-14.
 #[test]
 fn the_hash_is_of_the_contents() {
     // printf 'x\0' | sha256sum
@@ -381,7 +381,7 @@ fn unsupported_manifests_are_reported() {
     }
 }
 
-/// LOAD-11
+/// Rule: LOAD-11.
 #[test]
 fn manifests_are_recognized_by_extension() {
     for (name, expect) in [

@@ -204,7 +204,7 @@ fn admission_configurations_are_exempt_by_kind() {
     );
 }
 
-/// EXM-02
+/// Rule: EXM-02.
 #[test]
 fn a_manifest_webhook_is_called_for_admission_configurations() {
     let from_file = Webhook { source: Source::Manifest, ..webhook(&json!({})) };

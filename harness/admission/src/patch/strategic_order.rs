@@ -133,7 +133,8 @@ fn identity<'a>(item: &'a Value, key: Option<&str>) -> Option<&'a Value> {
     }
 }
 
-/// Sorts `items` by `order`. As in Go, an item that is not in `order` goes before any item that it is compared with.
+/// Sorts `items` by `order`. As in Go, an item is moved before the preceding item if either of them is not in
+/// `order`.
 ///
 /// Source: `normalizeSliceOrder`.
 fn sorted(mut items: Vec<Value>, order: &[Value], key: Option<&str>) -> Result<Vec<Value>, StrategicError> {

@@ -40,10 +40,10 @@ struct Renewal {
 
 /// The renewals, sorted by the client's timeout in ascending order.
 ///
-/// Source: client-go tools/leaderelection/resourcelock/interface.go, `NewFromKubeconfig`: the timeout of requests is half of
-/// renewDeadline, which is 10 s by component-base config/v1alpha1/defaults.go. kubernetes cmd/kubelet/app/server.go: that of
-/// the heartbeat client is nodeStatusUpdateFrequency, 10 s; pkg/controller/nodelifecycle/config/v1alpha1/defaults.go: a
-/// node is watched for 50 s.
+/// Source: client-go tools/leaderelection/resourcelock/interface.go, `NewFromKubeconfig`: the request timeout is half
+/// of renewDeadline, which component-base config/v1alpha1/defaults.go sets to 10 s; kubernetes
+/// cmd/kubelet/app/server.go: the timeout of the heartbeat client is `nodeStatusUpdateFrequency`, 10 s by default;
+/// pkg/controller/nodelifecycle/config/v1alpha1/defaults.go: a node becomes NotReady after 50 s without a heartbeat.
 const RENEWALS: [Renewal; 2] = [
     Renewal {
         namespace: "kube-system",

@@ -290,7 +290,7 @@ fn app_armor_profile(annotation: &str) -> Option<Value> {
     }
 }
 
-/// Warns about duplicate variables, unless the later value references the earlier one.
+/// Warns about duplicate variables, unless the later value combines a reference to the earlier one with other text.
 fn variables(warnings: &mut Warnings, path: &Path<'_>, container: &Value) {
     let path = path.child("env");
     let mut seen = HashSet::new();
