@@ -41,9 +41,9 @@ struct Renewal {
 /// The renewals, sorted by the client's timeout in ascending order.
 ///
 /// Source: client-go tools/leaderelection/resourcelock/interface.go, `NewFromKubeconfig`: the request timeout is half
-/// of renewDeadline, which component-base config/v1alpha1/defaults.go sets to 10 s; kubernetes
+/// of `renewDeadline`, which component-base config/v1alpha1/defaults.go sets to 10 s; kubernetes
 /// cmd/kubelet/app/server.go: the timeout of the heartbeat client is `nodeStatusUpdateFrequency`, 10 s by default;
-/// pkg/controller/nodelifecycle/config/v1alpha1/defaults.go: a node becomes NotReady after 50 s without a heartbeat.
+/// pkg/controller/nodelifecycle/config/v1alpha1/defaults.go: a node becomes `NotReady` after 50 s without a heartbeat.
 const RENEWALS: [Renewal; 2] = [
     Renewal {
         namespace: "kube-system",
