@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::check::Severity;
 use super::report::{Finding, MAX_EXAMPLES};
+use super::violation::Severity;
 
 /// The properties that findings of one check share if they have the same cause.
 #[derive(PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::causes::word_masked;
 use super::environment::Verdict;
-use super::finding_log;
 use super::object_probe::{Memory, ObjectProbe};
+use super::reasons;
 use super::shape;
 use super::subject::Subject;
 
@@ -30,7 +30,7 @@ impl Denials {
     pub(super) fn count(&mut self, said: CreationVerdict) {
         self.objects += 1;
         if let CreationVerdict::Denied(reason) = said {
-            finding_log::count(&mut self.reasons, reason);
+            reasons::count(&mut self.reasons, reason);
         }
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::check::{Audience, Check, Disruption, Observed, Probe, Skipped, Violation};
 use super::checks;
 use super::consequences;
-use super::converter;
+use super::converter::{Converter, ConverterProbe};
 use super::denials::{CreationVerdict, Denials};
 use super::determinism;
 use super::finding_log::{FindingLog, Place};
@@ -29,6 +29,7 @@ use super::shrink::Shrinking;
 use super::subject::Subject;
 use super::turn::Turns;
 use super::validity::Validity;
+use super::violation::ConversionObservations;
 use super::webhook_probe::{ConfigurationSet, Notes, WebhookProbe};
 
 /// The number of objects at the start of the corpus from which the samples for the first checks are chosen.
@@ -277,7 +278,7 @@ impl Run<'_> {
                 }
             }
             for (position, check) in plan.active() {
-                let seen = converter::observe(check, &plan.environment, converter, &self.custom).await;
+                let seen = observe(check, &plan.environment, converter, &self.custom).await;
                 let Some(seen) = seen else { continue };
                 let place = (position, Some(plan.subjects.len() + index));
                 for (object, observed) in seen {
@@ -476,4 +477,17 @@ async fn smallest(
         }
     }
     Some((shrinking.into_object(), violation))
+}
+
+/// Runs `check` on `converter`, or returns `None` if the check does not examine conversion webhooks.
+async fn observe(
+    check: &'static Check,
+    environment: &super::environment::Environment,
+    converter: &Converter,
+    given: &[Value],
+) -> Option<ConversionObservations> {
+    let Probe::Conversion(probe) = check.probe else { return None };
+    let given: Vec<Value> = given.iter().filter(|object| converter.is_of(object)).cloned().collect();
+    let converter_probe = ConverterProbe { environment, converter, given: &given };
+    Some(probe(&converter_probe).await)
 }

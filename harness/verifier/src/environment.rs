@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::call_recorder::{CallRecorder, Connector, Direct, Exchange, Exchanges, RecordingCaller};
 use super::turn::Turn;
-use super::{finding_log, plugins, stored};
+use super::{plugins, reasons, stored};
 
 /// An admission chain that runs requests without storing objects.
 pub struct Environment {
@@ -168,7 +168,7 @@ impl Environment {
             };
             match &called.result {
                 CallResult::Failed { failure, .. } => {
-                    finding_log::count(&mut asked.failures, failure.reason.clone());
+                    reasons::count(&mut asked.failures, failure.reason.clone());
                 }
                 CallResult::Allowed { .. } | CallResult::ServerError { .. } | CallResult::Denied(_) => {
                     asked.answered += 1;

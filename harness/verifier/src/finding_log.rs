@@ -10,14 +10,12 @@ use super::call_recorder::Exchange;
 use super::causes;
 use super::check::{Check, Observed, Skipped, Violation};
 use super::environment::Outcome;
+use super::reasons::{MAX_KEPT, count};
 use super::report::{
     CheckReport, CheckResult, Finding, MAX_EXAMPLES, Report, Request, Step, TOGETHER, Tally, VERSION,
 };
 use super::sample_request::SampleRequest;
 use super::shape;
-
-/// The maximum number of distinct reasons and findings to keep for a combination of a check and a webhook.
-const MAX_KEPT: usize = 20;
 
 /// The maximum number of fields to keep for a finding.
 const MAX_FIELDS: usize = 100;
@@ -325,16 +323,6 @@ fn step(exchange: &Exchange, called: Option<&Arc<WebhookId>>) -> Step {
 
 fn readable(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
-}
-
-/// Increments the count of `reason`, or of `other reasons` if too many reasons have been kept.
-pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
-    let reason = if counts.len() >= MAX_KEPT && !counts.contains_key(&reason) {
-        "other reasons".to_owned()
-    } else {
-        reason
-    };
-    *counts.entry(reason).or_default() += 1;
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ pub mod driver;
 pub mod environment;
 mod finding_log;
 pub mod lint;
+pub mod manifests;
 mod masking;
 pub mod merge;
 pub mod object_probe;
@@ -50,6 +51,7 @@ pub mod other_webhooks;
 mod plan;
 mod plugins;
 mod progress;
+mod reasons;
 pub mod recorder;
 pub mod report;
 mod request_context;
@@ -62,10 +64,11 @@ pub mod subject;
 mod tried;
 mod turn;
 mod validity;
+pub mod violation;
 pub mod webhook_probe;
 
 // The public interface:
-pub use self::check::{Audience, Check, Disruption, Observed, Probe, Severity, Skipped, Violation};
+pub use self::check::{Audience, Check, Disruption, Probe};
 pub use self::comparison::{Difference, Order};
 pub use self::converter::{Converter, ConverterProbe};
 pub use self::driver::{run, run_until};
@@ -77,6 +80,7 @@ pub use self::recorder::Recorder;
 pub use self::report::Report;
 pub use self::subject::{Subject, with_phase};
 pub use self::validity::without_positions;
+pub use self::violation::{Observed, Severity, Skipped, Violation};
 pub use self::webhook_probe::{
     Bundle, ConfigurationSet, Intervention, Notes, Rotation, Settings, Stop, WebhookProbe,
 };

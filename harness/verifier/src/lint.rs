@@ -3,50 +3,17 @@
 //! The static checks are the configuration checks that [`super::run`] starts with, and the `L` checks, which read
 //! manifests, including configurations that cannot be decoded.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kubernetes_admission::config::{self, ConfigError};
-use kubernetes_api_server::ClusterFixture;
+use kubernetes_admission::config::ConfigError;
 use kubernetes_types::json::text;
 use serde_json::Value;
 
 use super::check::{Check, Observed, Probe, Severity, Skipped, Violation};
+use super::manifests::{Defect, Manifests};
 use super::subject::Subject;
 use super::webhook_probe::{ConfigurationSet, Notes};
-
-/// The objects in manifests, and the webhooks of their configurations.
-#[derive(Debug)]
-pub struct Manifests<'a> {
-    /// All objects, in the order of the files.
-    pub(super) objects: &'a [Value],
-    /// The positions of the configurations in `objects`.
-    pub(super) configurations: Vec<usize>,
-    /// The webhooks of the readable configurations, in dispatch order.
-    pub(super) subjects: Vec<Subject>,
-    /// The positions in `objects` of the configurations of `subjects`, in the same order.
-    positions: Vec<usize>,
-    /// The positions and errors of configurations that cannot be decoded.
-    unreadable: Vec<(usize, ConfigError)>,
-    /// The namespaces and resources that the other objects define.
-    pub(super) cluster_fixture: ClusterFixture,
-    /// The time at which certificates must be valid.
-    pub(super) now: Timestamp,
-    /// The minimum remaining validity of certificates.
-    ///
-    /// The default is 30 days, or a third of the lifetime if that is less.
-    pub(super) horizon: Option<Duration>,
-}
-
-/// A violation in an object of the manifests. The field of the violation is a path in the object.
-#[derive(Debug)]
-pub struct Defect {
-    /// The position of the object in the manifests.
-    pub(super) position: usize,
-    /// The violation, whose field is a path in the object.
-    pub(super) violation: Violation,
-}
 
 /// A finding of a static check in manifests.
 #[derive(Clone, Debug)]
@@ -119,7 +86,7 @@ pub fn lint(
         match check.probe {
             Probe::Manifests(probe) => {
                 let defects = probe(&manifests).into_iter();
-                linted.findings.extend(defects.map(|defect| manifests.found(check, defect)));
+                linted.findings.extend(defects.map(|defect| found(&manifests, check, defect)));
             }
             Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
                 let audience = manifests.subjects.iter().zip(&manifests.positions);
@@ -184,7 +151,7 @@ impl Linted {
             Ok(violations) => {
                 for violation in violations {
                     let defect = manifests.located(violation, about);
-                    self.findings.push(manifests.found(check, defect));
+                    self.findings.push(found(manifests, check, defect));
                 }
             }
             Err(Skipped::NotApplicable(_)) => {}
@@ -199,99 +166,21 @@ impl Linted {
     }
 }
 
-impl<'a> Manifests<'a> {
-    fn new(objects: &'a [Value], now: Timestamp, horizon: Option<Duration>) -> Self {
-        let configurations: Vec<usize> = (0..objects.len())
-            .filter(|position| objects.get(*position).is_some_and(is_configuration))
-            .collect();
-        let (mut readable, mut unreadable) = (Vec::new(), Vec::new());
-        for position in &configurations {
-            let Some(object) = objects.get(*position) else { continue };
-            match config::webhooks(object) {
-                Ok(_) => readable.push((*position, Arc::new(object.clone()))),
-                Err(error) => unreadable.push((*position, error)),
-            }
-        }
-        // Each of them was decoded above.
-        let shared = readable.iter().map(|(_, object)| Arc::clone(object));
-        let subjects = Subject::of_shared(shared).unwrap_or_default();
-        let position = |subject: &Subject| {
-            let mut readable = readable.iter();
-            let own = readable.find(|(_, object)| Arc::ptr_eq(object, &subject.configuration));
-            own.map(|(position, _)| *position).unwrap_or_default()
-        };
-        let positions = subjects.iter().map(position).collect();
-        let around = objects.iter().filter(|object| !is_configuration(object));
-        let cluster_fixture = ClusterFixture::new(around);
-        Self { objects, configurations, subjects, positions, unreadable, cluster_fixture, now, horizon }
+/// Creates the finding of `check` for a defect.
+fn found(
+    manifests: &Manifests<'_>,
+    check: &'static Check,
+    Defect { position, violation }: Defect,
+) -> LintFinding {
+    let Violation { kind, message, severity, field, .. } = violation;
+    let webhook = manifests.webhook_at(position, &field);
+    LintFinding {
+        check,
+        position,
+        field,
+        webhook,
+        severity: severity.unwrap_or(check.severity),
+        kind,
+        message,
     }
-
-    pub(super) fn object(&self, position: usize) -> &'a Value {
-        self.objects.get(position).unwrap_or(&Value::Null)
-    }
-
-    /// Returns the configurations, each with its position.
-    pub(super) fn configurations(&self) -> impl Iterator<Item = (usize, &'a Value)> {
-        self.configurations.iter().map(|position| (*position, self.object(*position)))
-    }
-
-    /// Returns the webhooks, each with the position of its configuration.
-    pub(super) fn webhooks(&self) -> impl Iterator<Item = (&Subject, usize)> {
-        self.subjects.iter().zip(self.positions.iter().copied())
-    }
-
-    /// Returns whether the webhooks of the configuration at `position` can be decoded.
-    pub(super) fn is_readable(&self, position: usize) -> bool {
-        !self.unreadable.iter().any(|(unreadable, _)| *unreadable == position)
-    }
-
-    /// Converts a violation to a [`Defect`] in the configuration of the webhook that it names, or else of `looked_at`.
-    pub(super) fn located(&self, mut violation: Violation, looked_at: Option<(&Subject, usize)>) -> Defect {
-        let about = violation.about.clone();
-        let said = about.and_then(|id| self.webhooks().find(|(it, _)| Arc::ptr_eq(&it.webhook.id, &id)));
-        let Some((subject, position)) = said.or(looked_at).or_else(|| self.webhooks().next()) else {
-            return Defect { position: 0, violation };
-        };
-        let entry = format!("webhooks[{}]", subject.index);
-        let field = std::mem::take(&mut violation.field);
-        violation.field = if field.is_empty() { entry } else { format!("{entry}.{field}") };
-        Defect { position, violation }
-    }
-
-    fn found(&self, check: &'static Check, Defect { position, violation }: Defect) -> LintFinding {
-        let Violation { kind, message, severity, field, .. } = violation;
-        let webhook = self.webhook_at(position, &field);
-        LintFinding {
-            check,
-            position,
-            field,
-            webhook,
-            severity: severity.unwrap_or(check.severity),
-            kind,
-            message,
-        }
-    }
-
-    /// Returns `CONFIGURATION/WEBHOOK` for the webhook that contains `field`, or the name of the object.
-    fn webhook_at(&self, position: usize, field: &str) -> String {
-        let index = field.strip_prefix("webhooks[").and_then(|rest| rest.split_once(']'));
-        let index = index.and_then(|(index, _)| index.parse::<usize>().ok());
-        if let Some(index) = index
-            && let Some((subject, _)) = self.webhooks().find(|(it, at)| *at == position && it.index == index)
-        {
-            return subject.name();
-        }
-        let object = self.object(position);
-        let name = text(object, &["metadata", "name"]);
-        let entry = index.and_then(|index| object.get("webhooks")?.get(index)?.get("name")?.as_str());
-        entry.map_or_else(|| name.to_owned(), |entry| format!("{name}/{entry}"))
-    }
-}
-
-/// Returns whether `object` is a webhook configuration of any version.
-fn is_configuration(object: &Value) -> bool {
-    let group = text(object, &["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
-    let kind = text(object, &["kind"]);
-    group == "admissionregistration.k8s.io"
-        && ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"].contains(&kind)
 }

@@ -7,12 +7,12 @@ use kubernetes_admission::config::Webhook;
 use kubernetes_admission::event::{Mismatch, Phase};
 use serde_json::Value;
 
-use super::check::Skipped;
 use super::comparison::{self, Difference, Order};
 use super::environment::{Environment, Outcome, Verdict, WebhookSet};
 use super::stored::as_stored;
 use super::subject::Subject;
 use super::turn::Turn;
+use super::violation::Skipped;
 
 /// The context of a probe of a webhook with one object.
 #[derive(Debug)]

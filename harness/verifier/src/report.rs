@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::check::Severity;
 use super::comparison::Difference;
 use super::sample_request::SampleRequest;
 pub use super::tried::Tried;
+use super::violation::Severity;
 
 /// The version of the report format. It increases when a member is removed or changes its meaning.
 pub const VERSION: u32 = 2;

@@ -9,11 +9,11 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::config::Webhook;
 use kubernetes_api_server::ClusterFixture;
 
-use super::check::Skipped;
 use super::environment::{Environment, WebhookSet};
 use super::object_probe::{Memory, ObjectProbe};
 use super::recorder::Recorder;
 use super::subject::Subject;
+use super::violation::Skipped;
 
 /// The context of a probe of one webhook.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use kubernetes_types::json::set;
 use serde_json::Value;
 
 use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::lint::{Defect, Manifests};
+use crate::manifests::{Defect, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L01",

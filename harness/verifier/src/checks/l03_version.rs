@@ -3,7 +3,7 @@
 use kubernetes_admission::config;
 
 use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::lint::{Defect, Manifests};
+use crate::manifests::{Defect, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L03",

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::v45_certificate::{ends_soon, name};
 use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::lint::{Defect, Manifests};
+use crate::manifests::{Defect, Manifests};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kubernetes_types::json::text;
 
 use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::lint::{Defect, Manifests};
+use crate::manifests::{Defect, Manifests};
 
 pub(super) const CHECK: Check = Check {
     id: "L10",

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 pub(super) use self::answer::Answer;
 pub(super) use self::loss::lost;
 use super::call_recorder::Exchange;
-pub(super) use super::check::ConversionObservations;
-use super::check::{Check, Observed, Probe, Skipped, Violation};
 use super::corpus::{self, Made, NearMiss};
 use super::environment::Environment;
 use super::shrink::Shrinking;
 use super::subject::Subject;
+pub(super) use super::violation::ConversionObservations;
+use super::violation::{Observed, Skipped, Violation};
 
 /// The conversion timeout of kube-apiserver.
 ///
@@ -357,17 +357,4 @@ impl ConverterProbe<'_> {
         }
         (shrinking.into_object(), smallest)
     }
-}
-
-/// Runs `check` on `converter`, or returns `None` if the check does not examine conversion webhooks.
-pub(super) async fn observe(
-    check: &'static Check,
-    environment: &Environment,
-    converter: &Converter,
-    given: &[Value],
-) -> Option<ConversionObservations> {
-    let Probe::Conversion(probe) = check.probe else { return None };
-    let given: Vec<Value> = given.iter().filter(|object| converter.is_of(object)).cloned().collect();
-    let converter_probe = ConverterProbe { environment, converter, given: &given };
-    Some(probe(&converter_probe).await)
 }

@@ -1,0 +1,189 @@
+//! Defines the results of checks: violations, and the reasons why a check was not run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kubernetes_admission::config::WebhookId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::call_recorder::Exchange;
+use super::comparison::Difference;
+use super::environment::Outcome;
+use super::sample_request::SampleRequest;
+use super::validity::without_positions;
+
+/// The severity of a finding, in the order of `--fail-on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(clippy::exhaustive_enums, reason = "reports and SARIF have these three")]
+pub enum Severity {
+    /// The webhook works, but the finding is useful to know.
+    Note,
+    /// The webhook fails under conditions that occur in practice.
+    Warning,
+    /// The webhook fails in its current state.
+    Error,
+}
+
+/// The result of a probe: the violations of its assertion, or the reason why it did not test the assertion.
+pub type Observed = Result<Vec<Violation>, Skipped>;
+
+/// The observations of a probe of a conversion webhook, each about an object or about the webhook.
+pub type ConversionObservations = Vec<(Option<Value>, Observed)>;
+
+/// The reason why a probe did not test its assertion.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+#[expect(clippy::exhaustive_enums, reason = "there is nothing to ask, no answer, or nothing to look with")]
+pub enum Skipped {
+    /// The check does not apply: for example, no rule matches, or the webhook does not change an object.
+    #[error("{0}")]
+    NotApplicable(String),
+    /// The check applies but could not be completed; contains the reason.
+    #[error("{0}")]
+    NotChecked(String),
+    /// Like `NotChecked`, but counts as passed if the webhook calls the watched API server before the run ends.
+    #[error("{0}")]
+    Uncontacted(String),
+    /// Like `NotChecked`, but the webhook is not the reason.
+    ///
+    /// An option is missing, another option excludes the check, or the webhook responds too fast for the check.
+    #[error("{0}")]
+    Unequipped(String),
+}
+
+impl Skipped {
+    /// Creates the result of a check that does not apply because of `reason`.
+    pub fn not_applicable(reason: impl Into<String>) -> Self {
+        Self::NotApplicable(reason.into())
+    }
+
+    /// Creates the result of a check whose request has no value for a match condition of the webhook.
+    pub(super) fn no_conditions() -> Self {
+        Self::not_applicable("match conditions have no value for the request: see V55")
+    }
+
+    /// Creates the result of a check that could not be completed because of `reason`.
+    pub fn not_checked(reason: impl Into<String>) -> Self {
+        Self::NotChecked(reason.into())
+    }
+
+    /// Creates the result of a check that lacks a prerequisite, which `reason` names.
+    pub fn unequipped(reason: impl Into<String>) -> Self {
+        Self::Unequipped(reason.into())
+    }
+}
+
+/// A violation of an assertion that a probe found.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// The kind of violation, independent of the object.
+    ///
+    /// Violations of one check, webhook, and kind form one finding. An object is minimized as long as its kind stays
+    /// the same.
+    pub kind: String,
+    /// A sentence with names and values that describes the violation.
+    pub message: String,
+    /// The differences between the expected and the actual object.
+    pub differences: Vec<Difference>,
+    /// The fields that are part of the finding's identity, as patterns without list positions and keys.
+    pub fields: BTreeSet<String>,
+    /// The outcomes of the requests that reproduce the violation, in order.
+    pub steps: Vec<Arc<Outcome>>,
+    /// The requests that reproduce the violation but are too large for a report.
+    pub large: Vec<Arc<Outcome>>,
+    /// The calls that reproduce the violation and do not belong to a request.
+    pub exchanges: Vec<Exchange>,
+    /// The requests that were derived from the configuration for the proof, but not sent.
+    pub requests: Vec<SampleRequest>,
+    /// The severity, if it differs from the severity of the check.
+    pub severity: Option<Severity>,
+    /// The invalid field in the webhook's entry, such as `rules[0].scope`.
+    ///
+    /// Empty if the violation is about the whole entry, or if the check is not static.
+    pub field: String,
+    /// The webhook whose entry is invalid, or the first such webhook, for a check of all webhooks together.
+    pub about: Option<Arc<WebhookId>>,
+}
+
+impl Violation {
+    /// Creates a violation without differences and requests.
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            message: message.into(),
+            differences: Vec::new(),
+            fields: BTreeSet::new(),
+            steps: Vec::new(),
+            large: Vec::new(),
+            exchanges: Vec::new(),
+            requests: Vec::new(),
+            severity: None,
+            field: String::new(),
+            about: None,
+        }
+    }
+
+    /// Sets the differences between the expected and the actual object.
+    #[must_use]
+    pub fn with_differences(mut self, differences: Vec<Difference>) -> Self {
+        self.differences = differences;
+        self
+    }
+
+    /// Sets the differences, and makes their fields part of the finding's identity.
+    #[must_use]
+    pub fn with_fields(mut self, differences: Vec<Difference>) -> Self {
+        self.fields = differences.iter().map(|difference| without_positions(&difference.path)).collect();
+        self.with_differences(differences)
+    }
+
+    /// Sets the requests that reproduce the violation.
+    #[must_use]
+    pub fn with_steps(mut self, steps: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
+        self.steps = steps.into_iter().collect();
+        self
+    }
+
+    /// Sets the calls that reproduce the violation and do not belong to a request.
+    #[must_use]
+    pub fn with_exchanges(mut self, exchanges: impl IntoIterator<Item = Exchange>) -> Self {
+        self.exchanges = exchanges.into_iter().collect();
+        self
+    }
+
+    /// Sets the requests that reproduce the violation but are too large for a report.
+    #[must_use]
+    pub fn with_large(mut self, requests: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
+        self.large = requests.into_iter().collect();
+        self
+    }
+
+    /// Sets the requests that were derived from the configuration.
+    #[must_use]
+    pub fn with_requests(mut self, requests: impl IntoIterator<Item = SampleRequest>) -> Self {
+        self.requests = requests.into_iter().collect();
+        self
+    }
+
+    /// Sets the invalid field in the webhook's entry.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = field.into();
+        self
+    }
+
+    /// Sets the webhook whose entry is invalid.
+    #[must_use]
+    pub fn about(mut self, webhook: &Arc<WebhookId>) -> Self {
+        self.about = Some(Arc::clone(webhook));
+        self
+    }
+
+    /// Sets the severity, which overrides the severity of the check.
+    #[must_use]
+    pub fn with_severity(mut self, severity: Severity) -> Self {
+        self.severity = Some(severity);
+        self
+    }
+}
