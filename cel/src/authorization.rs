@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
-use crate::library::authorizer::{AuthorizerValue, ResourceCheck};
 use crate::selectors::{FieldRequirement, LabelRequirement};
-use crate::value::Value;
 
 /// Decides whether users have access, for the `check` functions of expressions.
 ///
@@ -133,18 +130,4 @@ impl User {
             ..Self::default()
         }
     }
-}
-
-/// Returns the value of the variable `authorizer` for a user.
-pub fn authorizer_value<'a>(user: Arc<User>, authorizer: Arc<dyn Authorizer>) -> Value<'a> {
-    AuthorizerValue { user, authorizer }.into()
-}
-
-/// Returns the value of the variable `authorizer.requestResource` for a user and the resource of a request.
-pub fn request_resource_value<'a>(
-    user: Arc<User>,
-    authorizer: Arc<dyn Authorizer>,
-    resource: Resource,
-) -> Value<'a> {
-    ResourceCheck { authorizer: AuthorizerValue { user, authorizer }, resource }.into()
 }

@@ -1,5 +1,7 @@
 //! The declarations of an environment: variables, types, and functions.
 
+pub(crate) mod well_known;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -105,7 +107,7 @@ impl Declarations {
             validators: Vec::new(),
             compare_across_types: false,
         };
-        crate::well_known::declare(&mut it);
+        well_known::declare(&mut it);
         it
     }
 

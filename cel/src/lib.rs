@@ -9,14 +9,16 @@
 //!
 //! The pipeline has one module per step; each imports only from the modules above it:
 //!
-//! - [`types`] and [`value`]: static types, and values at run time;
-//! - [`schema`]: types and values of custom resources, from their OpenAPI schemas;
-//! - [`regexp`]: regular expressions in Go's syntax;
-//! - [`function`]: overloads: their signature, implementation, and cost;
 //! - `ast` and `parser`: the tree of an expression, and syntax errors with their position;
+//! - [`types`] and [`schema`]: static types, and the OpenAPI schemas of custom resources;
+//! - [`regexp`]: regular expressions in Go's syntax;
+//! - [`value`]: values at run time;
+//! - [`function`]: overloads: their signature, implementation, and cost;
+//! - `library`: the functions, with one module per library;
 //! - `checker`: assigns a type to every node and an overload to every call;
 //! - `program`: prepares a checked tree for evaluation, and evaluates it with its cost;
-//! - `library`: the functions, with one module per library.
+//! - [`environment`]: declares variables, types, and functions, and compiles expressions;
+//! - [`declared_type`] and [`kubernetes`]: the types of custom resources, and Kubernetes' libraries by version.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -24,6 +26,7 @@
 )]
 
 pub mod authorization;
+pub mod declared_type;
 pub mod environment;
 pub mod estimate;
 pub mod function;
@@ -40,6 +43,7 @@ mod ast;
 mod checked;
 mod checker;
 mod declarations;
+mod error;
 mod formats;
 mod go;
 mod library;
@@ -48,7 +52,7 @@ mod program;
 mod semver;
 mod source;
 mod stack;
-mod well_known;
 
+pub use library::authorizer::{authorizer_value, request_resource_value};
 pub use program::{COST_LIMIT, Evaluation, Limits, Observation, Program, Variables};
 pub use source::{Issue, IssueReport};

@@ -63,6 +63,30 @@ pub enum Type {
 pub const OPTIONAL: &str = "optional_type";
 
 impl Type {
+    /// Returns the name of a type at run time.
+    pub(crate) fn runtime_name(&self) -> &str {
+        match self {
+            Self::Dyn | Self::Variable(_) => "dyn",
+            Self::Error => "error",
+            Self::Null => "null_type",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Double => "double",
+            Self::String => "string",
+            Self::Bytes => "bytes",
+            Self::Timestamp => "google.protobuf.Timestamp",
+            Self::Duration => "google.protobuf.Duration",
+            Self::List(_) => "list",
+            Self::Map(..) => "map",
+            Self::Type(_) | Self::AnyType => "type",
+            Self::Any => "google.protobuf.Any",
+            Self::Wrapper(of) => of.runtime_name(),
+            Self::Object(name) | Self::Opaque(name, _) => name,
+            Self::Parameter(name) => name,
+        }
+    }
+
     /// Creates the type `list(element)`.
     pub fn list(element: Self) -> Self {
         Self::List(Arc::new(element))

@@ -5,8 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use kubernetes_cel::authorization::{
-    Attributes, Authorizer, Decision, Resource, Selection, Target, User, Verdict, authorizer_value,
-    request_resource_value,
+    Attributes, Authorizer, Decision, Resource, Selection, Target, User, Verdict,
 };
 use kubernetes_cel::kubernetes::{
     Expressions, Variables as Admission, Version, environment, with_admission_variables,
@@ -14,6 +13,7 @@ use kubernetes_cel::kubernetes::{
 use kubernetes_cel::selectors::LabelOperator;
 use kubernetes_cel::value::Value;
 use kubernetes_cel::{Limits, Variables};
+use kubernetes_cel::{authorizer_value, request_resource_value};
 
 /// An access check: user, verb, and resource or path.
 type Asked = (User, String, Result<Resource, String>);

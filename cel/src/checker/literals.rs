@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::Checker;
 use super::unify::{is_dynamic, unwrap_optional};
 use crate::ast::{Entry, NodeId};
+use crate::declarations::well_known;
 use crate::types::Type;
-use crate::well_known;
 
 impl Checker<'_, '_> {
     pub(super) fn list(&mut self, elements: &[NodeId], optional: &[usize]) -> Type {

@@ -253,3 +253,17 @@ fn decision<'c>(call: &Call<'c, '_>) -> Result<&'c Decision, Error> {
 fn not_blank(text: &str, error: &str) -> Result<String, Error> {
     if text.trim().is_empty() { Err(Error::new(error.to_owned())) } else { Ok(text.to_owned()) }
 }
+
+/// Returns the value of the variable `authorizer` for a user.
+pub fn authorizer_value<'a>(user: Arc<User>, authorizer: Arc<dyn Authorizer>) -> Value<'a> {
+    AuthorizerValue { user, authorizer }.into()
+}
+
+/// Returns the value of the variable `authorizer.requestResource` for a user and the resource of a request.
+pub fn request_resource_value<'a>(
+    user: Arc<User>,
+    authorizer: Arc<dyn Authorizer>,
+    resource: Resource,
+) -> Value<'a> {
+    ResourceCheck { authorizer: AuthorizerValue { user, authorizer }, resource }.into()
+}

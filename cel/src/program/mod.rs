@@ -10,7 +10,7 @@ mod literal;
 mod message;
 mod plan;
 mod planner;
-pub(crate) mod runtime_type;
+mod runtime_type;
 mod span;
 
 use std::collections::HashMap;

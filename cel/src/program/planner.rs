@@ -14,7 +14,6 @@ use super::cost::CallPrice;
 use super::plan::{
     Attribute, AttributeId, Call, Element, Entry, Fold, Key, Kind, Local, Plan, Qualifier, Root, Step, StepId,
 };
-use super::runtime_type;
 use super::{constant, literal};
 
 /// The state while a tree is planned.
@@ -128,7 +127,7 @@ impl<'c> Planner<'c> {
     fn ident(&mut self, node: NodeId, name: &'c str) -> Result<StepId, Error> {
         let variable: &str = match self.checked.reference(node) {
             Some(Reference::Type(of)) => {
-                let name = Value::Type(Arc::from(runtime_type::name(of)));
+                let name = Value::Type(Arc::from(of.runtime_name()));
                 return Ok(self.add(node, Kind::Constant(name)));
             }
             Some(Reference::Variable(name)) => name,

@@ -5,30 +5,6 @@
 use crate::types::Type;
 use crate::value::Value;
 
-/// Returns the name of a type at run time.
-pub(crate) fn name(of: &Type) -> &str {
-    match of {
-        Type::Dyn | Type::Variable(_) => "dyn",
-        Type::Error => "error",
-        Type::Null => "null_type",
-        Type::Bool => "bool",
-        Type::Int => "int",
-        Type::Uint => "uint",
-        Type::Double => "double",
-        Type::String => "string",
-        Type::Bytes => "bytes",
-        Type::Timestamp => "google.protobuf.Timestamp",
-        Type::Duration => "google.protobuf.Duration",
-        Type::List(_) => "list",
-        Type::Map(..) => "map",
-        Type::Type(_) | Type::AnyType => "type",
-        Type::Any => "google.protobuf.Any",
-        Type::Wrapper(of) => self::name(of),
-        Type::Object(name) | Type::Opaque(name, _) => name,
-        Type::Parameter(name) => name,
-    }
-}
-
 /// Returns whether a parameter accepts a value at run time; for lists and maps, the first entry decides.
 pub(super) fn accepts(parameter: &Type, value: &Value<'_>) -> bool {
     match (parameter, value) {

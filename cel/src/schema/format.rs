@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 use crate::formats;
 use crate::go::{mail, netip};
 use crate::regexp::Regexp;
-use crate::value::is_duration;
 
 /// The names of the known formats, without hyphens.
 const KNOWN: [&str; 26] = [
@@ -71,7 +70,7 @@ pub fn has_format(format: &str, text: &str) -> bool {
         "rgbcolor" => is_match(&RGB_COLOR, text),
         "byte" => formats::byte(text).is_empty(),
         "date" => formats::date(text).is_empty(),
-        "duration" => is_duration(text),
+        "duration" => super::parse_duration(text).is_ok(),
         "datetime" => formats::date_time(text).is_empty(),
         "k8sshortname" => text.len() <= 63 && is_match(&SHORT_NAME, text),
         "k8slongname" => text.len() <= 253 && is_match(&LONG_NAMES, text),

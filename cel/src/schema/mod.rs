@@ -6,7 +6,7 @@
 //!
 //! Source: apiextensions-apiserver pkg/apiserver/schema.
 
-mod declared;
+mod duration;
 mod escape;
 mod format;
 mod parse;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-pub use declared::{DeclaredType, with_declared_type, with_optional_old_self};
+pub(crate) use duration::parse_duration;
 pub(crate) use escape::is_keyword;
 pub use escape::{escape, unescape};
 pub use format::{has_format, is_known_format};

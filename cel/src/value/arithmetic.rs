@@ -3,7 +3,7 @@
 //! Source: cel-go common/types/{int,uint,double,duration,timestamp,overflow}.go. Each operation first checks the type
 //! of its left operand; for a type that does not support the operator, the error contains the operator's name.
 
-use crate::function::Error;
+use crate::error::Error;
 
 use super::{Text, Timestamp, Value, structured};
 

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
-use crate::function::Error;
+use crate::error::Error;
 use crate::types::Type;
 
-use super::{Text, Timestamp, Value, duration, number};
+use super::{Text, Timestamp, Value, number};
+use crate::go::duration;
 
 /// Converts a value to another type.
 ///

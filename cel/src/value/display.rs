@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-use super::{List, Map, Text, Value, duration, number};
+use super::{List, Map, Text, Value, number};
+use crate::go::duration;
 
 /// Formats a CEL value as Go's `%v` does, for messages such as `no such key: 1`.
 impl Display for Value<'_> {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::function::Error;
+use crate::error::Error;
 
 use super::{List, Map, Origin, Value, order, structured};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::function::Error;
+use crate::error::Error;
 
 use super::{Origin, Timestamp, Value, structured};
 use crate::schema::Schema;

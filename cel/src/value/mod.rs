@@ -3,7 +3,6 @@
 mod arithmetic;
 mod convert;
 mod display;
-mod duration;
 mod equality;
 mod layout;
 mod list;
@@ -20,18 +19,17 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::function::Error;
+use crate::error::Error;
 
+pub use crate::go::duration::{format_duration, parse_duration};
 pub use arithmetic::{add, divide, modulo, multiply, negate, subtract};
 pub use convert::convert;
-pub use duration::{format_duration, parse_duration};
 pub use equality::{contains, equal, equals};
 pub use list::{Iter as Elements, List};
 pub use map::{Iter as MapEntries, Map};
 pub use number::format_double;
 pub(crate) use number::{positional, shortest};
 pub use order::compare;
-pub(crate) use structured::is_duration;
 pub use timestamp::Timestamp;
 pub use zone::Civil;
 

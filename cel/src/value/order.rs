@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::function::Error;
+use crate::error::Error;
 
 use super::Value;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::function::Error;
+use crate::error::Error;
 
 use super::zone::{self, Civil};
 

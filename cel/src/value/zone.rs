@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZoneDatabase;
 
-use crate::function::Error;
+use crate::error::Error;
 
 /// A date and a time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

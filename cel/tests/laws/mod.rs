@@ -4,11 +4,12 @@
 
 use std::sync::LazyLock;
 
+use kubernetes_cel::declared_type::with_declared_type;
 use kubernetes_cel::environment::Environment;
 use kubernetes_cel::estimate::Unbounded;
 use kubernetes_cel::function::Error;
 use kubernetes_cel::kubernetes::{Variables as Admission, Version, environment_at, with_admission_variables};
-use kubernetes_cel::schema::{Schema, with_declared_type};
+use kubernetes_cel::schema::Schema;
 use kubernetes_cel::value::{Origin, Value, equal};
 use kubernetes_cel::{COST_LIMIT, Limits};
 use serde_json::{Value as Json, json};

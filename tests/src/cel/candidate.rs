@@ -6,14 +6,13 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubernetes_cel::authorization::{
-    Attributes, Authorizer, Decision, Resource, User, Verdict, authorizer_value, request_resource_value,
-};
+use kubernetes_cel::authorization::{Attributes, Authorizer, Decision, Resource, User, Verdict};
 use kubernetes_cel::environment::{CompileError, Environment};
 use kubernetes_cel::estimate::{Sizes, Unbounded};
 use kubernetes_cel::kubernetes::{Variables as Admission, Version, environment_at, with_admission_variables};
 use kubernetes_cel::value::{Origin, Value};
 use kubernetes_cel::{Limits, Program, Variables};
+use kubernetes_cel::{authorizer_value, request_resource_value};
 use serde_json::{Value as Json, json};
 
 use super::answer::{Answer, Estimate, Question};

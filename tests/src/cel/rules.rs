@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
+use kubernetes_cel::declared_type::{DeclaredType, with_declared_type};
 use kubernetes_cel::environment::Environment;
 use kubernetes_cel::kubernetes::{Version, environment_at};
-use kubernetes_cel::schema::{DeclaredType, Schema, with_declared_type};
+use kubernetes_cel::schema::Schema;
 use kubernetes_cel::types::Type;
 use kubernetes_cel::value::Value;
 use serde_json::{Map, Value as Json};

@@ -4,7 +4,6 @@
 
 use crate::ast::{Expression, NodeId};
 use crate::checked::Checked;
-use crate::program::runtime_type;
 use crate::types::Type;
 
 use super::{Clause, Failure, interpolate};
@@ -29,7 +28,7 @@ pub(crate) fn check(
     match result {
         Err(Failure::Format(message)) => Err((None, end_of_string(format, used).unwrap_or(message))),
         Err(Failure::Argument((node, clause))) => {
-            let message = clause.refusal(runtime_type::name(unwrapped(checked.type_of(node))));
+            let message = clause.refusal(unwrapped(checked.type_of(node)).runtime_name());
             Err((Some(node), format!("error during formatting: {message}")))
         }
         Ok(()) if used < arguments.len() => Err((

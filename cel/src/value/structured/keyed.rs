@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::super::map::Key;
 use super::super::{List, Value, equality, number};
-use crate::function::Error;
+use crate::error::Error;
 use crate::schema::{ListType, Schema};
 
 /// The part of an element that Go compares; `None` does not equal any key, not even itself.

@@ -5,14 +5,12 @@
 mod keyed;
 mod texts;
 
-pub(crate) use texts::is_duration;
-
 use std::borrow::Cow;
 
 use serde_json::{Map as Members, Value as Json};
 
 use super::{List, Map, Text, Value, equality};
-use crate::function::Error;
+use crate::error::Error;
 use crate::schema::{Kind, ListType, Schema, escape, unescape};
 
 pub(super) use keyed::{equal, merged};

@@ -4,10 +4,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use kubernetes_cel::Variables;
-use kubernetes_cel::authorization::{
-    self, Resource, User, Verdict, authorizer_value, request_resource_value,
-};
+use kubernetes_cel::authorization::{self, Resource, User, Verdict};
 use kubernetes_cel::value::{Origin, Value};
+use kubernetes_cel::{authorizer_value, request_resource_value};
 use serde_json::Value as Json;
 
 use super::request;

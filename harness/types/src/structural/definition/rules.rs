@@ -2,9 +2,10 @@
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
 
+use kubernetes_cel::declared_type::{DeclaredType, with_declared_type, with_optional_old_self};
 use kubernetes_cel::environment::Environment;
 use kubernetes_cel::kubernetes::{Expressions, Version, environment};
-use kubernetes_cel::schema::{DeclaredType, Schema as Types, with_declared_type, with_optional_old_self};
+use kubernetes_cel::schema::Schema as Types;
 use kubernetes_cel::types::Type;
 use serde_json::{Value, json};
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use kubernetes_cel::Program;
+use kubernetes_cel::declared_type::{with_declared_type, with_optional_old_self};
 use kubernetes_cel::environment::{CompileError, Environment};
 use kubernetes_cel::kubernetes::{Expressions, Version, environment};
-use kubernetes_cel::schema::{Schema as Types, with_declared_type, with_optional_old_self};
+use kubernetes_cel::schema::Schema as Types;
 use kubernetes_cel::types::Type;
 use serde_json::Value;
 

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Kind, Schema, escape};
 use crate::environment::{Environment, ObjectType};
 use crate::estimate::{Range, Sizes};
+use crate::schema::{Kind, Schema, escape};
 use crate::types::Type;
 
 /// The maximum size of a request in bytes.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::declarations::{Declarations, NamedType, ObjectType};
+use super::{Declarations, NamedType, ObjectType};
 use crate::types::Type;
 
 fn wrapper(of: Type) -> Type {
