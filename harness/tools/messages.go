@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"strings"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -61,9 +63,11 @@ type options struct {
 }
 
 type table struct {
-	kinds    map[string]string
-	messages map[string][]field
-	values   map[string][]field
+	kinds map[string]string
+	// The kinds that only responses have.
+	responses map[string]string
+	messages  map[string][]field
+	values    map[string][]field
 	// The messages that are one field to server-side apply.
 	atomic []string
 	// Of OpenAPI, by name.
@@ -355,6 +359,15 @@ func print(label string, messages map[string][]field) {
 	fmt.Print("}")
 }
 
+func printKinds(label string, named map[string]string) {
+	kinds := make([]string, 0, len(named))
+	for name, message := range named {
+		kinds = append(kinds, fmt.Sprintf("%q:%q", name, message))
+	}
+	sort.Strings(kinds)
+	fmt.Printf("%q:{\n%s\n},\n", label, strings.Join(kinds, ",\n"))
+}
+
 type kind struct{ Group, Version, Kind string }
 
 func main() {
@@ -380,8 +393,20 @@ func main() {
 	check(json.Unmarshal(text, &groups))
 	described, err := schemas(os.Args[2])
 	check(err)
-	t := table{map[string]string{}, map[string][]field{}, map[string][]field{}, nil, described}
+	t := table{map[string]string{}, map[string]string{}, map[string][]field{}, map[string][]field{}, nil, described}
 	t.kinds["DeleteOptions"] = t.base(reflect.TypeFor[meta.DeleteOptions]())
+	// Kinds that only responses have. The names without a version are those of every version.
+	t.responses["Status"] = t.base(reflect.TypeFor[meta.Status]())
+	t.responses["APIVersions"] = t.base(reflect.TypeFor[meta.APIVersions]())
+	t.responses["APIGroup"] = t.base(reflect.TypeFor[meta.APIGroup]())
+	t.responses["APIGroupList"] = t.base(reflect.TypeFor[meta.APIGroupList]())
+	t.responses["APIResourceList"] = t.base(reflect.TypeFor[meta.APIResourceList]())
+	t.responses["ListMeta"] = t.base(reflect.TypeFor[meta.ListMeta]())
+	t.responses["meta.k8s.io/v1 PartialObjectMetadata"] = t.base(reflect.TypeFor[meta.PartialObjectMetadata]())
+	t.responses["meta.k8s.io/v1 PartialObjectMetadataList"] = t.base(reflect.TypeFor[meta.PartialObjectMetadataList]())
+	t.responses["meta.k8s.io/v1beta1 PartialObjectMetadata"] = t.base(reflect.TypeFor[metav1beta1.PartialObjectMetadata]())
+	t.responses["meta.k8s.io/v1beta1 PartialObjectMetadataList"] = t.base(reflect.TypeFor[metav1beta1.PartialObjectMetadataList]())
+	t.responses["apidiscovery.k8s.io/v2 APIGroupDiscoveryList"] = t.base(reflect.TypeFor[apidiscovery.APIGroupDiscoveryList]())
 	for _, group := range groups {
 		for _, version := range group.Versions {
 			add := func(k kind) {
@@ -404,12 +429,9 @@ func main() {
 			}
 		}
 	}
-	kinds := make([]string, 0, len(t.kinds))
-	for name, message := range t.kinds {
-		kinds = append(kinds, fmt.Sprintf("%q:%q", name, message))
-	}
-	sort.Strings(kinds)
-	fmt.Printf("{\"kinds\":{\n%s\n},\n", strings.Join(kinds, ",\n"))
+	fmt.Print("{")
+	printKinds("kinds", t.kinds)
+	printKinds("responses", t.responses)
 	sort.Strings(t.atomic)
 	fmt.Printf("\"atomic\":[\n\"%s\"\n],\n", strings.Join(t.atomic, "\",\n\""))
 	print("messages", t.messages)

@@ -3,9 +3,9 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
 
-use kubernetes_types::status::{Status, StatusDetails, Unsupported};
+use kubernetes_types::status::{Status, StatusDetails};
 
-use super::protobuf;
+pub(super) use super::media_type::MediaType;
 use super::query::Query;
 use super::route::Verb;
 use super::tables::TableOptions;
@@ -28,16 +28,6 @@ pub(super) struct MetadataOptions {
     pub(super) version: &'static str,
     /// Whether the client asks for a `PartialObjectMetadataList`.
     pub(super) is_list: bool,
-}
-
-/// The encoding of a response, which determines its `Content-Type` header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MediaType {
-    Json,
-    /// JSON with line breaks and indentation, for human readers.
-    IndentedJson,
-    Yaml,
-    Protobuf,
 }
 
 /// The encoding and the representation of a response that the client accepts.
@@ -188,8 +178,6 @@ fn accept_header(headers: &HeaderMap) -> &str {
 
 /// Returns the first encoding and representation that the client accepts and `form` allows.
 ///
-/// Returns protobuf only if no other encoding is acceptable.
-///
 /// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateMediaTypeOptions`.
 fn first_accepted(
     headers: &HeaderMap,
@@ -202,7 +190,6 @@ fn first_accepted(
     if accept.is_empty() {
         return Some(Accepted { media_type: json, representation: Representation::Whole });
     }
-    let mut protobuf = None;
     for clause in clauses(accept) {
         let known = [
             ("json", MediaType::Json),
@@ -221,14 +208,10 @@ fn first_accepted(
                 MediaType::Json => json,
                 other @ (MediaType::IndentedJson | MediaType::Yaml | MediaType::Protobuf) => other,
             };
-            let accepted = Accepted { media_type, representation };
-            if media_type != MediaType::Protobuf {
-                return Some(accepted);
-            }
-            protobuf = protobuf.or(Some(accepted));
+            return Some(Accepted { media_type, representation });
         }
     }
-    protobuf
+    None
 }
 
 /// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `isPrettyPrint`.
@@ -243,10 +226,10 @@ fn is_indented(headers: &HeaderMap, query: &Query) -> bool {
 /// Returns the encoding and the representation that the client accepts.
 ///
 /// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateOutputMediaType`; go-restful for 406.
-/// Rule: KND-10, TBL-04.
+/// Rule: KND-10, KND-21, TBL-04.
 ///
 /// # Errors
-/// Returns 406 for a media type that kube-apiserver does not serve, or 501 for one that admit does not support.
+/// Returns 406 if the client does not accept any media type in which the server can respond.
 pub(super) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
@@ -271,20 +254,29 @@ pub(super) fn negotiate(
     };
     let accepted = first_accepted(headers, query, Some("v1"), form);
     let is_stream = |accepted: &Accepted| accepted.media_type != MediaType::Yaml;
-    let accepted = match (scope, accepted) {
+    match (scope, accepted) {
         (MediaScope::Watch, Some(accepted)) if !is_stream(&accepted) => {
-            return Err(not_acceptable(SUPPORTED_STREAMS));
+            Err(not_acceptable(SUPPORTED_STREAMS))
         }
-        (_, Some(accepted)) => accepted,
-        (_, None) => return Err(not_acceptable(SUPPORTED_MEDIA_TYPES)),
-    };
-    let is_list_of_events = scope == MediaScope::Watch
-        && matches!(accepted.representation, Representation::Metadata(options) if options.is_list);
-    if accepted.media_type == MediaType::Protobuf || is_list_of_events {
-        let what = format!("responses as {} (use application/json)", accept_header(headers));
-        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+        (_, Some(accepted)) => Ok(accepted),
+        (_, None) => Err(not_acceptable(SUPPORTED_MEDIA_TYPES)),
     }
-    Ok(accepted)
+}
+
+/// Returns the encoding of an aggregated discovery document; `None` if the client does not accept such a document.
+///
+/// Source: apiserver pkg/endpoints/discovery/aggregated/wrapper.go, `ServeHTTP`.
+pub(super) fn negotiate_aggregated(headers: &HeaderMap, query: &Query) -> Option<MediaType> {
+    if accept_header(headers).is_empty() {
+        return None;
+    }
+    let form = |_, clause: &Clause<'_>| {
+        let is_aggregated = clause.parameter("as") == Some("APIGroupDiscoveryList")
+            && clause.parameter("g") == Some("apidiscovery.k8s.io")
+            && clause.parameter("v") == Some("v2");
+        is_aggregated.then_some(Representation::Whole)
+    };
+    first_accepted(headers, query, None, form).map(|accepted| accepted.media_type)
 }
 
 /// Returns the encoding of a discovery document.
@@ -292,7 +284,7 @@ pub(super) fn negotiate(
 /// If `is_checked` is true, first checks the media types as [`check_produced`] does.
 ///
 /// # Errors
-/// Returns 406 for a media type that kube-apiserver does not serve, or 501 for one that admit does not support.
+/// Returns 406 for a media type that kube-apiserver does not serve.
 pub(super) fn negotiate_document(
     headers: &HeaderMap,
     query: &Query,
@@ -301,14 +293,7 @@ pub(super) fn negotiate_document(
     if is_checked {
         check_produced(headers, &[SUPPORTED_MEDIA_TYPES])?;
     }
-    match error_media_type(headers, query) {
-        None => Err(not_acceptable(SUPPORTED_MEDIA_TYPES)),
-        Some(MediaType::Protobuf) => {
-            let what = format!("responses as {} (use application/json)", accept_header(headers));
-            Err(Box::new(Status::unsupported(&Unsupported { what })))
-        }
-        Some(media_type) => Ok(media_type),
-    }
+    error_media_type(headers, query).ok_or_else(|| not_acceptable(SUPPORTED_MEDIA_TYPES))
 }
 
 /// Rejects a request if the client does not accept any of the `produced` media types. Ignores their parameters.
@@ -360,17 +345,6 @@ pub(super) fn takes_errors(headers: &HeaderMap) -> bool {
     error_media_type(headers, &Query::default()).is_some()
 }
 
-impl MediaType {
-    /// Returns the value of the `Content-Type` header.
-    pub(super) fn content_type(self) -> &'static str {
-        match self {
-            Self::Json | Self::IndentedJson => "application/json",
-            Self::Yaml => "application/yaml",
-            Self::Protobuf => protobuf::MEDIA_TYPE,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -389,13 +363,15 @@ mod tests {
 
     #[test]
     fn media_type_follows_the_accept_header() {
-        use MediaType::{IndentedJson, Json, Yaml};
+        use MediaType::{IndentedJson, Json, Protobuf, Yaml};
         for accept in [
             "",
             "*/*",
             "application/json",
             "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
-            "application/vnd.kubernetes.protobuf,application/json",
+            "application/json,application/vnd.kubernetes.protobuf",
+            "application/vnd.kubernetes.protobuf;q=0.5,application/json",
+            "application/vnd.kubernetes.protobuf;sv=v2,application/json",
             "text/html, application/xhtml+xml, */*;q=0.8",
             "application/json;sv=v1",
         ] {
@@ -411,7 +387,9 @@ mod tests {
         check_media_type("application/json;sv=v2", Err(406));
         check_media_type("application/*", Err(406));
         check_media_type("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", Err(406));
-        check_media_type("application/vnd.kubernetes.protobuf", Err(501));
+        check_media_type("application/vnd.kubernetes.protobuf", Ok(Protobuf));
+        check_media_type("application/vnd.kubernetes.protobuf,application/json", Ok(Protobuf));
+        check_media_type("application/vnd.kubernetes.protobuf;stream=watch", Ok(Protobuf));
         check_media_type("text/html", Err(406));
     }
 

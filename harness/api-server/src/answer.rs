@@ -1,27 +1,30 @@
 //! Responses of the server and their encoding.
 
+mod list;
+
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use kubernetes_types::budget::Reservation;
-use kubernetes_types::json::set;
 use kubernetes_types::status::Status;
 use kubernetes_types::weight::{exceeds, json_length};
 use serde::Deserialize as _;
 use serde::ser::Serialize;
 use serde_json::Value;
 
+pub(super) use self::list::{Item, List};
 use super::accept::{MediaType, MetadataOptions};
 use super::body::internal_package;
 use super::discovery::Resource;
 use super::go_yaml;
 use super::limits::LARGE_BYTES;
-use super::storage::{EncodedObject, StoredObject};
+use super::protobuf;
+use super::storage::StoredObject;
 use super::tables::{Table, TableOptions};
 use super::watch::Watch;
 
@@ -32,8 +35,8 @@ pub(super) enum Answer {
     Object(StatusCode, Arc<Value>),
     /// A stored object.
     Stored(StatusCode, Arc<StoredObject>),
-    /// A document with this content type, such as an aggregated discovery document.
-    Document(&'static str, Value),
+    /// An aggregated discovery document and its `ETag`.
+    Document(String, Value),
     /// A list.
     List(List),
     /// An object or a list as a Table.
@@ -57,7 +60,8 @@ impl Answer {
     /// Rule: KND-10, KND-13.
     ///
     /// # Errors
-    /// Returns 406 if the client asks for the metadata of a list but the response is an object, or the reverse.
+    /// Returns 406 if the client asks for the metadata of a list but the response is an object, or the reverse. For a
+    /// custom resource, the former is a 500.
     pub(super) fn into_metadata(
         self,
         options: MetadataOptions,
@@ -67,6 +71,10 @@ impl Answer {
         Ok(match self {
             Self::Object(code, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {
                 Self::Object(code, object)
+            }
+            Self::Object(..) | Self::Stored(..) if options.is_list && resource.custom.is_some() => {
+                // Source: apimachinery pkg/apis/meta/v1/unstructured/unstructured.go, `EachListItem`.
+                return Err(Box::new(Status::failure(500, "", "content is not a list")));
             }
             Self::Object(..) | Self::Stored(..) if options.is_list => {
                 let found = go_type(resource, &resource.kind.kind);
@@ -175,6 +183,30 @@ impl Answer {
         }
     }
 
+    /// Encodes the body in protobuf.
+    fn in_protobuf(&self, reservation: Option<Reservation>, may_refuse: bool) -> Result<Bytes, Box<Status>> {
+        // The size of the JSON is an estimate. Fields with a zero value exist only in protobuf.
+        let estimate = match self {
+            Self::Object(_, object) => json_length(&**object),
+            Self::Stored(_, stored) => stored.encoded().text().len(),
+            Self::Document(_, document) => json_length(document),
+            Self::List(list) => list.length(),
+            Self::Table(..) | Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => return Ok(Bytes::new()),
+        };
+        let reservation = resized(reservation, estimate, may_refuse)?;
+        let body = match self {
+            Self::Object(_, object) => protobuf::encode(object),
+            Self::Stored(_, stored) => protobuf::encode(&stored.object()),
+            Self::Document(_, document) => protobuf::encode(document),
+            Self::List(list) => list.protobuf(),
+            Self::Table(..) | Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => None,
+        };
+        let body =
+            body.ok_or_else(|| Box::new(Status::internal_error("object does not have a protobuf encoding")))?;
+        let reservation = resized(reservation, body.len(), may_refuse)?;
+        Ok(held(reservation, body))
+    }
+
     /// Encodes the response. Its bytes count against the memory budget until they are sent.
     ///
     /// `may_refuse` must be false if the request has changed anything. If it is true and the response exceeds the
@@ -186,13 +218,14 @@ impl Answer {
         media_type: MediaType,
     ) -> Response {
         let encoded = match &self {
+            _ if media_type == MediaType::Protobuf => self.in_protobuf(reservation, may_refuse),
             Self::Object(_, object) => encode(&**object, reservation, may_refuse, media_type),
             Self::Stored(_, stored) => {
                 let text = stored.encoded().text();
                 let write = |body: &mut Vec<u8>| body.extend_from_slice(text);
                 written(text.len(), write, reservation, may_refuse, media_type)
             }
-            Self::Document(_, document) => encode(document, reservation, may_refuse, json_only(media_type)),
+            Self::Document(_, document) => encode(document, reservation, may_refuse, media_type),
             Self::List(list) => {
                 let write = |body: &mut Vec<u8>| list.write(body);
                 written(list.length(), write, reservation, may_refuse, media_type)
@@ -212,9 +245,15 @@ impl Answer {
             Self::Object(code, _) | Self::Stored(code, _) | Self::Table(code, _) => {
                 json(code, media_type.content_type(), body.into())
             }
-            Self::Document(content_type, _) => json(StatusCode::OK, content_type, body.into()),
+            Self::Document(etag, _) => {
+                let mut response = json(StatusCode::OK, aggregated(media_type), body.into());
+                add_cache_headers(response.headers_mut(), &etag);
+                response
+            }
             Self::List(_) => json(StatusCode::OK, media_type.content_type(), body.into()),
-            Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
+            Self::Watch(watch) => {
+                json(StatusCode::OK, watch.media_type().content_type_of_watch(), watch.into_body())
+            }
             Self::Prepared(response) => response.map(Body::from),
             Self::Text(code, text) => {
                 let headers = [
@@ -224,6 +263,28 @@ impl Answer {
                 ];
                 (code, headers, text).into_response()
             }
+        }
+    }
+}
+
+/// Adds the headers with which clients keep a discovery document until it changes.
+pub(super) fn add_cache_headers(headers: &mut HeaderMap, etag: &str) {
+    if let Ok(etag) = HeaderValue::from_str(etag) {
+        headers.insert(ETAG, etag);
+    }
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+}
+
+/// Returns the media type of an aggregated discovery document.
+fn aggregated(media_type: MediaType) -> &'static str {
+    match media_type {
+        MediaType::Json | MediaType::IndentedJson => {
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        }
+        MediaType::Yaml => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        MediaType::Protobuf => {
+            "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
         }
     }
 }
@@ -280,32 +341,37 @@ fn written(
     media_type: MediaType,
 ) -> Result<Bytes, Box<Status>> {
     let length = length + 1;
-    let resized = |reservation: Option<Reservation>, length: usize| match reservation {
-        Some(mut reservation) => match reservation.resize(length) {
-            Err(exhausted) if may_refuse => Err(Box::<Status>::from(exhausted)),
-            // The request has already changed something: its response is sent within the existing reservation.
-            Ok(()) | Err(_) => Ok(Some(reservation)),
-        },
-        None => Ok(None),
-    };
-    let mut reservation = resized(reservation, length)?;
+    let mut reservation = resized(reservation, length, may_refuse)?;
     let mut text = Vec::with_capacity(length);
     write(&mut text);
     if media_type == MediaType::Json {
         text.push(b'\n');
     } else {
         text = converted(&text, media_type);
-        reservation = resized(reservation, text.len())?;
+        reservation = resized(reservation, text.len(), may_refuse)?;
     }
-    Ok(match reservation {
-        Some(reservation) => reservation.hold(text),
-        None => text.into(),
-    })
+    Ok(held(reservation, text))
 }
 
-/// Returns the encoding of a document that can only be sent as JSON.
-fn json_only(media_type: MediaType) -> MediaType {
-    if media_type == MediaType::IndentedJson { media_type } else { MediaType::Json }
+/// Returns the reservation with room for `length` bytes.
+fn resized(
+    reservation: Option<Reservation>,
+    length: usize,
+    may_refuse: bool,
+) -> Result<Option<Reservation>, Box<Status>> {
+    let Some(mut reservation) = reservation else { return Ok(None) };
+    match reservation.resize(length) {
+        Err(exhausted) if may_refuse => Err(exhausted.into()),
+        // The request has already changed something: its response is sent within the existing reservation.
+        Ok(()) | Err(_) => Ok(Some(reservation)),
+    }
+}
+
+fn held(reservation: Option<Reservation>, body: Vec<u8>) -> Bytes {
+    match reservation {
+        Some(reservation) => reservation.hold(body),
+        None => body.into(),
+    }
 }
 
 /// Returns the JSON `text` converted to another media type.
@@ -369,16 +435,15 @@ fn indented(text: &[u8]) -> Vec<u8> {
 /// `media_type` is the encoding that the client accepts for errors; `None` if it does not accept a known encoding.
 pub(super) fn refusal(status: &Status, media_type: Option<MediaType>) -> Response {
     let code = u16::try_from(status.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
-    let media_type = match media_type {
-        None => MediaType::IndentedJson,
-        Some(MediaType::Protobuf) => MediaType::Json,
-        Some(media_type) => media_type,
-    };
+    let media_type = media_type.unwrap_or(MediaType::IndentedJson);
     let text = serde_json::to_vec(status).unwrap_or_default();
-    let body = if media_type == MediaType::Json {
-        [&text[..], b"\n"].concat()
-    } else {
-        converted(&text, media_type)
+    let body = match media_type {
+        MediaType::Json => [&text[..], b"\n"].concat(),
+        MediaType::Protobuf => {
+            let status = serde_json::to_value(status).ok();
+            status.and_then(|status| protobuf::encode(&status)).unwrap_or_default()
+        }
+        MediaType::IndentedJson | MediaType::Yaml => converted(&text, media_type),
     };
     let headers = [(CONTENT_TYPE, media_type.content_type()), (CACHE_CONTROL, "no-cache, private")];
     let mut response = (code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), headers, body).into_response();
@@ -387,108 +452,4 @@ pub(super) fn refusal(status: &Status, media_type: Option<MediaType>) -> Respons
         response.headers_mut().insert(RETRY_AFTER, retry_after.into());
     }
     response
-}
-
-/// An object of a list.
-#[derive(Clone, Debug)]
-pub(super) enum Item {
-    Stored(Arc<StoredObject>),
-    /// An object that differs from the stored JSON because it was converted or some of its fields were removed.
-    Converted(EncodedObject),
-}
-
-impl Item {
-    pub(super) fn encoded(&self) -> &EncodedObject {
-        match self {
-            Self::Stored(stored) => stored.encoded(),
-            Self::Converted(encoded) => encoded,
-        }
-    }
-
-    pub(super) fn object(&self) -> Arc<Value> {
-        match self {
-            Self::Stored(stored) => stored.object(),
-            Self::Converted(encoded) => Arc::new(encoded.decode()),
-        }
-    }
-}
-
-/// A list of objects. Encoding copies the stored JSON of each object into the JSON of the list.
-#[derive(Clone, Debug)]
-pub(super) struct List {
-    pub(super) api_version: String,
-    pub(super) kind: String,
-    pub(super) resource_version: String,
-    /// `continue`: the token of the next page; empty on the last page.
-    pub(super) token: String,
-    /// `remainingItemCount`: the number of objects after this page; `None` if unknown.
-    pub(super) remaining: Option<usize>,
-    pub(super) items: Vec<Item>,
-    /// Whether the items have `apiVersion` and `kind`, as custom resources do.
-    pub(super) typed_items: bool,
-}
-
-impl List {
-    fn metadata(&self, with_empty_token: bool) -> Value {
-        let mut metadata = serde_json::json!({"resourceVersion": self.resource_version});
-        if with_empty_token || !self.token.is_empty() {
-            set(&mut metadata, &["continue"], &*self.token);
-        }
-        if let Some(remaining) = self.remaining {
-            set(&mut metadata, &["remainingItemCount"], remaining);
-        }
-        metadata
-    }
-
-    /// Returns the JSON before the first item.
-    fn head(&self) -> String {
-        // Upstream treats lists of custom resources as unstructured, so an empty token is also written.
-        let metadata = self.metadata(self.typed_items);
-        let (kind, version) = (Value::from(&*self.kind), Value::from(&*self.api_version));
-        format!("{{\"kind\":{kind},\"apiVersion\":{version},\"metadata\":{metadata},\"items\":[")
-    }
-
-    /// Returns how many bytes [`Self::write`] writes.
-    fn length(&self) -> usize {
-        let of_item = |item: &Item| {
-            let encoded = item.encoded();
-            if self.typed_items { encoded.text().len() } else { encoded.length_without_type() }
-        };
-        let commas = self.items.len().saturating_sub(1);
-        self.head().len() + self.items.iter().map(of_item).sum::<usize>() + commas + "]}".len()
-    }
-
-    fn write(&self, text: &mut Vec<u8>) {
-        text.extend_from_slice(self.head().as_bytes());
-        for (index, item) in self.items.iter().enumerate() {
-            if index > 0 {
-                text.push(b',');
-            }
-            let encoded = item.encoded();
-            if self.typed_items {
-                text.extend_from_slice(encoded.text());
-            } else {
-                encoded.write_without_type(text);
-            }
-        }
-        text.extend_from_slice(b"]}");
-    }
-
-    fn document(&self) -> Value {
-        let items = self.items.iter().map(|item| {
-            let mut item = Arc::unwrap_or_clone(item.object());
-            if !self.typed_items
-                && let Some(members) = item.as_object_mut()
-            {
-                members.retain(|name, _| name != "kind" && name != "apiVersion");
-            }
-            item
-        });
-        serde_json::json!({
-            "kind": self.kind,
-            "apiVersion": self.api_version,
-            "metadata": self.metadata(self.typed_items),
-            "items": items.collect::<Vec<Value>>(),
-        })
-    }
 }

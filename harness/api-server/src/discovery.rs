@@ -389,21 +389,31 @@ fn aggregated(items: &[Value]) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
+/// Source: apiserver pkg/endpoints/discovery/aggregated, `ConvertGroupVersionIntoToDiscovery`.
 fn aggregated_resource(resource: &Resource) -> Value {
+    // Upstream does not repeat the group and the version of a built-in resource.
+    let response_kind = |kind: &GroupVersionKind| {
+        let is_same = (&kind.group, &kind.version) == (&resource.gvr.group, &resource.gvr.version);
+        if resource.custom.is_none() && is_same {
+            json!({"group": "", "version": "", "kind": kind.kind})
+        } else {
+            json!(kind)
+        }
+    };
     let subresources: Vec<Value> = resource
         .subresources
         .iter()
         .map(|subresource| {
             json!({
                 "subresource": subresource.name,
-                "responseKind": subresource.kind,
+                "responseKind": response_kind(&subresource.kind),
                 "verbs": subresource.verbs,
             })
         })
         .collect();
     let mut entry = json!({
         "resource": resource.gvr.resource,
-        "responseKind": resource.kind,
+        "responseKind": response_kind(&resource.kind),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
         "verbs": resource.shown_verbs(),

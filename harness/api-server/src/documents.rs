@@ -3,21 +3,19 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
-use super::accept::{MediaType, check_produced, negotiate_document};
-use super::answer::Answer;
+use super::accept::{MediaType, check_produced, negotiate_aggregated, negotiate_document};
+use super::answer::{Answer, add_cache_headers};
 use super::discovery::Resources;
 use super::query::Query;
 use super::route::{Route, method_not_allowed};
 use super::service_account_tokens::answer_open_id;
 use super::{Server, index, off_thread, openapi};
-
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Returns the response to a request that is not for an object.
 pub(super) async fn answer(
@@ -38,8 +36,7 @@ pub(super) async fn answer(
 /// Returns the encoding of a document.
 ///
 /// # Errors
-/// Returns 406 for a media type in which kube-apiserver does not serve the document, or 501 for one that admit does not
-/// support.
+/// Returns 406 for a media type in which kube-apiserver does not serve the document.
 fn media_type(
     route: &Route,
     resources: &Resources,
@@ -47,9 +44,12 @@ fn media_type(
     headers: &HeaderMap,
 ) -> Result<MediaType, Box<Status>> {
     let is_checked = match route {
-        Route::CoreVersions | Route::Groups if accepts_aggregated(headers) => return Ok(MediaType::Json),
-        Route::CoreVersions => true,
-        Route::Groups => false,
+        Route::CoreVersions | Route::Groups => {
+            if let Some(media_type) = negotiate_aggregated(headers, query) {
+                return Ok(media_type);
+            }
+            matches!(route, Route::CoreVersions)
+        }
         Route::Group(group) if resources.has_group(group) => false,
         Route::Version(group, version) if resources.has_version(group, version) => {
             !resources.is_custom_group(group)
@@ -131,11 +131,11 @@ fn document(
     headers: &HeaderMap,
 ) -> Result<Answer, Box<Status>> {
     let object = |value: Value| Answer::ok(Arc::new(value));
-    let aggregated = accepts_aggregated(headers);
+    let is_aggregated = negotiate_aggregated(headers, query).is_some();
     match route {
         Route::Index => Ok(Answer::Prepared(Box::new(index::answer(resources)))),
-        Route::CoreVersions if aggregated => Ok(Answer::Document(AGGREGATED, resources.aggregated_core())),
-        Route::Groups if aggregated => Ok(Answer::Document(AGGREGATED, resources.aggregated_groups())),
+        Route::CoreVersions if is_aggregated => Ok(aggregated(resources.aggregated_core(), headers)),
+        Route::Groups if is_aggregated => Ok(aggregated(resources.aggregated_groups(), headers)),
         Route::CoreVersions => {
             Ok(object(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})))
         }
@@ -159,8 +159,10 @@ fn document(
             "compiler": "rustc",
             "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),
         }))),
-        Route::Health(health) => Ok(Answer::Text(StatusCode::OK, health.answer(query))),
-        Route::Metrics => Ok(Answer::Prepared(Box::new(metrics(server.admission.metrics.render())))),
+        Route::Health(health) if health.is_whole() => Ok(Answer::Text(StatusCode::OK, health.answer(query))),
+        // Source: apiserver pkg/server/healthz/healthz.go, `adaptCheckToHandler`: without the header `nosniff`.
+        Route::Health(health) => Ok(text(health.answer(query), "text/plain; charset=utf-8")),
+        Route::Metrics => Ok(text(server.admission.metrics.render(), METRICS_MEDIA_TYPE)),
         Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
         // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
         Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
@@ -171,23 +173,29 @@ fn document(
     }
 }
 
-fn accepts_aggregated(headers: &HeaderMap) -> bool {
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    accept
-        .split(',')
-        .map(|accepted| accepted.replace(' ', ""))
-        .any(|accepted| accepted.starts_with(AGGREGATED))
-}
-
 /// The media type of the Prometheus text format.
 const METRICS_MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
-fn metrics(text: String) -> http::Response<Bytes> {
+fn text(text: String, media_type: &'static str) -> Answer {
     let mut response = http::Response::new(Bytes::from(text));
-    for (name, value) in [(CONTENT_TYPE, METRICS_MEDIA_TYPE), (CACHE_CONTROL, "no-cache, private")] {
+    for (name, value) in [(CONTENT_TYPE, media_type), (CACHE_CONTROL, "no-cache, private")] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    response
+    Answer::Prepared(Box::new(response))
+}
+
+/// Returns an aggregated discovery document, or 304 if the client has it.
+///
+/// Source: apiserver pkg/endpoints/discovery/aggregated/etag.go, `ServeHTTPWithETag`.
+fn aggregated(document: Value, headers: &HeaderMap) -> Answer {
+    let etag = format!("\"{}\"", openapi::etag(document.to_string().as_bytes()));
+    if headers.get(IF_NONE_MATCH).is_none_or(|known| *known != etag) {
+        return Answer::Document(etag, document);
+    }
+    let mut response = http::Response::new(Bytes::new());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    add_cache_headers(response.headers_mut(), &etag);
+    Answer::Prepared(Box::new(response))
 }
 
 /// Returns Go's name of the CPU architecture.

@@ -9,7 +9,6 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -23,17 +22,15 @@ use kubernetes_types::schema;
 use kubernetes_types::status::{Status, Unsupported};
 use serde_json::Value;
 
-use super::accept::Representation;
+use super::accept::{MediaType, Representation};
 use super::answer::{METADATA_KIND, metadata_of};
 use super::create::conversion_failed;
 use super::discovery::Resource;
+use super::event_encoding::{EventType, SMALL_EVENT_BYTES, around, encode_event, encode_small};
 use super::state::State;
 use super::storage::{EncodedObject, StoredObject, set_resource_version};
 use super::tables::Table;
 use super::{off_thread, service_reading};
-
-/// The maximum size of a small event in bytes, including its newline.
-pub(super) const SMALL_EVENT_BYTES: usize = 8 << 10;
 
 /// The maximum size in bytes of the stored JSON of an object that is encoded as a small event after a conversion.
 const SMALL_STORED_BYTES: usize = 2 * SMALL_EVENT_BYTES;
@@ -43,14 +40,6 @@ const RECENT_EVENTS: usize = 256;
 
 /// The number of entries for large events at which unused entries are dropped.
 const MAX_LARGE_EVENTS: usize = 64;
-
-/// The type of a watch event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum EventType {
-    Added,
-    Modified,
-    Deleted,
-}
 
 /// An event that has not been encoded yet.
 #[derive(Clone, Debug)]
@@ -69,10 +58,11 @@ pub(super) struct ServedVersion<'a> {
     pub(super) resource: &'a Arc<Resource>,
     /// The part of the object that is sent.
     pub(super) representation: Representation,
+    pub(super) media_type: MediaType,
 }
 
-/// The key of an encoded event: the `resourceVersion` of the write, the event type, and the kind.
-type EventKey = (u64, EventType, GroupVersionKind);
+/// The key of an encoded event: the `resourceVersion` of the write, the event type, the kind, and the encoding.
+type EventKey = (u64, EventType, GroupVersionKind, MediaType);
 
 impl Event {
     /// Returns the key of the encoded event; `None` for a Table.
@@ -87,13 +77,16 @@ impl Event {
             }
             Representation::Table(_) => return None,
         };
-        Some((self.version, self.happened, kind))
+        Some((self.version, self.happened, kind, served.media_type))
     }
 
-    /// Returns the stored JSON of the object; `None` if the object must be converted.
+    /// Returns the stored JSON of the object; `None` if the object must be converted or encoded in protobuf.
     fn text(&self, served: ServedVersion<'_>) -> Option<Cow<'_, EncodedObject>> {
         let is_whole = served.representation == Representation::Whole;
-        if !is_whole || !State::is_served_as_stored(&self.stored, served.resource) {
+        if !is_whole
+            || served.media_type == MediaType::Protobuf
+            || !State::is_served_as_stored(&self.stored, served.resource)
+        {
             return None;
         }
         let encoded = self.stored.encoded();
@@ -180,7 +173,7 @@ impl Events {
         &self.room
     }
 
-    /// Returns the encoded small event, including its newline.
+    /// Returns the encoded small event, including its newline or its length.
     ///
     /// Returns `None` for a large event and for an event whose conversion calls a webhook.
     pub(super) fn small(
@@ -237,9 +230,10 @@ impl Events {
         reserved: Option<Reservation>,
     ) -> Result<Arc<LargeEvent>, EncodeFailure> {
         let (room, state) = (self.room.clone(), Arc::clone(served.state));
-        let (resource, representation) = (Arc::clone(served.resource), served.representation);
+        let resource = Arc::clone(served.resource);
+        let (representation, media_type) = (served.representation, served.media_type);
         let encoding = off_thread::run(async move {
-            let served = ServedVersion { state: &state, resource: &resource, representation };
+            let served = ServedVersion { state: &state, resource: &resource, representation, media_type };
             encode_large(&event, served, &room, reserved).await.map(Arc::new)
         });
         encoding.await
@@ -265,7 +259,7 @@ fn encode_if_small(event: &Event, served: ServedVersion<'_>) -> Result<Option<By
     if let Some(object) = event.text(served) {
         let [before, behind] = around(event.happened);
         let is_small = before.len() + object.text().len() + behind.len() <= SMALL_EVENT_BYTES;
-        return Ok(is_small.then(|| [before, object.text(), behind].concat().into()));
+        return Ok(is_small.then(|| [&*before, object.text(), &*behind].concat().into()));
     }
     if event.stored.encoded().text().len() > SMALL_STORED_BYTES {
         return Ok(None);
@@ -273,47 +267,7 @@ fn encode_if_small(event: &Event, served: ServedVersion<'_>) -> Result<Option<By
     // Without a webhook the future completes immediately.
     let object = event.object(served).now_or_never();
     let object = object.unwrap_or_else(|| Err(waits())).map_err(conversion_failed)?;
-    Ok(encode_small(event.happened, &object))
-}
-
-/// Returns the JSON before and after the object in an event.
-fn around(happened: EventType) -> [&'static [u8]; 2] {
-    let before: &[u8] = match happened {
-        EventType::Added => br#"{"type":"ADDED","object":"#,
-        EventType::Modified => br#"{"type":"MODIFIED","object":"#,
-        EventType::Deleted => br#"{"type":"DELETED","object":"#,
-    };
-    [before, b"}\n"]
-}
-
-/// Encodes an event with this object; returns `None` if the event is large.
-fn encode_small(happened: EventType, object: &Value) -> Option<Bytes> {
-    let [before, behind] = around(happened);
-    let mut line = BoundedWriter { text: before.to_vec(), bytes: SMALL_EVENT_BYTES - behind.len() };
-    serde_json::to_writer(&mut line, object).ok()?;
-    let mut text = line.text;
-    text.extend_from_slice(behind);
-    Some(text.into())
-}
-
-/// A writer that returns an error when its content exceeds a maximum size.
-struct BoundedWriter {
-    text: Vec<u8>,
-    bytes: usize,
-}
-
-impl io::Write for BoundedWriter {
-    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
-        if self.text.len() + more.len() > self.bytes {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.text.extend_from_slice(more);
-        Ok(more.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    Ok(encode_small(event.happened, &object, served.media_type))
 }
 
 /// Returns the error for a future that should have completed immediately.
@@ -331,16 +285,29 @@ async fn encode_large(
         encoded
     } else {
         let object = event.object(served).await.map_err(EncodeFailure::Unconvertible)?;
+        if served.media_type == MediaType::Protobuf {
+            let text = encode_event(event.happened.name(), &object, served.media_type);
+            let room = with_room(text.len(), room, reserved)?;
+            return Ok(LargeEvent { text, _room: room });
+        }
         Cow::Owned(EncodedObject::new(&object))
     };
     let [before, behind] = around(event.happened);
-    let length = before.len() + object.text().len() + behind.len();
+    let room = with_room(before.len() + object.text().len() + behind.len(), room, reserved)?;
+    Ok(LargeEvent { text: [&*before, object.text(), &*behind].concat(), _room: room })
+}
+
+/// Reserves memory for an event of this length.
+fn with_room(
+    length: usize,
+    room: &Budget,
+    reserved: Option<Reservation>,
+) -> Result<Reservation, EncodeFailure> {
     let reserved = match reserved {
         Some(mut reserved) => reserved.resize(length).map(|()| reserved),
         None => room.try_reserve(length),
     };
-    let room = reserved.map_err(|_others_have_it| EncodeFailure::OverBudget(length))?;
-    Ok(LargeEvent { text: [before, object.text(), behind].concat(), _room: room })
+    reserved.map_err(|_others_have_it| EncodeFailure::OverBudget(length))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -377,6 +344,10 @@ mod tests {
         (Arc::clone(&state), Arc::clone(config_maps))
     }
 
+    fn whole<'a>(state: &'a Arc<State>, resource: &'a Arc<Resource>) -> ServedVersion<'a> {
+        ServedVersion { state, resource, representation: Representation::Whole, media_type: MediaType::Json }
+    }
+
     fn event(happened: EventType, version: u64, bytes: usize) -> Event {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "1"},
@@ -390,8 +361,7 @@ mod tests {
     #[tokio::test]
     async fn a_large_event_is_encoded_once_for_all_watches() {
         let (state, resource) = served();
-        let served =
-            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let served = whole(&state, &resource);
         let events = Events::new(BUDGET);
         let large = event(EventType::Added, 1, BUDGET / 2);
         let all = futures::future::join_all((0..100).map(|_| events.large(large.clone(), served, None)));
@@ -416,8 +386,7 @@ mod tests {
     #[tokio::test]
     async fn reservation_is_used_for_the_event() {
         let (state, resource) = served();
-        let served =
-            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let served = whole(&state, &resource);
         let events = Events::new(BUDGET);
         let reserved = events.room.try_reserve(BUDGET).unwrap();
         let text = events.large(event(EventType::Added, 1, 100_000), served, Some(reserved)).await.unwrap();
@@ -427,8 +396,7 @@ mod tests {
     #[test]
     fn a_small_event_is_encoded_once_for_all_watches() {
         let (state, resource) = served();
-        let served =
-            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let served = whole(&state, &resource);
         let events = Events::new(BUDGET);
         let texts: Vec<Bytes> = (0..100)
             .map(|_| events.small(&event(EventType::Modified, 1, 100), served).unwrap().unwrap())
@@ -443,8 +411,7 @@ mod tests {
     #[test]
     fn small_events_have_a_maximum_size() {
         let (state, resource) = served();
-        let served =
-            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let served = whole(&state, &resource);
         let events = Events::new(BUDGET);
         let length = |version, bytes| {
             let text = events.small(&event(EventType::Added, version, bytes), served).unwrap();
@@ -461,8 +428,7 @@ mod tests {
     #[test]
     fn deleted_object_has_the_version_of_its_removal() {
         let (state, resource) = served();
-        let served =
-            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let served = whole(&state, &resource);
         let text = Events::new(BUDGET).small(&event(EventType::Deleted, 7, 1), served).unwrap().unwrap();
         let line: Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(line["type"], "DELETED");
@@ -472,8 +438,7 @@ mod tests {
     #[tokio::test]
     async fn unused_large_events_are_dropped() {
         let (state, resource) = served();
-        let served =
-            ServedVersion { state: &state, resource: &resource, representation: Representation::Whole };
+        let served = whole(&state, &resource);
         let events = Events::new(BUDGET);
         let sent = events.large(event(EventType::Added, 0, 1), served, None).await.unwrap();
         for version in 1..3 * MAX_LARGE_EVENTS as u64 {

@@ -73,6 +73,11 @@ impl Health {
         is_there.then_some(Self { endpoint, is_whole: check.is_none() })
     }
 
+    /// Returns whether the request is for all checks of an endpoint.
+    pub(super) const fn is_whole(self) -> bool {
+        self.is_whole
+    }
+
     /// Returns the response text, which always reports a healthy server.
     ///
     /// Source: apiserver pkg/server/healthz/healthz.go, `handleRootHealth`.

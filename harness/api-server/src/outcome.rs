@@ -94,6 +94,14 @@ impl Outcome {
         }
     }
 
+    /// Sets the encoding of the response, or of its events.
+    pub(super) fn encode_as(&mut self, media_type: MediaType) {
+        self.media_type = media_type;
+        if let Ok(Answer::Watch(watch)) = &mut self.answered {
+            watch.encode_as(media_type);
+        }
+    }
+
     /// Keeps the object of the response if `keep` requires it.
     pub(super) fn keep_object(&mut self, keep: BodyRetention) {
         if let BodyRetention::Observed = keep {

@@ -401,7 +401,7 @@ async fn outcome(
         };
         let mut outcome = if is_beside { off_thread::run(work.run()).await } else { work.run().await };
         outcome.keep_object(keep);
-        outcome.media_type = accepted.media_type;
+        outcome.encode_as(accepted.media_type);
         if let Representation::Metadata(options) = accepted.representation {
             outcome.answered = outcome.answered.and_then(|answer| answer.into_metadata(options, &resource));
         }

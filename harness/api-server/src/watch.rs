@@ -19,16 +19,17 @@ use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::json::set;
 use kubernetes_types::status::{Status, Unsupported};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
 
-use super::accept::{MetadataOptions, Representation};
+use super::accept::{MediaType, MetadataOptions, Representation};
 use super::answer::{Answer, METADATA_KIND};
 use super::conversion::Strategy;
 use super::custom_resources::CustomResourceInfo;
 use super::discovery::Resource;
-use super::events::{EncodeFailure, Event, EventType, Events, ServedVersion, give_zero_values};
+use super::event_encoding::{EventType, encode_error, encode_event};
+use super::events::{EncodeFailure, Event, Events, ServedVersion, give_zero_values};
 use super::request::ObjectRequest;
 use super::selectors::Selection;
 use super::state::State;
@@ -57,6 +58,7 @@ pub(super) struct Watch {
     options: WatchOptions,
     events: Arc<Events>,
     representation: Representation,
+    media_type: MediaType,
     /// Whether an event was sent. Only the first event has column definitions.
     has_begun: AtomicBool,
     /// The slot of the watch in the limit on watches.
@@ -82,6 +84,7 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
         options,
         events: Arc::clone(&request.server.events),
         representation: Representation::Whole,
+        media_type: MediaType::Json,
         has_begun: AtomicBool::new(false),
         _place: request.server.watches.try_reserve(1)?,
     }))
@@ -102,7 +105,17 @@ impl Watch {
         Ok(Self { representation: Representation::Table(options), ..self })
     }
 
-    /// Returns the events as lines of JSON.
+    /// Sets the encoding of the events.
+    pub(super) fn encode_as(&mut self, media_type: MediaType) {
+        self.media_type = media_type;
+    }
+
+    /// Returns the encoding of the events.
+    pub(super) fn media_type(&self) -> MediaType {
+        self.media_type
+    }
+
+    /// Returns the encoded events.
     pub(super) fn into_body(self) -> Body {
         Body::from_stream(stream::unfold(self.begin(), async |mut watcher| {
             let piece = watcher.next().await?;
@@ -148,7 +161,8 @@ impl Watch {
     }
 
     fn served(&self) -> ServedVersion<'_> {
-        ServedVersion { state: &self.state, resource: &self.resource, representation: self.representation() }
+        let Self { state, resource, media_type, .. } = self;
+        ServedVersion { state, resource, representation: self.representation(), media_type: *media_type }
     }
 
     /// Returns the representation of the next event. Only the first event has column definitions.
@@ -165,7 +179,13 @@ impl Watch {
     }
 
     /// Adds an event to a piece. Returns false if the piece is full.
-    fn put(&self, event: Event, piece: &mut Piece) -> Result<bool, Box<Status>> {
+    ///
+    /// # Errors
+    /// Ends the watch if the client wants each event as a list of metadata, which an event cannot be.
+    fn put(&self, event: Event, piece: &mut Piece) -> Result<bool, EndReason> {
+        if matches!(self.representation, Representation::Metadata(options) if options.is_list) {
+            return Err(EndReason::Lags);
+        }
         match self.events.small(&event, self.served())? {
             Some(text) => {
                 piece.text.extend_from_slice(&text);
@@ -180,10 +200,10 @@ impl Watch {
         Ok(true)
     }
 
-    /// Returns a bookmark; `ends_objects` marks the end of the initial events.
+    /// Returns an encoded bookmark; `ends_objects` marks the end of the initial events.
     ///
     /// Rule: KND-13.
-    fn bookmark(&self, version: u64, ends_objects: bool) -> Value {
+    fn bookmark(&self, version: u64, ends_objects: bool) -> Vec<u8> {
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if ends_objects {
             set(&mut metadata, &["annotations"], json!({"k8s.io/initial-events-end": "true"}));
@@ -204,7 +224,7 @@ impl Watch {
             object = table.ok().and_then(|table| serde_json::to_value(table).ok()).unwrap_or_default();
             self.has_begun.store(true, Relaxed);
         }
-        json!({"type": "BOOKMARK", "object": object})
+        encode_event("BOOKMARK", &object, self.media_type)
     }
 }
 
@@ -251,7 +271,7 @@ impl Watcher {
         }
     }
 
-    /// Returns the next events as lines of JSON; `None` after the end. Dropping the future does not lose events.
+    /// Returns the next encoded events; `None` after the end. Dropping the future does not lose events.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         let mut reserved: Option<Reservation> = None;
         if let (WatchProgress::Nothing, Start::WithObjects { not_older_than }) =
@@ -262,7 +282,7 @@ impl Watcher {
             let waited = resource_versions::wait(storage, not_older_than, self.fresh_by.min(self.ends)).await;
             if let Err(status) = waited {
                 self.is_over = true;
-                return Some(error(&status).into());
+                return Some(self.error(&status).into());
             }
         }
         while !self.is_over {
@@ -292,7 +312,7 @@ impl Watcher {
                 }
                 Err(EncodeFailure::Unconvertible(failure)) => {
                     self.is_over = true;
-                    return self.unconvertible(failure, version).map(|status| error(&status).into());
+                    return self.unconvertible(failure, version).map(|status| self.error(&status).into());
                 }
                 // A watch that waits for memory holds nothing, and starts over when memory is available.
                 Err(EncodeFailure::OverBudget(bytes)) => {
@@ -303,6 +323,10 @@ impl Watcher {
             }
         }
         None
+    }
+
+    fn error(&self, status: &Status) -> Vec<u8> {
+        encode_error(status, self.watch.media_type)
     }
 
     /// Returns the error event for an object that cannot be converted; `None` if the watch ends without an error.
@@ -332,7 +356,7 @@ impl Watcher {
         let result = self.try_write_events(piece);
         result.map_err(|end| {
             if let EndReason::Failed(status) = end {
-                piece.text.extend(error(&status));
+                piece.text.extend(self.error(&status));
             }
             WatchEnded
         })
@@ -412,7 +436,7 @@ impl Watcher {
             }
             Page::Objects(objects) if objects.is_empty() => {
                 if options.bookmarks {
-                    write(&mut piece.text, &self.watch.bookmark(version, true));
+                    piece.text.extend(self.watch.bookmark(version, true));
                 }
                 self.progress = WatchProgress::Changes { version };
             }
@@ -443,7 +467,7 @@ impl Watcher {
         changes: &[Change],
         upto: Option<&str>,
         piece: &mut Piece,
-    ) -> Result<u64, Box<Status>> {
+    ) -> Result<u64, EndReason> {
         for change in changes {
             let is_told = upto.is_none_or(|last| change.key.place().as_str() <= last);
             let event = self.watch.event(change, version + 1).filter(|_| is_told);
@@ -465,20 +489,9 @@ impl Watcher {
             () = tokio::time::sleep_until(self.ends) => self.is_over = true,
             _ = self.bookmarks.tick(), if self.watch.options.bookmarks => {
                 if let WatchProgress::Changes { version } = self.progress {
-                    write(&mut piece.text, &self.watch.bookmark(version, false));
+                    piece.text.extend(self.watch.bookmark(version, false));
                 }
             }
         }
     }
-}
-
-fn write(text: &mut Vec<u8>, event: &Value) {
-    text.extend_from_slice(event.to_string().as_bytes());
-    text.push(b'\n');
-}
-
-fn error(status: &Status) -> Vec<u8> {
-    let mut text = Vec::new();
-    write(&mut text, &json!({"type": "ERROR", "object": status}));
-    text
 }

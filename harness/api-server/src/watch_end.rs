@@ -11,7 +11,8 @@ pub(super) struct WatchEnded;
 pub(super) enum EndReason {
     /// The watch ends with an error event.
     Failed(Box<Status>),
-    /// The watcher lags too far behind, or the definition of the custom resource has changed.
+    /// The watcher lags too far behind, the definition of the custom resource has changed, or the client wants a form
+    /// that no event can have.
     Lags,
 }
 

@@ -1,6 +1,7 @@
 //! A part of the response to a watch.
 
-use super::events::{Event, SMALL_EVENT_BYTES};
+use super::event_encoding::SMALL_EVENT_BYTES;
+use super::events::Event;
 
 /// The size in bytes at which a piece with small events is complete.
 const PIECE_BYTES: usize = SMALL_EVENT_BYTES;

@@ -1,4 +1,4 @@
-//! Watches over WebSocket: a text frame for each event. The informers of Java clients request watches over WebSocket.
+//! Watches over WebSocket: a text or binary frame for each event. The informers of Java clients request watches over WebSocket.
 //!
 //! Source: apiserver pkg/endpoints/handlers/watch.go, `HandleWS`; the handshake is that of golang.org/x/net/websocket,
 //! server.go and hybi.go.
@@ -162,10 +162,15 @@ async fn serve(watch: Watch, upgraded: Upgraded) {
     let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
     let (mut sink, mut source) = socket.split();
     let stopped = watch.stopped();
+    let media_type = watch.media_type();
     let mut watcher = watch.begin();
     let sending = async {
         while let Some(piece) = watcher.next().await {
-            for frame in events(&piece).flat_map(frames) {
+            let (events, opcode) = match media_type {
+                MediaType::Protobuf => (messages(piece), Data::Binary),
+                MediaType::Json | MediaType::IndentedJson | MediaType::Yaml => (lines(&piece), Data::Text),
+            };
+            for frame in events.into_iter().flat_map(|event| frames(event, opcode)) {
                 let sent = tokio::time::timeout(WRITE_TIMEOUT, sink.send(Message::Frame(frame))).await;
                 if !matches!(sent, Ok(Ok(()))) {
                     return;
@@ -192,13 +197,25 @@ async fn serve(watch: Watch, upgraded: Upgraded) {
 }
 
 /// Returns the lines of a piece, each with its line break.
-fn events(piece: &Bytes) -> impl Iterator<Item = Bytes> + '_ {
-    piece.split_inclusive(|byte| *byte == b'\n').map(|line| piece.slice_ref(line))
+fn lines(piece: &Bytes) -> Vec<Bytes> {
+    piece.split_inclusive(|byte| *byte == b'\n').map(|line| piece.slice_ref(line)).collect()
 }
 
-/// Splits a text message into frames.
-fn frames(mut text: Bytes) -> impl Iterator<Item = Frame> {
-    let mut opcode = Some(Data::Text);
+/// Returns the protobuf messages of a piece without the lengths that precede them.
+fn messages(mut piece: Bytes) -> Vec<Bytes> {
+    let mut messages = Vec::new();
+    while let Some(length) = piece.first_chunk::<4>().copied() {
+        let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+        let mut message = piece.split_off(4);
+        piece = message.split_off(length.min(message.len()));
+        messages.push(message);
+    }
+    messages
+}
+
+/// Splits a message into frames.
+fn frames(mut text: Bytes, opcode: Data) -> impl Iterator<Item = Frame> {
+    let mut opcode = Some(opcode);
     std::iter::from_fn(move || {
         let data = OpCode::Data(opcode?);
         let payload = text.split_to(text.len().min(MAX_FRAME_BYTES));
@@ -214,7 +231,7 @@ mod tests {
     #[test]
     fn long_message_is_split_into_frames() {
         let lengths = |bytes: usize| {
-            let frames: Vec<Frame> = frames(vec![b'x'; bytes].into()).collect();
+            let frames: Vec<Frame> = frames(vec![b'x'; bytes].into(), Data::Text).collect();
             let last = frames.iter().rposition(|frame| frame.header().is_final);
             assert_eq!(last, Some(frames.len() - 1));
             assert_eq!(frames.iter().filter(|frame| frame.header().is_final).count(), 1);
@@ -223,5 +240,11 @@ mod tests {
         assert_eq!(lengths(1), [1]);
         assert_eq!(lengths(MAX_FRAME_BYTES), [MAX_FRAME_BYTES]);
         assert_eq!(lengths(2 * MAX_FRAME_BYTES + 1), [MAX_FRAME_BYTES, MAX_FRAME_BYTES, 1]);
+    }
+
+    #[test]
+    fn protobuf_messages_have_no_length_in_a_frame() {
+        let piece = Bytes::from_static(b"\0\0\0\x02ab\0\0\0\0\0\0\0\x01c");
+        assert_eq!(messages(piece), [&b"ab"[..], b"", b"c"]);
     }
 }

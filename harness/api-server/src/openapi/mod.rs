@@ -83,7 +83,7 @@ impl Document {
 /// Computes the `ETag` of a document.
 ///
 /// Source: kube-openapi `pkg/handler3/handler.go`, `computeETag`.
-fn etag(text: &[u8]) -> String {
+pub(super) fn etag(text: &[u8]) -> String {
     Sha512::digest(text).iter().fold(String::new(), |mut etag, byte| {
         let _ = write!(etag, "{byte:02X}");
         etag

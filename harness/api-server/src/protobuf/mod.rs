@@ -1,5 +1,7 @@
-//! Decodes protobuf bodies to the JSON of the same object.
+//! Converts between protobuf bodies and the JSON of the same object.
 
+mod encode;
+mod fields_v1;
 mod json;
 mod wire;
 
@@ -9,6 +11,7 @@ use kubernetes_types::quantity::QuantityError;
 use kubernetes_types::schema::MESSAGES;
 use serde_json::{Value, json};
 
+pub(super) use self::encode::{ListEncoder, encode, event};
 use self::json::Decoder;
 use self::wire::{Fields, WireError};
 

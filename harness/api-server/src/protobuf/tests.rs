@@ -61,6 +61,29 @@ fn every_field_is_decoded_like_go() {
     assert_eq!(check_all(include_str!("complete.jsonl")), 13);
 }
 
+/// Encodes the object of each case and compares the result with the body.
+fn check_all_encodings(cases: &str) -> usize {
+    let mut count = 0;
+    for line in cases.lines() {
+        let case: Case = serde_json::from_str(line).unwrap();
+        let body = STANDARD.decode(case.body).unwrap();
+        let found = encode(&case.object).unwrap();
+        assert_eq!(found.escape_ascii().to_string(), body.escape_ascii().to_string(), "{}", case.name);
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn client_objects_are_encoded_like_go() {
+    assert_eq!(check_all_encodings(include_str!("recorded.jsonl")), 21);
+}
+
+#[test]
+fn every_field_is_encoded_like_go() {
+    assert_eq!(check_all_encodings(include_str!("complete.jsonl")), 13);
+}
+
 #[test]
 fn every_served_kind_has_a_message() {
     let without: Vec<String> = crate::discovery::Resources::with([])
@@ -74,6 +97,21 @@ fn every_served_kind_has_a_message() {
         .map(|kind| format!("{} {}", kind.api_version(), kind.kind))
         .collect();
     assert_eq!(without, Vec::<String>::new());
+}
+
+#[test]
+fn empty_string_as_a_default_is_kept() {
+    let schema = json!({"type": "string", "default": "", "enum": ["", null, {"<": 1.5}]});
+    let object = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {},
+        "spec": {
+            "group": "", "names": {"plural": "", "kind": ""}, "scope": "",
+            "versions": [{"name": "v1", "served": true, "storage": false, "schema": {"openAPIV3Schema": schema}}],
+        },
+        "status": {"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null},
+    });
+    let found = decode(&encode(&object).unwrap()).unwrap();
+    assert_eq!(found.pointer("/spec/versions/0/schema/openAPIV3Schema"), Some(&schema));
 }
 
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {

@@ -28,6 +28,7 @@ pub struct MessageId(usize);
 pub struct Messages {
     all: Vec<Message>,
     kinds: HashMap<(&'static str, &'static str, &'static str), MessageId>,
+    responses: HashMap<(&'static str, &'static str, &'static str), MessageId>,
     names: HashMap<&'static str, MessageId>,
 }
 
@@ -50,6 +51,8 @@ pub struct Message {
     members: OnceLock<Box<[&'static Field]>>,
     /// The result of [`Self::zero`], computed on first use.
     zero: OnceLock<Value>,
+    /// The result of [`Self::by_number`], computed on first use.
+    by_number: OnceLock<Box<[&'static Field]>>,
 }
 
 impl Message {
@@ -71,6 +74,15 @@ impl Message {
         let members = self.members();
         let place = members.binary_search_by_key(&name, |field| field.name).ok()?;
         members.get(place).copied()
+    }
+
+    /// Returns the fields sorted by number, the order in which Go encodes them in protobuf.
+    pub fn by_number(&'static self) -> &'static [&'static Field] {
+        self.by_number.get_or_init(|| {
+            let mut fields: Vec<&Field> = self.fields.iter().collect();
+            fields.sort_by_key(|field| field.number);
+            fields.into()
+        })
     }
 
     /// Returns the JSON that Go writes for a zero value of this type.
@@ -221,6 +233,15 @@ impl Messages {
         self.kinds.get(if kind.kind == "DeleteOptions" { &of_all } else { &full }).copied()
     }
 
+    /// Returns the message for responses of `kind`: as [`Self::of_kind`], and kinds that only responses have.
+    ///
+    /// Most of these kinds, such as `Status`, exist in every version.
+    pub fn of_response(&self, kind: &GroupVersionKind) -> Option<MessageId> {
+        let name = kind.kind.as_str();
+        let found = self.responses.get(&(kind.group.as_str(), kind.version.as_str(), name));
+        found.or_else(|| self.responses.get(&("", "", name))).copied().or_else(|| self.of_kind(kind))
+    }
+
     /// Returns the index of the message with this name in the table.
     pub(crate) fn named(&self, name: &str) -> Option<MessageId> {
         self.names.get(name).copied()
@@ -251,11 +272,14 @@ impl Messages {
             fields: fields.into_iter().map(|entry| field(entry, &numbers)).collect(),
             members: OnceLock::new(),
             zero: OnceLock::new(),
+            by_number: OnceLock::new(),
         });
         let all = all.collect();
-        let kinds =
-            table.kinds.into_iter().map(|(kind, message)| (in_parts(kind), number(message, &numbers)));
-        Self { all, kinds: kinds.collect(), names: numbers.clone() }
+        let indexed = |kinds: BTreeMap<&'static str, &'static str>| {
+            kinds.into_iter().map(|(kind, message)| (in_parts(kind), number(message, &numbers))).collect()
+        };
+        let (kinds, responses) = (indexed(table.kinds), indexed(table.responses));
+        Self { all, kinds, responses, names: numbers }
     }
 
     /// Returns the indexes of all messages.
@@ -268,6 +292,8 @@ impl Messages {
 struct Table<'a> {
     #[serde(borrow)]
     kinds: BTreeMap<&'a str, &'a str>,
+    #[serde(borrow)]
+    responses: BTreeMap<&'a str, &'a str>,
     #[serde(borrow)]
     atomic: Vec<&'a str>,
     #[serde(borrow)]
