@@ -10,12 +10,17 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
 
 use fake_webhooks::{Behavior, Deny, Fake, FakeWebhook};
 use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{Api, PostParams, WatchEvent, WatchParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, WatchEvent,
+    WatchParams,
+};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
@@ -354,4 +359,35 @@ async fn a_watch_is_told_of_changes_and_ends_with_the_command() {
     // A truncated stream is an error.
     let end = events.next().await;
     assert!(end.is_none(), "{end:?}");
+}
+
+/// The recordings of cases have no request during a watch. On kube-apiserver 1.37.1, the watch ends within a second.
+#[tokio::test]
+async fn a_watch_of_custom_resources_ends_when_their_schema_changes() {
+    let server = Server::start();
+    let client = server.client().await;
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    let definition = object(json!({
+        "metadata": {"name": "foos.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster", "names": {"plural": "foos", "kind": "Foo"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    }));
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Foo"));
+    let foos = Api::<DynamicObject>::all_with(client, &kind);
+    let mut events = foos.watch(&WatchParams::default().disable_bookmarks(), "0").await.unwrap().boxed();
+    let foo = DynamicObject::new("one", &kind);
+    foos.create(&PostParams::default(), &foo).await.unwrap();
+    assert!(matches!(events.next().await, Some(Ok(WatchEvent::Added(_)))));
+    let property = json!({"spec": {"versions": [{
+        "name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}},
+    }]}});
+    definitions.patch("foos.example.com", &PatchParams::default(), &Patch::Merge(property)).await.unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(60), events.next()).await;
+    assert!(matches!(end, Ok(None)), "{end:?}");
 }

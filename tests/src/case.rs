@@ -242,6 +242,9 @@ pub struct Request {
     /// The client that impersonates `user`, instead of the administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Requestor>,
+    /// The part of the response that is recorded instead of its parsed body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub show: Option<Show>,
     /// Whether the server handles several objects concurrently, so that the calls of the request have no order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unordered: bool,
@@ -269,6 +272,16 @@ pub enum Frame {
     Ping(String),
     /// A close frame with the given code.
     Close(u16),
+}
+
+/// The part of a response that is recorded instead of its parsed body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Show {
+    /// The body as text, and the headers that say how it is encoded and cached.
+    Text,
+    /// Only these headers.
+    Headers,
 }
 
 /// The verb of a request.

@@ -47,6 +47,7 @@ mod credentials;
 mod launch;
 mod meanwhile;
 mod metrics;
+mod protobuf;
 mod random;
 mod requestors;
 mod yaml;

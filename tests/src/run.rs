@@ -136,7 +136,7 @@ async fn run_case(
         if !annotations.is_empty() && !has_timed_out(&answer) {
             seen["audit"] = Value::Object(annotations);
         }
-        seen["answer"] = answer.recorded();
+        seen["answer"] = answer.shown(request.show);
         let calls = webhooks.new_calls(request.unordered);
         seen["calls"] = calls.iter().map(recorded).collect();
         let answers = meanwhile.as_ref().map(Meanwhile::answers).unwrap_or_default();
@@ -277,11 +277,12 @@ fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
     Some(json!(if earlier.version == last.version { "that of the request" } else { "another" }))
 }
 
-/// Parses the events of a watch, one document for each event. The body of a single event is already parsed.
+/// Returns the events of a watch. A single event of JSON, and events in protobuf, are already parsed.
 fn events(body: &Value) -> Value {
-    let Some(lines) = body.as_str() else { return json!([body]) };
     let event = |line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
-    lines.lines().map(event).filter(|event| !is_chance(event)).collect()
+    let lines = body.as_str().map(|lines| lines.lines().map(event).collect());
+    let Some(events) = lines.or_else(|| body.as_array().cloned()) else { return json!([body]) };
+    events.into_iter().filter(|event| !is_chance(event)).collect()
 }
 
 /// Returns whether an event is a bookmark other than the bookmark after the initial events.

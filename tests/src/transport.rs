@@ -1,5 +1,6 @@
 //! Sends one request to a server and returns the complete answer, without the abstractions of a client library.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::{Method, Request, Response, header};
@@ -9,8 +10,14 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use crate::case::Show;
+use crate::protobuf;
+
 /// The maximum response time. It exceeds the 34 s after which kube-apiserver times out.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// The headers in recordings that show them.
+const SHOWN_HEADERS: [&str; 3] = ["cache-control", "content-type", "x-content-type-options"];
 
 /// A request to send.
 #[derive(Clone, Debug, Default)]
@@ -34,8 +41,12 @@ pub struct Message {
 pub struct Answer {
     /// The HTTP status code; 0 if the server closed the connection without a response.
     pub status: u16,
-    /// The response body: an object or a Status, or a string if it is not JSON.
+    /// The response body: an object or a Status, or a string if it is neither JSON nor protobuf.
     pub body: Value,
+    /// The response body as text.
+    pub text: String,
+    /// The headers that say how the body is encoded and cached.
+    pub headers: BTreeMap<&'static str, String>,
     /// The values of the `Warning` headers, in order.
     pub warnings: Vec<String>,
     /// The value of the `Retry-After` header; empty if it is missing.
@@ -81,7 +92,10 @@ impl Answer {
         };
         let bytes = body.to_bytes();
         self.body = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+            .ok()
+            .or_else(|| protobuf::readable(&bytes))
+            .unwrap_or_else(|| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        self.text = String::from_utf8_lossy(&bytes).into_owned();
     }
 
     /// Returns the answer for a connection that the server closed.
@@ -89,6 +103,8 @@ impl Answer {
         Self {
             status: 0,
             body: Value::Null,
+            text: String::new(),
+            headers: BTreeMap::new(),
             warnings: Vec::new(),
             retry_after: String::new(),
             audit_id: String::new(),
@@ -97,7 +113,16 @@ impl Answer {
 
     /// Returns the answer in the format of recordings.
     pub fn recorded(&self) -> Value {
-        let mut answer = json!({"status": self.status, "body": self.body});
+        self.shown(None)
+    }
+
+    /// Returns the answer in the format of recordings, with the given part of the response.
+    pub fn shown(&self, show: Option<Show>) -> Value {
+        let mut answer = match show {
+            None => json!({"status": self.status, "body": self.body}),
+            Some(Show::Text) => json!({"status": self.status, "text": self.text, "headers": self.headers}),
+            Some(Show::Headers) => json!({"status": self.status, "headers": self.headers}),
+        };
         if !self.warnings.is_empty() {
             answer["warnings"] = json!(self.warnings);
         }
@@ -148,13 +173,12 @@ pub(crate) async fn answer_head(
     let audit_id = Uuid::new_v4().to_string();
     let content_type =
         if message.content_type.is_empty() { "application/json" } else { message.content_type };
-    let mut request = Request::builder()
-        .method(message.method)
-        .uri(message.uri)
-        .header(header::CONTENT_TYPE, content_type)
-        .header("Audit-ID", &audit_id);
-    if !message.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept")) {
-        request = request.header(header::ACCEPT, "application/json");
+    let mut request =
+        Request::builder().method(message.method).uri(message.uri).header("Audit-ID", &audit_id);
+    for (name, usual) in [(header::CONTENT_TYPE, content_type), (header::ACCEPT, "application/json")] {
+        if !message.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name.as_str())) {
+            request = request.header(name, usual);
+        }
     }
     for (name, value) in &message.headers {
         request = request.header(name, value);
@@ -175,6 +199,12 @@ pub(crate) async fn answer_head(
     let answer = Answer {
         status: response.status().as_u16(),
         body: Value::Null,
+        text: String::new(),
+        headers: SHOWN_HEADERS
+            .iter()
+            .map(|name| (*name, texts(header::HeaderName::from_static(name)).join(", ")))
+            .filter(|(_, value)| !value.is_empty())
+            .collect(),
         warnings: texts(header::WARNING),
         retry_after: texts(header::RETRY_AFTER).concat(),
         audit_id,

@@ -8,6 +8,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message as Received, Role};
 
 use crate::case::{Frame, WebSocket};
+use crate::protobuf;
 use crate::transport::{Answer, Message, SendError, answer_head, in_time};
 
 /// The headers that a browser sends. The key is the example in RFC 6455.
@@ -99,7 +100,10 @@ fn recorded(frame: &Received) -> Value {
             let event: Option<Value> = serde_json::from_str(text).ok();
             json!({"text": event.unwrap_or_else(|| text.as_str().into()), "line": text.ends_with('\n')})
         }
-        Received::Binary(bytes) => json!({"binary": String::from_utf8_lossy(bytes)}),
+        Received::Binary(bytes) => {
+            let event = protobuf::event(bytes);
+            json!({"binary": event.unwrap_or_else(|| String::from_utf8_lossy(bytes).into())})
+        }
         Received::Ping(bytes) => json!({"ping": String::from_utf8_lossy(bytes)}),
         Received::Pong(bytes) => json!({"pong": String::from_utf8_lossy(bytes)}),
         Received::Close(Some(close)) => {
