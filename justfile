@@ -142,7 +142,7 @@ fuzz SECONDS *TARGETS:
 # The laws that hold for random inputs, with CASES inputs each instead of the 256 of `cargo test`: `just random 20000`.
 random CASES='4096':
     PROPTEST_CASES={{CASES}} cargo test --quiet -p kubernetes-cel --test language properties::
-    PROPTEST_CASES={{CASES}} cargo test --quiet -p harness --test in_process server_robustness::
+    PROPTEST_CASES={{CASES}} cargo test --quiet -p admit-harness --test in_process server_robustness::
 
 # Changes the code that decides about admission, one place at a time, and prints the changes that no test notices: all of
 # its modules, or some files below harness/admission/src, `just mutants 'matching/*.rs'`. Needs cargo-mutants.

@@ -207,6 +207,9 @@ named = {target["pkg-url"].rpartition("/")[2] for target in overrides.values()}
 assert named == assets, f"cargo-binstall downloads {named}, and the release has {assets}"
 
 version = cargo["workspace"]["package"]["version"]
+for name, dependency in cargo["workspace"]["dependencies"].items():
+    if "path" in dependency:
+        assert dependency["version"] == version, f"{name} has another version under [workspace.dependencies]"
 for file, line in {
     "go/admittest/checksums.go": f'const Version = "{version}"\n',
     "packages/junit/pom.xml": f"<artifactId>admit-junit</artifactId>\n  <version>{version}</version>\n",

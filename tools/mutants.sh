@@ -45,7 +45,7 @@ for name in "${slow[@]}"; do skips+=(--skip "$name"); done
 rm -rf "$work/mutants.out" "$work/mutants.out.old"
 judge --test-package kubernetes-admission -- --lib --test patches -- "${skips[@]}"
 judge_survivors --test-package kubernetes-admission -- --lib -- "${slow[@]}"
-judge_survivors --test-package harness --test-package tests -- --test agreement --test in_process --test spans \
+judge_survivors --test-package admit-harness --test-package tests -- --test agreement --test in_process --test spans \
   -- --skip large_requests:: --skip protobuf:: --skip quantities::
 
 survivors=$(cat "$work/mutants.out/missed.txt")

@@ -75,7 +75,9 @@ enum Command {
 }
 
 /// Runs the command line, or the program `kube-apiserver` or `etcd` if invoked by that name.
-pub fn main() -> std::process::ExitCode {
+///
+/// `admit run` without paths runs the `shipped` feature files, each with its path and text.
+pub fn main(shipped: &[(&str, &str)]) -> std::process::ExitCode {
     let mut words = std::env::args_os();
     if let Some(program) = words.next().and_then(|name| assets::Program::from_name(&name)) {
         return program.run(words.map(|word| word.to_string_lossy().into_owned()));
@@ -104,7 +106,7 @@ pub fn main() -> std::process::ExitCode {
             exit_code::end_on_signals_as_init()?;
         }
         match admit.command {
-            Command::Run(run) => run.run().await,
+            Command::Run(run) => run.run(shipped).await,
             Command::Review(review) => review.run().await,
             Command::Steps(steps) => steps.run(),
             Command::Fakes(fakes) => fakes.run().await,

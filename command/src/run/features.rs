@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use cucumber::feature::Ext as _;
 use gherkin::{EnvError, Feature, GherkinEnv, ParseFileError};
 
-use super::{pieces, shipped};
+use super::pieces;
 use crate::{Failure, documents};
 
-/// Reads the feature files at `paths` and in the folders among them; without paths, returns the built-in features.
+/// Reads the feature files at `paths` and in the folders among them; without paths, returns `shipped`.
 ///
 /// # Errors
 /// Returns one failure that names every file that cannot be read or parsed.
-pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Feature>, Failure> {
+pub(crate) fn read(paths: &[PathBuf], shipped: &[(&str, &str)]) -> Result<Vec<Feature>, Failure> {
     let features = if paths.is_empty() {
-        shipped::FEATURES.iter().map(|(path, text)| parse_shipped(path, text)).collect::<Vec<_>>()
+        shipped.iter().map(|(path, text)| parse_shipped(path, text)).collect::<Vec<_>>()
     } else {
         find(paths)?.iter().map(|path| parse_file(path)).collect()
     };

@@ -15,7 +15,6 @@ mod rendering_tests;
 pub(crate) mod report;
 mod runner;
 mod sentences;
-mod shipped;
 pub(crate) mod stop;
 mod summary;
 mod writer;
@@ -96,7 +95,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) async fn run(self, shipped: &[(&str, &str)]) -> Result<ExitCode, Failure> {
         let started = Instant::now();
         self.target.check()?;
         let selection = Selection {
@@ -105,7 +104,7 @@ impl Run {
             target: self.target.target,
             is_configured: self.target.admission_control.file.is_some(),
         };
-        let plan = Plan::new(features::read(&self.paths)?, &selection);
+        let plan = Plan::new(features::read(&self.paths, shipped)?, &selection);
         let display = Display::new(if self.quiet { Detail::Failures } else { Detail::Everything });
         if self.list && !plan.scenarios.is_empty() {
             screen::print(&list::text(&plan.scenarios))?;
@@ -262,7 +261,7 @@ pub(crate) fn selected(file: &Path, tags: Option<&str>, steps: &Collection<World
     let tags = tags.map(tag_expression).transpose().map_err(Failure::usage)?;
     let target = TargetKind::InProcess;
     let selection = Selection { tags, name: None, target, is_configured: false };
-    let plan = Plan::new(features::read(&[file.to_owned()])?, &selection);
+    let plan = Plan::new(features::read(&[file.to_owned()], &[])?, &selection);
     sentences::check(&plan.features, steps)?;
     Ok(plan.scenarios.len())
 }
