@@ -1,0 +1,65 @@
+//! The crate `cucumber`, except that its macros compile the expansion of expressions once.
+//!
+//! For each step, `#[given(expr = "…")]` defines a type with the parameters of the expression, and instantiates the
+//! whole expansion for this type. With a hundred steps, that is a large part of the code of the command. The macros
+//! refer to [`codegen::Expression`] in the crate `cucumber`, so packages depend on this one by that name:
+//!
+//! ```toml
+//! cucumber = { package = "admit-cucumber", version = "0.1" }
+//! ```
+
+pub use cucumber::*;
+
+/// Contains the items to which the macros refer.
+pub mod codegen {
+    use std::fmt;
+
+    pub use cucumber::codegen::*;
+
+    /// Expands expressions.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Expression;
+
+    type Get<'a> = dyn Fn(&Spanned<'static>) -> Option<&'static str> + 'a;
+
+    /// The parameters of any expression.
+    #[derive(Clone, Copy)]
+    struct Parameters<'a>(&'a Get<'a>);
+
+    impl fmt::Debug for Parameters<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Parameters")
+        }
+    }
+
+    impl ParametersProvider<Spanned<'static>> for Parameters<'_> {
+        type Item = char;
+        type Value = &'static str;
+
+        fn get(&self, input: &Spanned<'static>) -> Option<&'static str> {
+            (self.0)(input)
+        }
+    }
+
+    impl Expression {
+        /// Returns the regular expression of a step.
+        ///
+        /// # Errors
+        /// Returns an error if the expression is invalid or has an unknown parameter.
+        #[expect(clippy::needless_pass_by_value, reason = "the macros pass the parameters by value")]
+        pub fn regex_with_parameters<P>(
+            expression: &'static str,
+            parameters: P,
+        ) -> Result<Regex, impl fmt::Debug>
+        where
+            P: ParametersProvider<Spanned<'static>, Value = &'static str>,
+        {
+            expand(expression, &|input| parameters.get(input))
+        }
+    }
+
+    fn expand(expression: &'static str, get: &Get<'_>) -> Result<Regex, String> {
+        cucumber::codegen::Expression::regex_with_parameters(expression, Parameters(get))
+            .map_err(|error| error.to_string())
+    }
+}
