@@ -4,7 +4,8 @@
   release.py envtest --archives DIR --out DIR --base-url URL
       Write an archive for setup-envtest from each archive of the release, and the index envtest-releases.yaml.
   release.py manifests --sums SHA256SUMS --out DIR [--base-url URL]
-      Write the Homebrew formula, the krew manifest, and the Nix expression.
+      Write the Homebrew formula, the krew manifest, and the Nix expression, and for a release with an archive for
+      Windows the Scoop manifest.
   release.py checksums --sums SHA256SUMS
       Write the checksums into go/admittest/checksums.go.
 """
@@ -29,6 +30,9 @@ ARCHIVES = {
     "admit-x86_64-darwin.tar.gz": ("darwin", "amd64"),
     "admit-arm64-darwin.tar.gz": ("darwin", "arm64"),
 }
+
+# The templates of archives that a release need not contain.
+OPTIONAL = {"admit.json": "admit-x86_64-windows.zip"}
 
 
 def manifest_field(pattern: str, path: str) -> str:
@@ -73,9 +77,11 @@ def checksums(sums: dict[str, str]) -> None:
 
 def manifests(sums: dict[str, str], out: Path, base_url: str) -> None:
     values = {"VERSION": version(), "BASE_URL": base_url}
-    values |= {name: sums[name] for name in ARCHIVES}
+    values |= {name: sums[name] for name in [*ARCHIVES, *OPTIONAL.values()] if name in sums}
     out.mkdir(parents=True, exist_ok=True)
     for template in sorted(TEMPLATES.iterdir()):
+        if OPTIONAL.get(template.name, "VERSION") not in values:
+            continue
         rendered = re.sub(r"@([^@\s]+)@", lambda found: values[found.group(1)], template.read_text())
         (out / template.name).write_text(rendered)
 

@@ -189,7 +189,7 @@ setup_envtest() {
   echo 'envtest: pass'
 }
 
-# The Homebrew formula, the krew manifest, the Nix expression, and the checksums of the Go module.
+# The Homebrew formula, the krew and Scoop manifests, the Nix expression, and the checksums of the Go module.
 manifests() {
   needs manifests python3 && needs_python_311 || return 0
   local out=$scratch/manifests archive
@@ -218,6 +218,10 @@ for file, line in {
 }.items():
     assert line in Path(file).read_text(), f"{file} has another version than Cargo.toml: {version}"
 END
+  [ ! -e "$out/admit.json" ] || { echo 'error: Scoop has a manifest, and no archive' >&2 && exit 1; }
+  echo "$(printf '0%.0s' {1..64})  admit-x86_64-windows.zip" | cat "$scratch/archives/SHA256SUMS" - >"$scratch/windows-sums"
+  packages/release.py manifests --sums "$scratch/windows-sums" --out "$out"
+  python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["architecture"]["64bit"]["hash"] == "0" * 64' "$out/admit.json"
   if grep -n '@' "$out"/*; then
     echo 'error: a placeholder remains' >&2 && exit 1
   fi
