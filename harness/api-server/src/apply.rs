@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::body::{self, FieldValidation, Types};
 use super::create;
+use super::empty_fields;
 use super::field_manager::{self, ManagedObject};
 use super::metadata;
 use super::options;
@@ -121,6 +122,11 @@ pub(super) async fn apply(
     let mut object = converted(request, object, patch, kind, times == TimePrecision::Nanos)?;
     let completed = request.server.state.complete(&mut object);
     completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
+    empty_fields::restore_over_defaults(
+        &request.empty_fields,
+        &request.target.resource.gvr.group,
+        &mut object,
+    );
     match FieldValidation::from_request(request) {
         FieldValidation::Strict if !patch.repeated.is_empty() => {
             let keys = patch.repeated.join("\n  ");
@@ -173,7 +179,7 @@ fn check_former_managers(
 
 /// Returns the object converted to the type of its kind. A custom resource stays unchanged.
 fn converted(
-    request: &ObjectRequest<'_>,
+    request: &mut ObjectRequest<'_>,
     object: Value,
     patch: &ApplyPatch,
     kind: &GroupVersionKind,
@@ -195,6 +201,7 @@ fn converted(
         let version = kind.api_version();
         return Err(failed(format!("request to convert CR to an invalid group/version: {version}")));
     }
+    request.empty_fields = empty_fields::find(&object, kind, resource.built_in_kind());
     let typed = body::typed(object, kind, Types::for_resource(&resource, kind));
     typed.map(|(object, _)| object).map_err(|status| {
         let why = status.message.split_once(" cannot be handled as a ");

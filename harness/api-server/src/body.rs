@@ -7,7 +7,7 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::review::decode::{self, type_meta};
 use kubernetes_types::json::text as text_at;
 use kubernetes_types::json_text;
-use kubernetes_types::schema::{self, Type, strictness};
+use kubernetes_types::schema::{self, EmptyFields, Type, strictness};
 use kubernetes_types::status::{FieldError, Status};
 use kubernetes_types::weight::{expected, weight};
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::apply;
 use super::custom_resources::CustomResourceInfo;
 use super::discovery::Resource;
+use super::empty_fields;
 use super::eviction;
 use super::field_manager;
 pub(super) use super::field_validation::FieldValidation;
@@ -22,7 +23,6 @@ use super::field_validation::yaml;
 use super::metadata;
 use super::protobuf::{self, DecodeError, Envelope};
 use super::request::{BodyRetention, ObjectRequest};
-use super::strategy;
 
 /// The maximum size of a body in bytes.
 ///
@@ -110,6 +110,7 @@ pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) 
     let _turn = server.in_flight.turn(request.body.len());
     let before = weight(object);
     server.state.complete(object).map_err(|unsupported| Status::unsupported(&unsupported))?;
+    empty_fields::restore_over_defaults(&request.empty_fields, &request.target.resource.gvr.group, object);
     let more = weight(object).saturating_sub(before);
     Ok(request.reservation.try_grow(more * copies(request.keep))?)
 }
@@ -195,7 +196,9 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         Encoding::Json => reserve(request)?,
         Encoding::Yaml | Encoding::Protobuf => 0,
     };
-    let (object, unknown) = read(&request.headers, &request.body, &request.target.resource, kind)?;
+    let Decoded { object, unknown, empty_fields } =
+        read(&request.headers, &request.body, &request.target.resource, kind)?;
+    request.empty_fields = empty_fields;
     let takes = weight(&object) * copies(request.keep);
     request.reservation.try_grow(takes.saturating_sub(reserved))?;
     request.reservation.shrink(reserved.saturating_sub(takes));
@@ -216,13 +219,6 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         )))
     })?;
     request.early_warnings.extend(told);
-    if strategy::needs_empty_lists(&request.target.resource, &request.target.subresource) {
-        let given = serde_saphyr::from_slice::<Value>(&request.body);
-        if let Ok(given) = given {
-            request.gives_empty_lists = strategy::has_empty_lists(&given);
-            request.emptied_status = strategy::emptied_status(&given, &request.target.resource);
-        }
-    }
     Ok(object)
 }
 
@@ -248,6 +244,13 @@ fn strict_errors(request: &ObjectRequest<'_>, unknown: &[String], kind: &GroupVe
 /// The prefix of errors about a body whose kind cannot be decoded.
 const UNREADABLE: &str = "couldn't get version/kind; json parse error";
 
+/// A decoded object with the paths of its unknown fields.
+struct Decoded {
+    object: Value,
+    unknown: Vec<String>,
+    empty_fields: EmptyFields,
+}
+
 /// Decodes the object and returns the paths of its unknown fields.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`; apiserver pkg/endpoints/handlers/rest.go,
@@ -258,14 +261,16 @@ fn read(
     body: &Bytes,
     resource: &Resource,
     kind: &GroupVersionKind,
-) -> Result<(Value, Vec<String>), Box<Status>> {
+) -> Result<Decoded, Box<Status>> {
     let custom = resource.custom.is_some();
     let encoding = encoding(headers)?;
     let bad = |message: String| Box::new(Status::bad_request(message));
     let read: Result<Value, String> = match encoding {
         Encoding::Protobuf if custom => return Err(unknown_format(CUSTOM_FORMATS)),
         Encoding::Protobuf => {
-            return typed(from_protobuf(body, kind)?, kind, Types::for_resource(resource, kind));
+            let (object, unknown) =
+                typed(from_protobuf(body, kind)?, kind, Types::for_resource(resource, kind))?;
+            return Ok(Decoded { object, unknown, empty_fields: EmptyFields::default() });
         }
         Encoding::Json => json_text::scan(body, json_text::MAX_DEPTH, |_| {})
             .and_then(|()| serde_json::from_slice(body).map_err(|error| error.to_string())),
@@ -277,6 +282,9 @@ fn read(
         match wrong.filter(|wrong| wrong.starts_with(UNREADABLE)) {
             Some(wrong) => Err(wrong),
             None if read.is_object() => Ok(read),
+            // Go decodes `null` as a struct without fields.
+            None if read.is_null() && !custom => Ok(json!({})),
+            None if read.is_null() => Err("Object 'Kind' is missing in 'null'".to_owned()),
             None => Err(format!("{UNREADABLE}: json: cannot unmarshal into Go value of type struct")),
         }
     });
@@ -284,7 +292,9 @@ fn read(
         let (kind, start) = (&kind.kind, start(body));
         bad(format!("the object provided is unrecognized (must be of type {kind}): {wrong} ({start})"))
     })?;
-    typed(object, kind, Types::for_resource(resource, kind))
+    let empty_fields = empty_fields::find(&object, kind, resource.built_in_kind());
+    let (object, unknown) = typed(object, kind, Types::for_resource(resource, kind))?;
+    Ok(Decoded { object, unknown, empty_fields })
 }
 
 /// The source of the known fields of an object.

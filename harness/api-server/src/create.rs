@@ -136,23 +136,32 @@ pub(super) async fn admit_and_store(
     let mut last = None;
     for _ in 0..attempts {
         let mut object = mutated.clone();
+        // The JSON of a patched object omits these fields.
+        if !run.was_patched() {
+            request.empty_fields.restore(&mut object);
+        }
         if !generate.is_empty() {
             metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
         }
         fill_in_namespace(&mut object, request)?;
         // The values allocated to a Service are held until it is stored.
         let allocation = request.server.services.complete(&mut object, None, &resource, options.dry_run)?;
+        request.warnings.extend(strategy::apply_app_armor_annotations(&mut object, &resource));
         strategy::set_requester(&mut object, &resource, &request.user);
+        let shares_labels = strategy::shares_labels(&object, &resource);
         strategy::prepare_for_create(&mut object, &resource);
         // An object with a generated name is copied first.
         // Source: apiserver pkg/registry/generic/registry/store.go, `createWithGenerateNameRetry`.
-        if generate.is_empty() && !run.had_labels().unwrap_or(origin.has_labels()) {
-            strategy::share_labels(&mut object, &resource);
+        if shares_labels && generate.is_empty() && !run.had_labels().unwrap_or(origin.has_labels()) {
+            strategy::share_labels(&mut object);
         }
         let first = strategy::admin_access(&object, None, &resource, "", &*request.server.state);
-        let told = strategy::validate_after(first, &object, None, &resource, "")?;
+        let told = strategy::validate_after(Vec::from_iter(first), &object, None, &resource, "")?;
         request.warnings.extend(told);
         request.warnings.extend(strategy::warnings(&object, None, &resource, ""));
+        if !request.empty_fields.is_empty() {
+            drop(schema::normalize(&mut object, &resource.kind));
+        }
         let name = metadata::text(&object, "name").to_owned();
         let attributes = run.attributes_mut();
         attributes.object = Some(object);
@@ -274,8 +283,13 @@ async fn store(
         let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;
         return Ok(Answer::Object(StatusCode::CREATED, answer));
     }
-    // By default a Job has the labels of its Pods, which are set after its other defaults.
-    let lacks_labels = resource.gvr.group_resource() == "jobs.batch" && !metadata::has_labels(&object);
+    // By default a Job has the labels of its Pods, which are set after its other defaults. The phase of a claim is set
+    // when the claim is read from the storage.
+    let lacks_default = match resource.gvr.group_resource().as_str() {
+        "jobs.batch" => !metadata::has_labels(&object),
+        "persistentvolumeclaims" => true,
+        _ => false,
+    };
     let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
     // Objects read from the storage have the defaults of their version.
     let has_status = object.get("status").is_some();
@@ -289,7 +303,7 @@ async fn store(
     }
     state.storage.check_space(&key, &object)?;
     let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
-    if is_incomplete || lacks_labels {
+    if is_incomplete || lacks_default {
         state.storage.note_incomplete(&key, &stored);
     }
     request.server.has_changed(resource)?;

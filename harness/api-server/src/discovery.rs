@@ -41,6 +41,11 @@ pub(super) struct Subresource {
 }
 
 impl Resource {
+    /// Returns the kind if it has a Go type; `None` for a custom resource.
+    pub(super) fn built_in_kind(&self) -> Option<&GroupVersionKind> {
+        self.custom.is_none().then_some(&self.kind)
+    }
+
     pub(super) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }

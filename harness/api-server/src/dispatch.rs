@@ -12,6 +12,7 @@ use kubernetes_admission::authorizer::Authorizer;
 use kubernetes_admission::event::Record;
 use kubernetes_admission::trace_context::TraceContext;
 use kubernetes_types::budget::Reservation;
+use kubernetes_types::schema::EmptyFields;
 use kubernetes_types::status::Status;
 use tokio::time::Instant;
 
@@ -72,8 +73,7 @@ impl PreparedRequest {
             reservation: self.reservation,
             decoded: None,
             sent: None,
-            gives_empty_lists: false,
-            emptied_status: Vec::new(),
+            empty_fields: EmptyFields::default(),
             early_warnings: deprecation.iter().cloned().collect(),
             warnings: Vec::new(),
             annotations: BTreeMap::new(),

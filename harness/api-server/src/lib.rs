@@ -35,6 +35,7 @@ mod deletion;
 mod discovery;
 mod dispatch;
 mod documents;
+mod empty_fields;
 mod event_encoding;
 mod events;
 mod eviction;

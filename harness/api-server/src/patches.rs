@@ -16,10 +16,10 @@ use super::apply::{self, ApplyPatch};
 use super::body::{self, FieldValidation, Types};
 use super::create;
 use super::discovery::Resource;
+use super::empty_fields;
 use super::field_manager::{self, ManagedObject};
 use super::merge_patch;
 use super::request::ObjectRequest;
-use super::strategy;
 use super::update::check_name;
 
 /// The change that an update or a patch makes.
@@ -182,8 +182,7 @@ fn patched(
             object.to_string()
         }
     };
-    request.gives_empty_lists = strategy::has_empty_lists(&object);
-    request.emptied_status = strategy::emptied_status(&object, &request.target.resource);
+    request.empty_fields = empty_fields::find(&object, kind, request.target.resource.built_in_kind());
     let resource = Arc::clone(&request.target.resource);
     let typed = match &resource.custom {
         Some(_) if *kind == resource.kind => patched_custom(request, &object, &resource),
@@ -206,6 +205,11 @@ fn patched(
     create::fill_in_namespace(&mut object, request)?;
     let completed = request.server.state.complete(&mut object);
     completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
+    empty_fields::restore_over_defaults(
+        &request.empty_fields,
+        &request.target.resource.gvr.group,
+        &mut object,
+    );
     Ok(object)
 }
 

@@ -3,6 +3,7 @@
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
+use super::custom_resources;
 use super::discovery::Resource;
 use super::options::RequestOptions;
 use super::storage::Key;
@@ -149,18 +150,34 @@ fn wrong_precondition(
     invalid_object(resource, key, dry_run, &why)
 }
 
+/// Returns the prefix of storage keys for resources that are not stored by their own name.
+///
+/// Source: kubernetes pkg/kubeapiserver/default_storage_factory_builder.go, `specialDefaultResourcePrefixes`.
+fn storage_prefix(resource: &str) -> Option<&'static str> {
+    Some(match resource {
+        "replicationcontrollers" => "controllers",
+        "endpoints" => "services/endpoints",
+        "nodes" => "minions",
+        "services" => "services/specs",
+        "ingresses.networking.k8s.io" => "ingress",
+        _ => return None,
+    })
+}
+
 /// Builds the 409 for a stored object in the wrong state.
 ///
 /// Source: apiserver pkg/storage/errors.go, `NewInvalidObjError`.
 pub(super) fn invalid_object(resource: &Resource, key: &Key, dry_run: bool, why: &str) -> Box<Status> {
     let gvr = &resource.gvr;
     let root = if dry_run { "" } else { "/registry" };
-    let group = if resource.custom.is_some() { format!("{}/", gvr.group) } else { String::new() };
+    let has_group = resource.custom.is_some() || gvr.group == custom_resources::GROUP;
+    let group = if has_group { format!("{}/", gvr.group) } else { String::new() };
+    let place = storage_prefix(&gvr.group_resource()).unwrap_or(&gvr.resource);
     let namespace = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{namespace}{}, ResourceVersion: 0, \
+        "StorageError: invalid object, Code: 4, Key: {root}/{group}{place}/{namespace}{}, ResourceVersion: 0, \
          AdditionalErrorMsg: {why}",
-        gvr.resource, key.name
+        key.name
     );
     Box::new(Status::conflict(&gvr.group, &gvr.resource, &key.name, &why))
 }

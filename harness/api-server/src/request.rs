@@ -15,6 +15,7 @@ use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, 
 use kubernetes_admission::authorizer::Authorizer;
 use kubernetes_admission::{converter, warnings};
 use kubernetes_types::budget::Reservation;
+use kubernetes_types::schema::EmptyFields;
 use kubernetes_types::status::Status;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -61,10 +62,8 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) decoded: Option<Value>,
     /// The object as the client sent it, if retained.
     pub(super) sent: Option<Value>,
-    /// Whether webhooks in the webhook configuration of the request have explicitly empty lists.
-    pub(super) gives_empty_lists: bool,
-    /// The status fields that the request sets to an empty list.
-    pub(super) emptied_status: Vec<&'static str>,
+    /// The fields of the decoded object that are set to an empty list or map.
+    pub(super) empty_fields: EmptyFields,
     /// Warnings of the server that precede the warnings of webhooks.
     pub(super) early_warnings: Vec<String>,
     /// Warnings of the server that follow the warnings of webhooks.

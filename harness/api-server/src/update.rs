@@ -13,7 +13,7 @@ use serde_json::Value;
 use tracing::info;
 
 use super::answer::Answer;
-use super::authorization::{escalation, signers};
+use super::authorization::{escalation, signers, status_fields};
 use super::discovery::Resource;
 use super::field_manager::{self, ManagedObject};
 use super::options::RequestOptions;
@@ -284,11 +284,11 @@ async fn attempt(
             }
         }
         let given = GroupVersionKind::from_object(&new);
-        let gives_empty_lists = request.gives_empty_lists && !run.was_patched();
-        new = prepared(new, &old, stored, request, gives_empty_lists)?;
+        // The JSON of a patched object omits these fields.
         if !run.was_patched() {
-            strategy::clear_status(&mut new, &request.emptied_status);
+            request.empty_fields.restore(&mut new);
         }
+        new = prepared(new, &old, stored, request)?;
         // The metadata of a custom resource stays unstructured until it is stored.
         if resource.custom.is_none() {
             schema::normalize_metadata(&mut new);
@@ -296,11 +296,17 @@ async fn attempt(
         restore_times(&old, &mut new, |old, new| are_same(old, new, &resource));
         let subresource = request.target.subresource.as_str();
         let first = strategy::admin_access(&new, Some(&old), &resource, subresource, &*request.server.state);
+        let verb = if is_patch { "patch" } else { "update" };
+        let first = first.into_iter().chain(status_fields::of_claim(request, verb, &new, &old)).collect();
         let told = strategy::validate_after(first, &new, Some(&old), &resource, subresource)
             .map_err(|status| about_sent_kind(status, &given, &resource))?;
+        status_fields::check_pod_certificate(request, &new, &old)?;
         request.warnings.extend(told);
         strategy::validate_conditions(&new, &old, &resource, subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource, subresource));
+        if !request.empty_fields.is_empty() {
+            drop(schema::normalize(&mut new, &resource.kind));
+        }
     }
     signers::check(request, &new, Some(&old))?;
     run.attributes_mut().object = Some(new);
@@ -349,14 +355,10 @@ fn prepared(
     old: &Arc<Value>,
     stored: &Arc<Value>,
     request: &ObjectRequest<'_>,
-    gives_empty_lists: bool,
 ) -> Result<Value, Box<Status>> {
     let (resource, subresource) = (&request.target.resource, request.target.subresource.as_str());
     if resource.custom.is_some() || Arc::ptr_eq(old, stored) {
         strategy::prepare_for_update(&mut new, old, resource, subresource);
-        if gives_empty_lists && strategy::counts_empty_lists(resource) {
-            metadata::set(&mut new, "generation", strategy::generation(old).wrapping_add(1).into());
-        }
         return Ok(new);
     }
     let state = &request.server.state;

@@ -8,6 +8,7 @@ pub(super) mod impersonation;
 mod policies;
 mod requirements;
 pub(super) mod signers;
+pub(super) mod status_fields;
 pub(super) mod validation;
 
 pub(super) use self::policies::StoredPolicies;

@@ -53,6 +53,17 @@ pub(crate) fn check(
         }
         _ => return Ok(()),
     };
+    if may(request, verb, signer) {
+        return Ok(());
+    }
+    let why = format!("user not permitted to {why} {}", quote(signer));
+    Err(Box::new(Status::forbidden(&gvr.group, &gvr.resource, metadata::text(new, "name"), &why)))
+}
+
+/// Returns whether the user has permission for a signer or for all signers of its domain.
+///
+/// Source: kubernetes pkg/certauthorization/authorization.go, `IsAuthorizedForSignerName`.
+pub(super) fn may(request: &ObjectRequest<'_>, verb: &str, signer: &str) -> bool {
     let may = |name: &str| {
         let target = ResourceTarget {
             group: GROUP,
@@ -66,11 +77,7 @@ pub(crate) fn check(
         request.authorizer.authorize(&asked).is_allowed()
     };
     let domain = signer.split_once('/').map_or(signer, |(domain, _)| domain);
-    if may(signer) || may(&format!("{domain}/*")) {
-        return Ok(());
-    }
-    let why = format!("user not permitted to {why} {}", quote(signer));
-    Err(Box::new(Status::forbidden(&gvr.group, &gvr.resource, metadata::text(new, "name"), &why)))
+    may(signer) || may(&format!("{domain}/*"))
 }
 
 /// Returns whether a status update changes the certificate or the conditions.

@@ -17,6 +17,7 @@ use kubernetes_managed_fields::{
 };
 use kubernetes_types::json::at;
 use kubernetes_types::quoting::is_printable;
+use kubernetes_types::schema;
 use kubernetes_types::status::{Status, StatusCause, StatusDetails, Unsupported};
 use kubernetes_types::weight::weight;
 use serde_json::Value;
@@ -27,7 +28,7 @@ use super::discovery::{Resource, Resources};
 use super::request::ObjectRequest;
 use super::scale;
 use super::state::State;
-use super::{create, metadata};
+use super::{create, empty_fields, metadata};
 
 /// The maximum length of a manager name in bytes.
 ///
@@ -62,10 +63,22 @@ pub(super) async fn update(
     request: &ObjectRequest<'_>,
     kind: &GroupVersionKind,
     live: Option<&Value>,
-    new: Value,
+    mut new: Value,
 ) -> Result<ManagedObject, Box<Status>> {
     let name = manager(request);
     let writes = WriteContext::new(request, kind, &name);
+    let compared = request.empty_fields.in_atomic_lists();
+    if live.is_some() && !compared.is_empty() {
+        compared.restore(&mut new);
+        let mut managed = writes.update(live, new).map_err(create::conversion_failed)?;
+        drop(schema::normalize(&mut managed.object, kind));
+        empty_fields::restore_over_defaults(
+            &request.empty_fields,
+            &request.target.resource.gvr.group,
+            &mut managed.object,
+        );
+        return Ok(managed);
+    }
     let managed = if State::may_ask_webhook(writes.resource) {
         let now = metadata::now();
         with_answers(writes.state, |answers| writes.try_update(live, new.clone(), &now, answers)).await

@@ -148,6 +148,9 @@ fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<BoundObjects, Bo
     let (kind, name) = (text("kind"), text("name"));
     let storage = &request.server.state.storage;
     let found = |resource: &str, namespace: &str| {
+        if name.is_empty() {
+            return Err(Box::new(Status::bad_request("Name parameter required.".to_owned())));
+        }
         let stored = storage.get("", resource, namespace, name);
         stored.ok_or_else(|| Box::new(Status::not_found("", resource, name)))
     };

@@ -59,19 +59,20 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     disabled_fields::drop(object, resource);
 }
 
-/// Replaces the labels of a new Job with those of its template.
+/// Returns whether a new object is a Job whose template has a map of labels, which may be empty.
 ///
-/// The labels must have been defaulted from the template.
-///
-/// In kube-apiserver, a Job and its template share one map of labels until the Job is copied or decoded again.
+/// In kube-apiserver, a Job without labels and its template share that map until the Job is copied or decoded again.
+pub(crate) fn shares_labels(object: &Value, resource: &Resource) -> bool {
+    let labels = object.pointer("/spec/template/metadata/labels");
+    resource.gvr.group_resource() == "jobs.batch" && labels.is_some_and(Value::is_object)
+}
+
+/// Replaces the labels of a new Job with those of its template. [`shares_labels`] returns whether the two are shared.
 ///
 /// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_Job`; pkg/registry/batch/job/strategy.go.
 /// Rule: KND-03.
-pub(crate) fn share_labels(object: &mut Value, resource: &Resource) {
-    if resource.gvr.group_resource() == "jobs.batch"
-        && metadata::has_labels(object)
-        && let Some(labels) = object.pointer("/spec/template/metadata/labels").cloned()
-    {
+pub(crate) fn share_labels(object: &mut Value) {
+    if let Some(labels) = object.pointer("/spec/template/metadata/labels").cloned() {
         metadata::set(object, "labels", labels);
     }
 }

@@ -1,5 +1,6 @@
 //! The strategies of resources, which prepare objects before they are stored: names, times, status, and generation.
 
+mod app_armor;
 mod certificate;
 mod claim;
 mod create;
@@ -13,9 +14,10 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-pub(super) use self::create::{prepare_for_create, set_requester, share_labels};
+pub(super) use self::app_armor::apply_app_armor_annotations;
+pub(super) use self::create::{prepare_for_create, set_requester, share_labels, shares_labels};
 pub use self::job::forget_selector;
-pub(super) use self::update::{generation, prepare_for_update};
+pub(super) use self::update::prepare_for_update;
 
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_admission::cluster_state::ClusterState;
@@ -206,15 +208,15 @@ pub(super) fn validate(
     resource: &Resource,
     subresource: &str,
 ) -> Result<Vec<String>, Box<Status>> {
-    validate_after(None, object, old, resource, subresource)
+    validate_after(Vec::new(), object, old, resource, subresource)
 }
 
-/// Validates like [`validate`] and reports the error `first`, if any, before all others.
+/// Validates like [`validate`] and reports the errors `first` before all others.
 ///
 /// # Errors
 /// Returns 422 for an invalid object, or 501 for constructs that admit does not support.
 pub(super) fn validate_after(
-    first: Option<FieldError>,
+    first: Vec<FieldError>,
     object: &Value,
     old: Option<&Value>,
     resource: &Resource,
@@ -334,56 +336,8 @@ pub(super) fn is_configuration(resource: &Resource) -> bool {
 /// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
 /// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
 /// pkg/registry/networking/networkpolicy/strategy.go.
-/// Rule: CFG-09, KND-04.
-pub(super) fn counts_empty_lists(resource: &Resource) -> bool {
+fn counts_empty_fields(resource: &Resource) -> bool {
     is_configuration(resource) || resource.gvr.group_resource() == "networkpolicies.networking.k8s.io"
-}
-
-/// Returns whether an empty list in a request body has an effect that an absent list does not have.
-pub(super) fn needs_empty_lists(resource: &Resource, subresource: &str) -> bool {
-    counts_empty_lists(resource) || (subresource == "status" && resource.gvr.group_resource() == "pods")
-}
-
-/// Returns whether a request body sets an empty list, `matchLabels`, or `caBundle`. The server does not store them.
-pub(super) fn has_empty_lists(object: &Value) -> bool {
-    fn has(value: &Value) -> bool {
-        match value {
-            Value::Array(items) => items.is_empty() || items.iter().any(has),
-            Value::Object(members) => members.iter().any(|(name, member)| match (name.as_str(), member) {
-                ("matchLabels", Value::Object(labels)) => labels.is_empty(),
-                ("caBundle", Value::String(text)) => text.is_empty(),
-                // Empty ones get a default.
-                ("policyTypes", _) => false,
-                _ => has(member),
-            }),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        }
-    }
-    ["webhooks", "spec"].iter().any(|field| object.get(field).is_some_and(has))
-}
-
-/// The status fields of a Pod that an update keeps if they are absent and clears if they are empty lists.
-///
-/// Source: kubernetes pkg/registry/core/pod/strategy.go, `podStatusStrategy.PrepareForUpdate`.
-const CLEARED_BY_EMPTY_LISTS: [&str; 2] = ["resourceClaimStatuses", "nodeAllocatableResourceClaimStatuses"];
-
-/// Returns the status fields of a Pod that a request body clears.
-pub(super) fn emptied_status(object: &Value, resource: &Resource) -> Vec<&'static str> {
-    if resource.gvr.group_resource() != "pods" {
-        return Vec::new();
-    }
-    let given = |field: &str| object.get("status").and_then(|status| status.get(field)?.as_array());
-    let is_empty = |field: &&str| given(field).is_some_and(Vec::is_empty);
-    CLEARED_BY_EMPTY_LISTS.into_iter().filter(is_empty).collect()
-}
-
-/// Removes the fields in `emptied` from the status.
-pub(super) fn clear_status(object: &mut Value, emptied: &[&str]) {
-    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
-        for field in emptied {
-            status.remove(*field);
-        }
-    }
 }
 
 /// Returns the server's warnings about an object, without the warnings of webhooks.

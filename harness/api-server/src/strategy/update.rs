@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::equality::{same, semantically_equal};
 use kubernetes_types::json::{at, keep};
-use kubernetes_types::schema::Type;
+use kubernetes_types::schema::{EmptyFields, Type};
 use serde_json::Value;
 
 use super::super::discovery::Resource;
 use super::super::{definition_update, field_manager, metadata, validation};
 use super::{
-    TEMPLATE_GENERATION, certificate, claim, counts_generation, create, disabled_fields, pod, service,
-    set_annotation, set_label,
+    TEMPLATE_GENERATION, certificate, claim, counts_empty_fields, counts_generation, create, disabled_fields,
+    pod, service, set_annotation, set_label,
 };
 
 /// The resources whose `/status` changes only the status: labels, annotations, finalizers, and owners stay unchanged.
@@ -242,6 +242,11 @@ fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
         }
         // Without a status subresource the status is a regular field.
         _ if resource.custom.is_some() => without(&["metadata"], object) != without(&["metadata"], old),
+        _ if counts_empty_fields(resource) => {
+            // Stored objects do not have empty fields.
+            let empty = EmptyFields::find(object, &resource.kind);
+            empty.is_below("spec") || empty.is_below("webhooks") || !same_intent(object, old, resource)
+        }
         _ => counts_generation(resource) && !same_intent(object, old, resource),
     }
 }

@@ -1,14 +1,15 @@
 //! Validation of certificate bundles and Pod certificates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use kubernetes_types::names;
 use serde_json::Value;
 use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
-use super::{Change, conditions, formats, signing_requests};
+use super::{Change, conditions, formats, pod_certificates, signing_requests};
 
 const HIDDEN: &str = "<value omitted>";
 
@@ -69,7 +70,7 @@ fn anchors(errors: &mut Errors, path: &Path<'_>, bundle: &str) {
 /// Returns the PEM blocks in a string and ignores other text.
 ///
 /// Source: Go encoding/pem, `Decode`.
-fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
+pub(super) fn blocks(text: &str) -> impl Iterator<Item = pem::Pem> {
     const BEGIN: &str = "-----BEGIN ";
     text.match_indices(BEGIN)
         .filter_map(|(begin, _)| text.get(begin..))
@@ -85,12 +86,34 @@ fn wrong_anchor(block: &pem::Pem) -> Option<&'static str> {
         return Some("has PEM block headers");
     }
     match X509Certificate::from_der(block.contents()) {
-        Ok(([], certificate)) => (!certificate.is_ca()).then_some("does not have the CA bit set"),
+        Ok((_, certificate)) if is_certificate(block.contents()) => {
+            (!certificate.is_ca()).then_some("does not have the CA bit set")
+        }
         _ => Some("does not parse as X.509"),
     }
 }
 
-/// Validates a Pod certificate request except for its keys and proofs.
+/// Returns whether Go can parse a certificate.
+///
+/// Source: Go crypto/x509/parser.go, `parseCertificate` and `processExtensions`.
+pub(super) fn is_certificate(der: &[u8]) -> bool {
+    let Ok(([], certificate)) = X509Certificate::from_der(der) else { return false };
+    let inner = &certificate.tbs_certificate;
+    let serial = inner.raw_serial();
+    let is_canonical = !matches!(serial, [0, next, ..] if next & 0x80 == 0);
+    let mut seen = HashSet::new();
+    inner.version.0 <= 2
+        && is_canonical
+        && serial.first().is_some_and(|first| first & 0x80 == 0)
+        && inner.signature == certificate.signature_algorithm
+        && !pod_certificates::has_invalid_key(certificate.public_key())
+        && inner.extensions().iter().all(|extension| {
+            let is_read = !matches!(extension.parsed_extension(), ParsedExtension::ParseError { .. });
+            is_read && seen.insert(extension.oid.to_id_string())
+        })
+}
+
+/// Validates a Pod certificate request.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidatePodCertificateRequestCreate` and
 /// `ValidatePodCertificateRequestUpdate`.
@@ -133,6 +156,10 @@ pub(super) fn pod_request(errors: &mut Errors, object: &Value, change: Option<Ch
     ) {
         let why = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set";
         errors.invalid_unshown(&path, why);
+    } else if has("stubPKCS10Request") {
+        pod_certificates::stub_request(errors, &path, spec);
+    } else {
+        pod_certificates::key(errors, &path, spec);
     }
 }
 
@@ -206,7 +233,7 @@ fn prefixed_key(errors: &mut Errors, path: &Path<'_>, key: &str) {
     }
 }
 
-/// Validates the conditions in the status of a request, but not the issued certificate.
+/// Validates the status of a request.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `ValidatePodCertificateRequestStatusUpdate`.
 /// Rule: VLO-48.
@@ -252,7 +279,9 @@ pub(super) fn pod_request_status(errors: &mut Errors, object: &Value, change: Ch
                 "non-condition status fields must be empty when denying or failing the PodCertificateRequest";
             errors.invalid_unshown(&path, why);
         }
-    } else if !is(object, "Issued") && !is_same {
+    } else if is(object, "Issued") {
+        pod_certificates::issued(errors, object, change.old, jiff::Timestamp::now());
+    } else if !is_same {
         let why = "status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"";
         errors.invalid_unshown(&path, why);
     }

@@ -20,7 +20,7 @@ const IMMUTABLE_FIELDS: &str = "field is immutable when `immutable` is set";
 /// Rule: VLO-02.
 pub(super) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value>) {
     if let Some(old) = old {
-        frozen(errors, object, old, &["data", "binaryData"]);
+        frozen(errors, object, old, &["data", "binaryData"], Maps::EmptyIsAbsent);
     }
     let mut size = 0;
     let (data, binary) = (Path::new("data"), Path::new("binaryData"));
@@ -51,7 +51,7 @@ pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
         if kind != text(old, "type") {
             errors.invalid_text(&Path::new("type"), kind, IMMUTABLE);
         }
-        frozen(errors, object, old, &["data"]);
+        frozen(errors, object, old, &["data"], Maps::EmptyIsPresent);
     }
     let data = Path::new("data");
     let mut size = 0;
@@ -108,8 +108,17 @@ pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {
     !serde_json::from_slice::<Value>(&bytes).is_ok_and(|value| value.is_object() || value.is_null())
 }
 
+/// How an immutable object's maps are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Maps {
+    /// The defaults of a `ConfigMap` make absent maps empty.
+    EmptyIsAbsent,
+    /// An empty map differs from an absent map.
+    EmptyIsPresent,
+}
+
 /// Validates that an immutable object does not change.
-fn frozen(errors: &mut Errors, object: &Value, old: &Value, fields: &[&'static str]) {
+fn frozen(errors: &mut Errors, object: &Value, old: &Value, fields: &[&'static str], maps: Maps) {
     if !flag(old, "immutable") {
         return;
     }
@@ -117,7 +126,8 @@ fn frozen(errors: &mut Errors, object: &Value, old: &Value, fields: &[&'static s
         errors.forbidden(&Path::new("immutable"), IMMUTABLE_FIELDS);
     }
     for field in fields {
-        let of = |object| map(object, field).filter(|members| !members.is_empty());
+        let of =
+            |object| map(object, field).filter(|members| maps == Maps::EmptyIsPresent || !members.is_empty());
         if of(object) != of(old) {
             errors.forbidden(&Path::new(field), IMMUTABLE_FIELDS);
         }

@@ -23,6 +23,7 @@ mod migrations;
 mod networking;
 mod nodes;
 mod pod;
+mod pod_certificates;
 mod policies;
 mod quotas;
 mod resources;
@@ -49,7 +50,8 @@ use serde_json::Value;
 pub(super) use self::devices::{admin_access, device_id};
 use self::fields::{Errors, Path};
 use self::internal::Form;
-pub(super) use self::warnings::warnings;
+pub(super) use self::pod::is_app_armor_profile;
+pub(super) use self::warnings::{app_armor_profile, warnings};
 use super::conversion;
 use super::discovery::Resource;
 

@@ -8,7 +8,7 @@ use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::FieldError;
 use serde_json::{Value, json};
 
-use super::fields::{Errors, Path, entries, get, int, list, set, text, texts};
+use super::fields::{Errors, NOT_POSITIVE, Path, entries, get, int, list, set, text, texts, word};
 use super::resources::{self, Owner};
 use super::{Change, addresses, formats, networking, pod};
 
@@ -18,11 +18,54 @@ use super::{Change, addresses, formats, networking, pod};
 /// Rule: VLO-34.
 pub(super) fn node(errors: &mut Errors, object: &Value) {
     let spec = get(object, "spec");
+    annotations(errors, object);
     // This is also the path of taints.
-    taints(errors, &Path::new("metadata").child("taints"), spec);
+    taints(errors, &Path::new("metadata").child("taints"), list(spec, "taints"));
     amounts(errors, object);
+    let swap = get(get(get(object, "status"), "nodeInfo"), "swap");
+    if let Some(capacity) = int(swap, "capacity").filter(|capacity| *capacity <= 0) {
+        let path = Path::new("metadata");
+        errors.invalid(&path.child("nodeSwapStatus").child("capacity"), capacity, NOT_POSITIVE);
+    }
     declared_features(errors, object);
     ranges(errors, &Path::new("spec").child("podCIDRs"), spec);
+}
+
+/// Validates the annotations of a Node for taints and Pods to avoid.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeSpecificAnnotations` and
+/// `ValidateAvoidPodsInNodeAnnotations`.
+fn annotations(errors: &mut Errors, object: &Value) {
+    const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
+    const PREFER_AVOID_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+    let metadata = Path::new("metadata");
+    let path = metadata.child("annotations");
+    let annotations = get(get(object, "metadata"), "annotations");
+    if let Some(value) = word(annotations, TAINTS).filter(|value| !value.is_empty()) {
+        let fields = ["key", "value", "effect", "timeAdded"];
+        if let Some(found) = pod::annotations::decoded_list(errors, &path, TAINTS, value, &fields) {
+            taints(errors, &path.child(TAINTS), &found);
+        }
+    }
+    let Some(value) = word(annotations, PREFER_AVOID_PODS).filter(|value| !value.is_empty()) else { return };
+    let of_error = path.child("AvoidPods");
+    let Some(found) = pod::annotations::decoded(errors, &of_error, PREFER_AVOID_PODS, value) else { return };
+    let path = path.child(PREFER_AVOID_PODS);
+    for (index, entry) in list(&found, "preferAvoidPods").iter().enumerate() {
+        let item = path.index(index);
+        let path = item.child("PodSignature");
+        let controller = set(get(entry, "podSignature"), "podController");
+        match controller.map(|controller| get(controller, "controller")) {
+            None => errors.required(&path, ""),
+            Some(Value::Bool(true)) => {}
+            Some(Value::Bool(false)) => {
+                let path = path.child("PodController");
+                errors.invalid(&path.child("Controller"), false, "must point to a controller");
+            }
+            // kube-apiserver panics if the field is absent.
+            Some(_) => errors.cannot_validate("Pods to avoid without `controller`"),
+        }
+    }
 }
 
 fn amounts(errors: &mut Errors, object: &Value) {
@@ -45,6 +88,7 @@ fn amounts(errors: &mut Errors, object: &Value) {
 /// Rule: VLO-34.
 pub(super) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let (path, spec, status) = (Path::new("spec"), get(object, "spec"), Path::new("status"));
+    annotations(errors, object);
     amounts(errors, object);
     declared_features(errors, object);
     let before = get(change.old, "spec");
@@ -76,7 +120,7 @@ pub(super) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'
         let why = format!("field cannot be {what} once set");
         errors.invalid(&path.child("providerID"), "null", why);
     }
-    taints(errors, &Path::new("metadata").child("taints"), spec);
+    taints(errors, &Path::new("metadata").child("taints"), list(spec, "taints"));
     if text(spec, "externalID") != text(before, "externalID") {
         errors.forbidden(&path.child("externalID"), "may not be updated");
     }
@@ -148,9 +192,9 @@ fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Validates the taints of a Node.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateNodeTaints`.
-fn taints(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+fn taints(errors: &mut Errors, path: &Path<'_>, taints: &[Value]) {
     let mut seen = HashSet::new();
-    for (index, taint) in list(spec, "taints").iter().enumerate() {
+    for (index, taint) in taints.iter().enumerate() {
         let path = path.index(index);
         let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
         formats::qualified_name(errors, &path.child("key"), key);

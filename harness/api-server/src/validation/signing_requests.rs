@@ -147,7 +147,7 @@ fn request_errors(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 /// Verifies the signature of a request. Returns `None` if admit does not support the signature algorithm.
 ///
 /// Source: Go crypto/x509, `CertificateRequest.CheckSignature`.
-fn signature_error(request: &X509CertificationRequest<'_>) -> Option<Result<(), &'static str>> {
+pub(super) fn signature_error(request: &X509CertificationRequest<'_>) -> Option<Result<(), &'static str>> {
     const RSA: &str = "crypto/rsa: verification error";
     const ECDSA: &str = "x509: ECDSA verification failure";
     let key = &request.certification_request_info.subject_pki;
@@ -170,5 +170,5 @@ fn signature_error(request: &X509CertificationRequest<'_>) -> Option<Result<(), 
     Some(key.verify(signed, &request.signature_value.data).map_err(|_unspecified| why))
 }
 
-const P256: &str = "1.2.840.10045.3.1.7";
-const P384: &str = "1.3.132.0.34";
+pub(super) const P256: &str = "1.2.840.10045.3.1.7";
+pub(super) const P384: &str = "1.3.132.0.34";

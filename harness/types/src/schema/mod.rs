@@ -5,6 +5,7 @@
 
 mod apply;
 mod decoding;
+mod empty_fields;
 pub mod strictness;
 mod table;
 mod walk;
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 
 pub use self::apply::applied;
 pub use self::decoding::{is_metadata, metadata_type_error, type_error};
+pub use self::empty_fields::EmptyFields;
 pub use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, Messages, PatchStrategy, Shape};
 pub use self::walk::Type;
 use self::walk::is_type_meta;

@@ -1,13 +1,19 @@
 //! Validation of Pod annotations.
 
-use serde_json::Value;
+use kubernetes_types::json_text;
+use serde_json::{Map, Value};
 
 use super::super::fields::{Errors, Path, get, list, text, word};
 use super::super::formats;
+use super::scheduling;
 
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
+pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+pub(super) const SECCOMP_CONTAINER_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
+pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 
-/// Validates the annotations for mirror Pods, the deletion cost, and profiles.
+/// Validates the annotations for mirror Pods, tolerations, the deletion cost, and profiles.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotations`; pkg/apis/core/helper/helpers.go,
 /// `GetDeletionCostFromPodAnnotations`.
@@ -19,6 +25,13 @@ pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value
     {
         let why = "must set spec.nodeName if mirror pod annotation is set";
         errors.invalid_text(&path.key(MIRROR), value, why);
+    }
+    let of_tolerations = word(annotations, TOLERATIONS).filter(|value| !value.is_empty());
+    if let Some(value) = of_tolerations {
+        let fields = ["key", "operator", "value", "effect", "tolerationSeconds"];
+        if let Some(found) = decoded_list(errors, path, TOLERATIONS, value, &fields) {
+            scheduling::tolerations(errors, &path.child(TOLERATIONS), &found);
+        }
     }
     if let Some(cost) = word(annotations, POD_DELETION_COST) {
         // A leading plus or zero is invalid.
@@ -37,9 +50,6 @@ pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value
 /// `ValidateAppArmorPodAnnotations`.
 /// Rule: VLO-36.
 fn profiles(errors: &mut Errors, path: &Path<'_>, annotations: &Value, spec: &Value) {
-    const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-    const SECCOMP_CONTAINER_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
-    const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
     let all = annotations.as_object().into_iter().flatten();
     let all: Vec<(&str, &str)> =
         all.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default())).collect();
@@ -69,4 +79,69 @@ fn profiles(errors: &mut Errors, path: &Path<'_>, annotations: &Value, spec: &Va
             errors.invalid_text(&path.key(name), profile, why);
         }
     }
+}
+
+/// Decodes the annotation `key`, a list of structs with these fields. Returns `None` after an error.
+///
+/// Go matches the names of members without regard to case.
+///
+/// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetTolerationsFromPodAnnotations` and
+/// `GetTaintsFromNodeAnnotations`.
+pub(in super::super) fn decoded_list(
+    errors: &mut Errors,
+    path: &Path<'_>,
+    key: &str,
+    value: &str,
+    fields: &[&str],
+) -> Option<Vec<Value>> {
+    let found = decoded(errors, path, key, value)?;
+    let items = if found.is_null() { Some(Vec::new()) } else { found.as_array().cloned() };
+    let items = items.map(|items| items.into_iter().map(|item| with_fields(item, fields)).collect());
+    let items: Option<Option<Vec<Value>>> = items;
+    let Some(Some(items)) = items else {
+        errors.cannot_validate(&format!("the annotation {key} with values of wrong types"));
+        return None;
+    };
+    Some(items)
+}
+
+/// Decodes the JSON in the annotation `key`. Returns `None` after an error.
+pub(in super::super) fn decoded(
+    errors: &mut Errors,
+    path: &Path<'_>,
+    key: &str,
+    value: &str,
+) -> Option<Value> {
+    if let Err(why) = json_text::scan(value.as_bytes(), json_text::MAX_DEPTH, |_| {}) {
+        errors.invalid_text(path, key, why);
+        return None;
+    }
+    let found = serde_json::from_str(value).ok();
+    if found.is_none() {
+        errors.cannot_validate(&format!("the JSON in the annotation {key}"));
+    }
+    found
+}
+
+/// Returns a struct with the members that it has in Go; `None` for values of other types.
+fn with_fields(item: Value, fields: &[&str]) -> Option<Value> {
+    let members = match item {
+        Value::Null => Map::new(),
+        Value::Object(members) => members,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => return None,
+    };
+    let mut known = Map::new();
+    for (name, value) in members {
+        let Some(field) = fields.iter().find(|field| field.eq_ignore_ascii_case(&name)) else { continue };
+        let is_of_type = match *field {
+            "tolerationSeconds" => value.is_null() || value.is_i64(),
+            "timeAdded" => value.is_null(),
+            _ => value.is_null() || value.is_string(),
+        };
+        if !is_of_type {
+            return None;
+        }
+        known.insert((*field).to_owned(), value);
+    }
+    Some(Value::Object(known))
 }

@@ -1,10 +1,12 @@
 //! Validation of Pods and pod templates.
 
-mod annotations;
+pub(super) mod annotations;
 mod containers;
 mod environment;
 mod files;
 mod handlers;
+mod operating_system;
+mod profiles;
 pub(super) mod resize;
 pub(super) mod scheduling;
 mod security;
@@ -21,6 +23,7 @@ use serde_json::{Value, json};
 
 use self::annotations::{MIRROR, annotations};
 use self::containers::SharedContext;
+pub(in super::super) use self::security::is_app_armor_profile;
 use super::super::pod_resources;
 use super::fields::{Errors, Path, entries, flag, get, int, list, set, text, texts, word};
 use super::formats;
@@ -40,6 +43,7 @@ pub(super) fn new(errors: &mut Errors, pod: &Value) {
         let why = "cannot be set until all schedulingGates have been cleared";
         errors.forbidden(&path.child("nodeName"), why);
     }
+    profiles::match_annotations(errors, &path, pod);
 }
 
 /// Validates the fields of a Pod that do not depend on the old Pod.
@@ -155,6 +159,7 @@ fn spec_errors(
     }
     scheduling_gates(errors, &path.child("schedulingGates"), spec);
     scheduling::spread(errors, &path.child("topologySpreadConstraints"), spec);
+    security::host_process(errors, path, spec);
     host_users(errors, path, spec);
     host_name(errors, &path.child("hostnameOverride"), spec);
     names_of(errors, path, spec, claimed.is_none());
@@ -176,12 +181,7 @@ fn spec_errors(
         resources::requirements(errors, &path, &limits, Owner::Container, &BTreeSet::new());
     }
     if let Some(system) = system {
-        let path = path.child("os");
-        if system.is_empty() {
-            errors.required(&path.child("name"), "");
-        } else {
-            errors.one_of(&path, Some(system), &["linux", "windows"]);
-        }
+        operating_system::fields(errors, path, spec, system);
     }
     file_volumes(errors, path, spec, &all);
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::fields::{Errors, Path, flag, get, int, list, set, text, texts, word};
 use super::super::formats;
+use super::profiles::for_each_container;
 
 /// Validates the user and group IDs in a security context.
 fn ids(errors: &mut Errors, path: &Path<'_>, context: &Value, fields: &[&str]) {
@@ -77,6 +78,45 @@ pub(super) fn of_pod(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     errors.one_of(&path.child("supplementalGroupsPolicy"), found, &policies);
     let policies = ["MountOption", "Recursive"];
     errors.one_of(&path.child("seLinuxChangePolicy"), word(context, "seLinuxChangePolicy"), &policies);
+}
+
+/// Validates the `hostProcess` of a Pod for Windows: all containers must have the same value.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateWindowsHostProcessPod`.
+/// Rule: VLO-37.
+pub(super) fn host_process(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let of = |owner: &Value| {
+        let options = get(get(owner, "securityContext"), "windowsOptions");
+        set(options, "hostProcess").and_then(Value::as_bool)
+    };
+    let of_pod = of(spec);
+    let (mut containers, mut host_processes) = (0, 0);
+    for_each_container(path, spec, |path, container| {
+        let own = of(container);
+        if let (Some(of_pod), Some(own)) = (of_pod, own)
+            && of_pod != own
+        {
+            let (path, why) = (
+                path.child("securityContext"),
+                format!("pod hostProcess value must be identical if both are specified, was {of_pod}"),
+            );
+            errors.invalid(&path.child("windowsOptions").child("hostProcess"), own, why);
+        }
+        containers += 1;
+        host_processes += usize::from(own.or(of_pod) == Some(true));
+    });
+    if host_processes == 0 {
+        return;
+    }
+    if host_processes != containers {
+        let why =
+            "If pod contains any hostProcess containers then all containers must be HostProcess containers";
+        errors.invalid_text(path, "", why);
+    }
+    if !flag(spec, "hostNetwork") {
+        let why = "hostNetwork must be true if pod contains any hostProcess containers";
+        errors.invalid(&path.child("hostNetwork"), false, why);
+    }
 }
 
 /// Validates the sysctls of a Pod.
@@ -150,6 +190,13 @@ fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
         }
         (_, None) => {}
     }
+}
+
+/// Returns whether an `AppArmor` profile is valid.
+pub(in super::super::super) fn is_app_armor_profile(profile: &Value) -> bool {
+    let mut errors = Errors::default();
+    app_armor(&mut errors, &Path::new(""), profile);
+    errors.len() == 0
 }
 
 /// Validates an `AppArmor` profile.

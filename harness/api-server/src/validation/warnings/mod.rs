@@ -5,6 +5,8 @@ mod secret;
 mod storage;
 mod volumes;
 
+pub(in super::super) use self::pod::app_armor_profile;
+
 use kubernetes_types::names;
 use kubernetes_types::quantity::{self, Quantity};
 use kubernetes_types::schema::Type;

@@ -279,7 +279,7 @@ fn profiles(
 /// Returns the profile that an annotation specifies.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `ApparmorFieldForAnnotation`.
-fn app_armor_profile(annotation: &str) -> Option<Value> {
+pub(in super::super::super) fn app_armor_profile(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({"type": "Unconfined"})),
         "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
