@@ -16,6 +16,7 @@ mod certificate;
 mod change;
 mod changed;
 mod circumstances;
+mod client_config;
 mod command;
 mod condition;
 mod configurations;

@@ -1,6 +1,7 @@
 //! The parameters of behaviors that choose, delay, or extend other behaviors.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -294,8 +295,11 @@ pub struct SideEffect {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Write {
-    /// The URL, such as `http://127.0.0.1:8001/api/v1/namespaces/demo/configmaps`.
+    /// The URL, such as `http://127.0.0.1:8001/api/v1/namespaces/demo/configmaps`, or its path with a kubeconfig.
     pub url: Target,
+    /// The kubeconfig with the server, its CA certificates, and the token; read for each request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<PathBuf>,
     /// The bearer token; the header is omitted if the token is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub token: String,
@@ -311,7 +315,7 @@ pub struct Write {
     pub after: Time,
 }
 
-/// An `http` or `https` URL whose path can contain placeholders.
+/// An `http` or `https` URL, or a path that begins with `/`, which can contain placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Target(String);
@@ -331,6 +335,9 @@ impl TryFrom<String> for Target {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
+        if text.starts_with('/') {
+            return Ok(Self(text));
+        }
         match text.parse::<url::Url>() {
             Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => Ok(Self(text)),
             Ok(_) => Err(format!("invalid URL `{text}`: must have http:// or https:// and a host")),

@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::circumstances::{filled, filled_value};
+use crate::client_config::{ClientConfig, ClientConfigError};
 use crate::{Circumstances, Write};
 
 /// The timeout for a request.
@@ -30,6 +31,10 @@ pub(crate) enum WriteError {
     Url(#[from] url::ParseError),
     #[error("the URL has no host or port")]
     Host,
+    #[error("the URL is a path, which requires a kubeconfig")]
+    Path,
+    #[error(transparent)]
+    Kubeconfig(#[from] ClientConfigError),
     #[error("the caBundle cannot be read: {0}")]
     CaBundle(#[from] rustls::pki_types::pem::Error),
     #[error(transparent)]
@@ -63,7 +68,20 @@ pub(crate) async fn send(request: &Write) -> Result<StatusCode, WriteError> {
 }
 
 async fn over_tcp(write: &Write) -> Result<StatusCode, WriteError> {
-    let url = write.url.as_str().parse::<url::Url>()?;
+    let mut server = ClientConfig {
+        server: String::new(),
+        ca_bundle: write.ca_bundle.clone(),
+        token: write.token.clone(),
+    };
+    if let Some(file) = &write.kubeconfig {
+        server = server.or_from(file)?;
+    }
+    let target = write.url.as_str();
+    let url = match (target.starts_with('/'), &write.kubeconfig) {
+        (true, None) => return Err(WriteError::Path),
+        (true, Some(_)) => format!("{}{target}", server.server.trim_end_matches('/')).parse::<url::Url>()?,
+        (false, _) => target.parse::<url::Url>()?,
+    };
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return Err(WriteError::Host);
     };
@@ -71,8 +89,8 @@ async fn over_tcp(write: &Write) -> Result<StatusCode, WriteError> {
     let mut request = http::Request::post(&url[url::Position::BeforePath..url::Position::AfterQuery])
         .header(HOST, &url[url::Position::BeforeHost..url::Position::AfterPort])
         .header(CONTENT_TYPE, "application/json");
-    if !write.token.is_empty() {
-        request = request.header(AUTHORIZATION, format!("Bearer {}", write.token));
+    if !server.token.is_empty() {
+        request = request.header(AUTHORIZATION, format!("Bearer {}", server.token));
     }
     let request = request.body(Full::new(Bytes::from(write.body.to_string())))?;
     let stream = TcpStream::connect((host, port)).await?;
@@ -80,7 +98,7 @@ async fn over_tcp(write: &Write) -> Result<StatusCode, WriteError> {
         return exchange(stream, request).await;
     }
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(write.ca_bundle.as_bytes()) {
+    for certificate in CertificateDer::pem_slice_iter(server.ca_bundle.as_bytes()) {
         roots.add(certificate?)?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

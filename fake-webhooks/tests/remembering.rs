@@ -2,6 +2,8 @@
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Answered, Behavior, Fake, FakeWebhook};
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -77,6 +79,44 @@ async fn side_effect_is_sent_and_reported() {
     assert!(written.headers.contains(&("authorization".to_owned(), "Bearer secret".to_owned())));
     assert_eq!(summaries(&fake), ["allowed; side effect 1, received HTTP status 201"]);
     assert_eq!(fake.side_effects(), 1);
+}
+
+#[tokio::test]
+async fn side_effect_is_sent_to_the_server_of_a_kubeconfig() {
+    let recorder = start("raw: {status: 201}").await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kubeconfig");
+    let kubeconfig = json!(file.to_str().unwrap());
+    let fake = start(&format!("side-effect: {{write: {{url: /objects, kubeconfig: {kubeconfig}}}}}")).await;
+    let client = client(&fake);
+    response(&client, &fake, &review("6", "web")).await;
+    let cluster = json!({
+        "server": recorder.url(),
+        "certificate-authority-data": STANDARD.encode(recorder.ca_bundle()),
+    });
+    let config = json!({
+        "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": cluster}],
+        "users": [{"name": "a", "user": {"token": "secret"}}],
+    });
+    std::fs::write(&file, config.to_string()).unwrap();
+    response(&client, &fake, &review("7", "web")).await;
+    let journal = recorder.journal();
+    let [written] = journal.as_slice() else { panic!("{journal:?}") };
+    assert_eq!(written.path, "/objects");
+    assert!(written.headers.contains(&("authorization".to_owned(), "Bearer secret".to_owned())));
+    let [before, after] = &*summaries(&fake) else { panic!("{:?}", summaries(&fake)) };
+    assert!(before.contains("side effect 1, not written: cannot read the kubeconfig "), "{before}");
+    assert_eq!(after, "allowed; side effect 2, received HTTP status 201");
+}
+
+#[tokio::test]
+async fn path_of_a_side_effect_requires_a_kubeconfig() {
+    let fake = start("side-effect: {write: {url: /objects}}").await;
+    response(&client(&fake), &fake, &review("7", "web")).await;
+    let told = summaries(&fake).concat();
+    assert!(told.ends_with("not written: the URL is a path, which requires a kubeconfig"), "{told}");
 }
 
 #[tokio::test]

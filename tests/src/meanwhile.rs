@@ -76,6 +76,7 @@ impl Meanwhile {
         let url = Target::try_from(url).map_err(RunError::Ended)?;
         let write = Write {
             url,
+            kubeconfig: None,
             token: String::new(),
             ca_bundle: String::new(),
             body: json!({"name": "{name}"}),
