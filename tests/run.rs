@@ -278,8 +278,8 @@ fn envtest_without_its_binaries_says_how_to_get_them() {
         &["run", "--target", "envtest", "tests/features/passes.feature"],
         3,
         &expect![[r#"
-            error: --target envtest: KUBEBUILDER_ASSETS is not set: it names a folder with etcd and kube-apiserver
-              get them with: setup-envtest use 1.37.x -p env   (and evaluate what it prints)
+            error: --target envtest: KUBEBUILDER_ASSETS is not set: it must name a directory with etcd and kube-apiserver
+              get them with: export KUBEBUILDER_ASSETS=$(setup-envtest use 1.37.x -p path)
         "#]],
     );
 }

@@ -168,11 +168,10 @@ struct Assets {
 
 impl Assets {
     fn find() -> Result<Self, EnvtestError> {
-        const ADVICE: &str =
-            "  get them with: setup-envtest use 1.37.x -p env   (and evaluate what it prints)";
+        const ADVICE: &str = "  get them with: export KUBEBUILDER_ASSETS=$(setup-envtest use 1.37.x -p path)";
         let Some(folder) = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from) else {
             return Err(EnvtestError::new(format!(
-                "KUBEBUILDER_ASSETS is not set: it names a folder with etcd and kube-apiserver\n{ADVICE}"
+                "KUBEBUILDER_ASSETS is not set: it must name a directory with etcd and kube-apiserver\n{ADVICE}"
             )));
         };
         let find = |name: &str| {
