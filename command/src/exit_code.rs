@@ -49,7 +49,8 @@ Exit status:
     3  environment error: a port, the cluster, KUBEBUILDER_ASSETS, or an invalid webhook response
     4  nothing was selected to run, or a webhook to verify was never called
     5  all failures were caused by features that admit does not support
-    6  no findings that fail the run, but a webhook response is missing or invalid, or a check of --check cannot run
+    6  no findings that fail the run, but a webhook response is missing or invalid, or a
+       check of --check cannot run
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 

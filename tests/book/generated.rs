@@ -97,10 +97,19 @@ fn the_page_of_exit_statuses_is_generated_from_the_help() {
     let help = stdout(&["--help"]);
     let statuses = help.split("Exit status:\n").nth(1).expect("the help ends with the exit statuses");
     let mut page = head("`admit --help`", "# Exit status\n\n| Status | Meaning |\n|---|---|\n");
-    let rows: Vec<_> = statuses.lines().filter_map(|line| line.trim().split_once("  ")).collect();
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    for line in statuses.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        match (line.split_once("  "), rows.last_mut()) {
+            (Some((status, meaning)), _) if status.parse::<u8>().is_ok() => {
+                rows.push((status, meaning.trim().to_owned()));
+            }
+            (_, Some((_, meaning))) => *meaning = format!("{meaning} {line}"),
+            (_, None) => panic!("a row must begin with a status: {line}"),
+        }
+    }
     assert!(rows.len() > 5, "{help}");
     for (status, meaning) in rows {
-        let _ = writeln!(page, "| {status} | {} |", meaning.trim());
+        let _ = writeln!(page, "| {status} | {meaning} |");
     }
     page.push_str(
         "
