@@ -101,7 +101,7 @@ fn mode(words: &[String], sandbox: &Sandbox) -> Mode {
     }
     let runs = match (word(1), word(2)) {
         ("fakes", "deploy") => has("--dry-run"),
-        ("fakes", "journal" | "delete") | ("run", "") => false,
+        ("fakes", "journal" | "delete") | ("run", "" | "--quiet") => false,
         ("fakes", "list") => true,
         ("fakes" | "serve", _) => return Mode::Serve,
         // The built-in corpus and all checks take too long for a test, and so do all features.
