@@ -120,7 +120,7 @@ async fn steps_about_calls_and_reviews_know_it_in_process() {
     let stage = Stage::with(&twice).await;
     let text = ends_with(&stage.run("in-process").await, 1);
     assert!(
-        text.contains("expected \"inject.example.com\" to be called twice, it was called once"),
+        text.contains("expected \"inject.example.com\" to be called twice, but it was called once"),
         "{text}"
     );
     let told = "inject.example.com, first round: CREATE pods: allowed, patched with 2 operations";
@@ -192,7 +192,7 @@ async fn fake_is_called_before_or_after_a_loaded_configuration() {
         let stage = Stage::with(&ordered(word, order)).await;
         let text = ends_with(&stage.run("in-process").await, 0);
         let (first, second) = order.split_once(", ").expect("two webhooks");
-        let line = text.lines().find(|line| line.contains("order by the names of the configurations: "));
+        let line = text.lines().find(|line| line.contains("call order, by configuration name: "));
         let line = line.expect("the order is printed");
         assert!(line.find(first) < line.find(second), "{line}");
         if machine::has_kube_apiserver() {
@@ -250,7 +250,180 @@ async fn service_may_be_given_as_a_host_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_file_of_a_step_is_reported_with_the_folder_of_the_feature_file() {
-    let stage = Stage::with(&FEATURE.replace("manifest.yaml", "nowhere.yaml")).await;
+    let feature = FEATURE.replace("manifest.yaml", "nowhere.yaml");
+    // Each file is reported once, however many steps name it.
+    let twice = format!("{feature}{}", feature.replace("\nFeature: The injector", ""));
+    let stage = Stage::with(&twice).await;
+    let text = ends_with(&stage.run("in-process").await, 2);
+    let expected = "error: my.feature:4: cannot use nowhere.yaml (relative to the feature file): no such file or \
+                    directory\n";
+    assert_eq!(text, expected);
+    std::fs::write(stage.folder.path().join("nowhere.yaml"), "kind: A\n---\na: [\n").expect("it is written");
+    let text = ends_with(&stage.run("in-process").await, 2);
+    assert!(
+        text.starts_with("error: my.feature:4: cannot use nowhere.yaml (relative to the feature file): "),
+        "{text}"
+    );
+    assert!(text.contains("invalid YAML: "), "{text}");
+}
+
+/// Returns the feature with `steps` after the manifest is loaded, and `checks` after a pod is created.
+fn feature(steps: &str, checks: &str) -> String {
+    let feature =
+        FEATURE.replace("    When a pod is created\n", &format!("{steps}    When a pod is created\n"));
+    feature.replace("    Then the object has the label \"injected=true\"\n", checks)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reason_why_a_webhook_is_not_called_is_shown_and_repeated_in_the_error() {
+    let label = "    Then the object has the label \"injected=true\"\n";
+    let stage = Stage::with(&feature("", label)).await;
+    let manifest = stage.folder.path().join("manifest.yaml");
+    let text = std::fs::read_to_string(&manifest).expect("the manifest");
+    let selector = r#""objectSelector":{"matchLabels":{"inject":"yes"}},"rules""#;
+    std::fs::write(manifest, text.replace("\"rules\"", selector)).expect("it is written");
     let text = ends_with(&stage.run("in-process").await, 1);
-    assert!(text.contains("cannot read nowhere.yaml (relative to the feature file)"), "{text}");
+    let reason = "inject.example.com: not called: its objectSelector does not select the object";
+    assert_eq!(text.matches(reason).count(), 2, "{text}");
+    assert!(text.contains(&format!("= note: {reason}")), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_reinvocation_is_explained() {
+    let proxy =
+        "    And a mutating webhook \"a-proxy\" for pods\n    And \"a-proxy\" adds the container \"proxy\"\n";
+    let twice = "    Then \"inject.example.com\" is called twice\n";
+    let stage = Stage::with(&feature(proxy, twice)).await;
+    let text = ends_with(&stage.run("in-process").await, 1);
+    assert!(text.contains("inject.example.com: not called again: its reinvocationPolicy is Never"), "{text}");
+
+    let policy = "    And \"inject.example.com\" has the reinvocation policy IfNeeded\n";
+    let stage = Stage::with(&feature(&format!("{proxy}{policy}"), twice)).await;
+    let text = ends_with(&stage.run("in-process").await, 1);
+    let reason = "inject.example.com: not called again: no webhook changed the object after its call";
+    assert!(text.contains(reason), "{text}");
+    let step = "\"a-proxy\" is called after the configuration \"injector\"";
+    assert!(text.contains(&format!("help: add the step `{step}`")), "{text}");
+
+    let stage = Stage::with(&feature(&format!("{proxy}{policy}    And {step}\n"), twice)).await;
+    ends_with(&stage.run("in-process").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fake_replaces_a_webhook_whose_behavior_a_step_sets() {
+    let down = "    And \"inject.example.com\" refuses connections\n";
+    let fails = "    Then the request is rejected with 500 InternalError\n    And the message contains \"connection refused\"\n";
+    let ignore = "    And \"inject.example.com\" has the failure policy Ignore\n";
+    let admits = "    Then the request is admitted\n    And the object does not contain:\n      \"\"\"\n      metadata: {labels: {injected: 'true'}}\n      \"\"\"\n";
+    let denies = "    And \"inject.example.com\" denies the request with the message \"no\"\n";
+    let denied = "    Then the request is rejected with 400\n";
+    let targets =
+        if machine::has_kube_apiserver() { vec!["in-process", "envtest"] } else { vec!["in-process"] };
+    for target in targets {
+        let both = format!("{down}{ignore}");
+        for (steps, checks) in [(down, fails), (&*both, admits), (denies, denied)] {
+            let stage = Stage::with(&feature(steps, checks)).await;
+            ends_with(&stage.run(target).await, 0);
+            assert!(stage.hosts().is_empty(), "{target}: the webhook is not called");
+        }
+    }
+    let counted = format!("{fails}    And \"inject.example.com\" is called once\n");
+    ends_with(&Stage::with(&feature(down, &counted)).await.run("in-process").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failure_of_a_call_that_is_ignored_is_explained() {
+    let ignore = "    And \"inject.example.com\" has the failure policy Ignore\n";
+    let label = "    Then the object has the label \"injected=true\"\n";
+    let stage = Stage::with(&feature(ignore, label)).await;
+    let manifest = stage.folder.path().join("manifest.yaml");
+    let text = std::fs::read_to_string(&manifest).expect("the manifest");
+    let documents = text.split("\n---\n").filter(|document| !document.contains(r#""kind":"Service""#));
+    std::fs::write(manifest, documents.collect::<Vec<_>>().join("\n---\n")).expect("it is written");
+    let text = ends_with(&stage.run_with(&[]).await, 1);
+    let (_, error) = text.split_once("error: ").expect("a failed scenario");
+    assert!(error.contains("service \"webhook\" not found"), "{text}");
+    let help = "= help: set the address of the webhook with --service injector/webhook=HOST:PORT";
+    assert!(error.contains(help), "{text}");
+}
+
+/// A manifest with its own objects can be loaded by scenarios that would otherwise run at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn scenarios_share_a_manifest_and_a_namespace() {
+    let scenario = r#"
+  Scenario: NAME
+    Given the objects in the file "manifest.yaml" exist
+    And this object exists:
+      """
+      {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+      """
+    When this object is created:
+      """
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: web, namespace: shop}
+      spec: {containers: [{name: web, image: nginx}]}
+      """
+    Then the object has the label "injected=true"
+"#;
+    let scenarios: String = (0..8).map(|number| scenario.replace("NAME", &number.to_string())).collect();
+    let stage = Stage::with(&format!("Feature: Shared objects\n{scenarios}")).await;
+    let text = ends_with(&stage.run("in-process").await, 0);
+    assert!(text.ends_with("8 passed, 0 failed\n"), "{text}");
+    let positions: Vec<_> = (0..8).map(|number| text.find(&format!("    ok {number}  "))).collect();
+    assert!(positions.is_sorted() && positions.iter().all(Option::is_some), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespace_outside_the_scenario_is_explained() {
+    let feature = r#"
+Feature: Namespaces
+  Scenario: The namespace of another client
+    Given the objects in the file "manifest.yaml" exist
+    When this object is created:
+      """
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: web, namespace: default}
+      spec: {containers: [{name: web, image: nginx}]}
+      """
+    Then "inject.example.com" is called once
+"#;
+    let text = ends_with(&Stage::with(feature).await.run("in-process").await, 1);
+    let reason = "inject.example.com: not called: the namespace \"default\" is not part of the scenario: add the step \
+                  `webhooks are also called in the namespace \"default\"`";
+    assert!(text.contains(reason), "{text}");
+    assert!(text.contains("to be called once, but it was not called"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn manifest_without_its_namespace_and_invalid_manifest_are_handled_by_the_step_that_loads_them() {
+    let stage = Stage::with(FEATURE).await;
+    let manifest = stage.folder.path().join("manifest.yaml");
+    let valid = std::fs::read_to_string(&manifest).expect("the manifest");
+    let documents = valid.split("\n---\n").filter(|document| !document.contains(r#""kind":"Namespace""#));
+    std::fs::write(&manifest, documents.collect::<Vec<_>>().join("\n---\n")).expect("it is written");
+    let text = ends_with(&stage.run("in-process").await, 0);
+    assert!(text.contains("created the namespace \"injector\""), "{text}");
+
+    std::fs::write(&manifest, valid.replace("inject.example.com", "Inject.example.com"))
+        .expect("it is written");
+    let text = ends_with(&stage.run("in-process").await, 1);
+    assert!(text.contains("FAIL Given the objects in the file \"manifest.yaml\" exist"), "{text}");
+    let message =
+        "manifest.yaml: the API server rejects MutatingWebhookConfiguration \"injector\": 422 Invalid: ";
+    assert!(text.contains(message), "{text}");
+    assert!(!text.contains("is not used"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_doc_string_is_reported_with_the_line_of_the_feature_file() {
+    let feature = "Feature: YAML\n  Scenario: Invalid\n    When this object is created:\n      \"\"\"yaml\n      kind: Pod\n      \
+                   spec: [\n      \"\"\"\n";
+    let text = ends_with(&Stage::with(feature).await.run("in-process").await, 1);
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("of the feature file: ")).collect();
+    assert!(
+        !lines.is_empty() && lines.iter().all(|line| line.contains("invalid YAML on line 6 of")),
+        "{text}"
+    );
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 fn admit(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
-    for variable in ["KUBEBUILDER_ASSETS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
+    for variable in ["KUBEBUILDER_ASSETS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "GITHUB_ACTIONS"] {
         command.env_remove(variable);
     }
     command
@@ -151,6 +151,14 @@ fn quiet_shows_only_what_failed() {
             2 passed, 1 failed, 1 skipped
         "#]],
     );
+}
+
+#[test]
+fn failed_steps_are_annotated_in_a_github_workflow() {
+    let output = output(admit(&["run", "tests/features/fails.feature"]).env("GITHUB_ACTIONS", "true"));
+    let expected = "::error file=tests/features/fails.feature,line=5,title=A step without a request fails::Then the \
+                    request is admitted%0Ano request was sent: add a When step before this step\n";
+    assert_eq!((stderr(&output).as_str(), output.status.code()), (expected, Some(1)));
 }
 
 #[test]

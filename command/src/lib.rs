@@ -27,6 +27,7 @@ mod run;
 mod screen;
 mod serve;
 mod service_map;
+mod skip_reason;
 mod static_manifests;
 mod steps;
 mod style;

@@ -5,19 +5,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Collects the notes of a scenario; the runner reads them when it prints a step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Narrator {
-    lines: Arc<Mutex<Vec<(usize, String)>>>,
+    notes: Arc<Mutex<Vec<(usize, Note)>>>,
+}
+
+/// A line below a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) kind: NoteKind,
+    pub(crate) text: String,
+}
+
+/// Where a note is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoteKind {
+    /// Below the step.
+    Event,
+    /// Also in the error at the end of the run, because it can explain why a later step fails.
+    Cause,
+    /// Also in the error at the end of the run, as help.
+    Help,
 }
 
 impl Narrator {
-    /// Adds a line to the notes of the step at `step_line` of the feature file.
-    pub(crate) fn tell(&self, step_line: usize, line: impl Into<String>) {
-        lock(&self.lines).push((step_line, line.into()));
+    /// Adds a note to the step at `step_line` of the feature file.
+    pub(crate) fn tell(&self, step_line: usize, kind: NoteKind, text: impl Into<String>) {
+        lock(&self.notes).push((step_line, Note { kind, text: text.into() }));
     }
 
     /// Returns the notes of the step at `step_line`, oldest first.
-    pub(crate) fn told(&self, step_line: usize) -> Vec<String> {
-        let lines = lock(&self.lines);
-        lines.iter().filter(|(line, _)| *line == step_line).map(|(_, text)| text.clone()).collect()
+    pub(crate) fn told(&self, step_line: usize) -> Vec<Note> {
+        let notes = lock(&self.notes);
+        notes.iter().filter(|(line, _)| *line == step_line).map(|(_, note)| note.clone()).collect()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use harness::conditions;
 use harness::config::{
     self, ConfigError, FailurePolicy, ServiceReference, Webhook, WebhookId, WebhookTarget,
 };
@@ -19,6 +18,7 @@ use super::difference::{Change, changes};
 use super::explain::Facts;
 use super::milliseconds;
 use super::steps::{patched, shown};
+use crate::skip_reason::skip_reason;
 
 /// The webhooks of all configurations in dispatch order.
 ///
@@ -247,7 +247,7 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
             skipped.push(Skipped {
                 round: round.number() + 1,
                 test: test(mismatch).into(),
-                reason: reason(mismatch, webhook, evaluated.last().copied()),
+                reason: skip_reason(mismatch, webhook.reinvocation_policy, evaluated.last().copied()),
                 compared: explained.map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook)),
             });
         } else if let Event::MatchFailed { webhook: id, phase, round, status } = event
@@ -303,37 +303,6 @@ fn test(mismatch: &Mismatch) -> &'static str {
         Mismatch::Exempt => "exempt",
         Mismatch::NotReinvoked => "notReinvoked",
     }
-}
-
-fn reason(mismatch: &Mismatch, webhook: &Webhook, conditions: Option<&Conditions>) -> String {
-    if let (Mismatch::Conditions, Some(Conditions { evaluation, .. })) = (mismatch, conditions) {
-        let without_value = || {
-            let error = evaluation.error().unwrap_or_default();
-            format!("its matchConditions cannot be evaluated, and its failurePolicy is Ignore: {error}")
-        };
-        let is_false = |index: usize| {
-            let name = evaluation.conditions.get(index).map_or("", |condition| &*condition.name);
-            format!("its match condition \"{name}\" is false")
-        };
-        return match evaluation.outcome {
-            conditions::Outcome::False { index } => is_false(index),
-            conditions::Outcome::True | conditions::Outcome::Errors(_) | conditions::Outcome::OutOfBudget => {
-                without_value()
-            }
-        };
-    }
-    let text = match mismatch {
-        Mismatch::NamespaceSelector => "its namespaceSelector does not select the namespace",
-        Mismatch::ObjectSelector => "its objectSelector does not select the object",
-        Mismatch::Rules => "none of its rules matches the request",
-        Mismatch::Exempt => "webhooks are not called for this kind",
-        Mismatch::NotReinvoked => match webhook.reinvocation_policy {
-            config::ReinvocationPolicy::Never => "its reinvocationPolicy is Never",
-            config::ReinvocationPolicy::IfNeeded => "nothing changed the object after its call",
-        },
-        Mismatch::Conditions => "it does not match",
-    };
-    text.to_owned()
 }
 
 /// Suggests a fix for a denial without a message, or for a call that failed because its Service was not found.

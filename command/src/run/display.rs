@@ -7,6 +7,7 @@ use output::OneLine;
 
 use super::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
 use crate::Failure;
+use crate::narrator::Note;
 use crate::progress::ProgressReporter;
 use crate::screen::{self, Marks};
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
@@ -157,9 +158,9 @@ fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt,
     }
 }
 
-fn told(text: &mut String, lines: &[String]) {
-    for line in lines {
-        indented(text, &output::one_line(line), TOLD);
+fn told(text: &mut String, notes: &[Note]) {
+    for note in notes {
+        indented(text, &output::one_line(&note.text), TOLD);
     }
 }
 
@@ -176,12 +177,13 @@ fn mark(marks: Marks, good: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::narrator::NoteKind;
 
     #[test]
     fn what_a_webhook_says_cannot_steer_a_terminal() {
         let said = "denied: \u{1b}[2J\nall passed";
         let mut text = String::new();
-        told(&mut text, &[said.to_owned()]);
+        told(&mut text, &[Note { kind: NoteKind::Event, text: said.to_owned() }]);
         indented(&mut text, said, BAD);
         let text = anstream::adapter::strip_str(&text).to_string();
         let lines: Vec<&str> = text.lines().map(str::trim_start).collect();

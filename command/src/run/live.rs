@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::display::Display;
-use super::order::Order;
+use super::order::{Order, Sequence};
 use super::record::{Outcome, Record, ScenarioKey, StepOutcome};
+use crate::narrator::Note;
 
 /// The record of a run in progress, which all clones share.
 #[derive(Clone, Debug)]
@@ -22,11 +23,14 @@ struct State {
 
 impl Live {
     /// Creates a record in which no scenario has run yet.
-    pub(crate) fn new(record: Record, display: Display) -> Self {
-        let mut order = Order::new(record.scenarios().iter().map(|scenario| {
-            let planned = &scenario.planned;
-            (planned.key.path.clone(), planned.rule.as_ref().map(|rule| rule.line))
-        }));
+    pub(crate) fn new(record: Record, display: Display, sequence: Sequence) -> Self {
+        let mut order = Order::new(
+            sequence,
+            record.scenarios().iter().map(|scenario| {
+                let planned = &scenario.planned;
+                (planned.key.path.clone(), planned.rule.as_ref().map(|rule| rule.line))
+            }),
+        );
         for (position, scenario) in record.scenarios().iter().enumerate() {
             match scenario.outcome {
                 Outcome::Skipped(_) => order.leave_out(position),
@@ -78,7 +82,7 @@ impl Live {
     }
 
     /// Records that the step at `line` has ended.
-    pub(crate) fn end_step(&self, key: &ScenarioKey, line: usize, outcome: StepOutcome, told: Vec<String>) {
+    pub(crate) fn end_step(&self, key: &ScenarioKey, line: usize, outcome: StepOutcome, told: Vec<Note>) {
         self.with(key, |state, position| {
             let Some(scenario) = state.record.scenario_mut(position) else { return };
             if let (Some(step), Some(attempt)) = (scenario.step_position(line), scenario.attempts.last_mut())
@@ -109,6 +113,11 @@ impl Live {
     /// Returns the number of scenarios that are running.
     pub(crate) fn running(&self) -> usize {
         self.lock().running.len()
+    }
+
+    /// Returns whether a scenario has failed.
+    pub(crate) fn has_failures(&self) -> bool {
+        self.lock().record.counts().failed > 0
     }
 
     /// Displays the current progress.

@@ -1,8 +1,10 @@
 //! `admit run` and `admit steps`: runs feature files against a target, and lists the steps.
 
+mod annotations;
 mod catalog;
 pub(crate) mod display;
 mod features;
+mod files;
 mod list;
 mod live;
 pub(crate) mod narration;
@@ -21,6 +23,7 @@ mod writer;
 
 pub(crate) use catalog::Steps;
 
+use std::io::IsTerminal as _;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +44,7 @@ use crate::{ExitCode, Failure, exit_code, screen};
 use display::{Detail, Display};
 use live::Live;
 use narration::Narrators;
+use order::Sequence;
 use plan::{Plan, Selection};
 use record::Record;
 use report::{Circumstances, Reports};
@@ -116,6 +120,7 @@ impl Run {
         // Created once, because each step compiles an expression.
         let steps = World::collection();
         sentences::check(&plan.features, &steps)?;
+        files::check(&plan.features)?;
         let reports = Reports::create(self.junit.as_deref(), self.json.as_deref())?;
 
         let mut signals = exit_code::install_signal_handlers(stop::heeded(self.target.target))?;
@@ -156,7 +161,7 @@ impl Run {
             }
         };
 
-        let live = Live::new(Record::new(plan.scenarios, started), display);
+        let live = Live::new(Record::new(plan.scenarios, started), display, sequence());
         let narrators = Narrators::default();
         let stop = CancellationToken::new();
         let run = runner::run(
@@ -175,11 +180,15 @@ impl Run {
 
         let circumstances =
             Circumstances { target: self.target.target, unchecked_audits: launched.target.audit.unchecked() };
-        let unused_services = launched.target.unused_services();
+        // A scenario that fails may not have loaded its configuration.
+        let unused_services = launched.target.unused_services(live.has_failures());
         drop(launched);
         let (counts, written, printed) = live.finish(|record, display| {
             let written = reports.write(record, circumstances);
             display.print(&summary::summary(record, circumstances.unchecked_audits));
+            if annotations::are_enabled() {
+                screen::prompt(&annotations::commands(record));
+            }
             for unused in &unused_services {
                 screen::status!("warning: {unused}");
             }
@@ -206,6 +215,11 @@ impl Run {
             retries: self.retries.into(),
         }
     }
+}
+
+/// Returns the order in which scenarios are shown on standard output.
+fn sequence() -> Sequence {
+    if std::io::stdout().is_terminal() { Sequence::Finished } else { Sequence::Files }
 }
 
 /// The inputs of a run except its target.

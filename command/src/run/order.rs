@@ -1,14 +1,25 @@
 //! Decides in which order finished scenarios are shown.
 //!
-//! Scenarios run in parallel and finish in any order. The first finished scenario is shown first, but all scenarios of
-//! its rule, and then of its feature, are shown before any other. A slow feature therefore does not delay the others,
-//! and each heading is printed once.
+//! Scenarios run in parallel and finish in any order. On a terminal, the first finished scenario is shown first, but all
+//! scenarios of its rule, and then of its feature, are shown before any other. A slow feature therefore does not delay
+//! the others, and each heading is printed once. In a log, scenarios are shown in the order of the files, so that logs
+//! can be compared.
 
 use std::ops::Range;
+
+/// The order in which scenarios are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequence {
+    /// As they finish, grouped by rule and feature.
+    Finished,
+    /// In the order of the files.
+    Files,
+}
 
 /// Tracks which scenarios were shown and which scenario may be shown next.
 #[derive(Debug)]
 pub(crate) struct Order {
+    sequence: Sequence,
     states: Vec<State>,
     features: Vec<Feature>,
     open: Option<Open>,
@@ -36,7 +47,10 @@ impl Order {
     /// Creates an order from the feature and rule of each scenario.
     ///
     /// Scenarios of the same feature and rule must be adjacent.
-    pub(crate) fn new<F: PartialEq, R: PartialEq>(places: impl IntoIterator<Item = (F, R)>) -> Self {
+    pub(crate) fn new<F: PartialEq, R: PartialEq>(
+        sequence: Sequence,
+        places: impl IntoIterator<Item = (F, R)>,
+    ) -> Self {
         let mut features: Vec<Feature> = Vec::new();
         let mut last = None;
         let mut count = 0;
@@ -57,7 +71,7 @@ impl Order {
             last = Some((feature, rule));
             count += 1;
         }
-        Self { states: vec![State::Awaited; count], features, open: None }
+        Self { sequence, states: vec![State::Awaited; count], features, open: None }
     }
 
     /// Excludes a scenario, which is never shown.
@@ -89,6 +103,10 @@ impl Order {
     }
 
     fn next(&mut self) -> Option<usize> {
+        if self.sequence == Sequence::Files {
+            let next = self.states.iter().position(|state| *state != State::Shown)?;
+            return (self.states.get(next) == Some(&State::Done)).then_some(next);
+        }
         let mut begun = None;
         if let Some(Open { feature, rule }) = &self.open {
             if let Some(next) = self.first(rule, State::Done) {
@@ -132,8 +150,12 @@ mod tests {
     use super::*;
 
     /// Returns two features: `a` with the rules 1 (scenarios 0, 1) and 2 (2), `b` without a rule (3, 4).
+    fn places() -> [(&'static str, Option<usize>); 5] {
+        [("a", Some(1)), ("a", Some(1)), ("a", Some(2)), ("b", None), ("b", None)]
+    }
+
     fn order() -> Order {
-        Order::new([("a", Some(1)), ("a", Some(1)), ("a", Some(2)), ("b", None), ("b", None)])
+        Order::new(Sequence::Finished, places())
     }
 
     #[track_caller]
@@ -178,8 +200,18 @@ mod tests {
     }
 
     #[test]
+    fn scenarios_of_a_log_are_shown_in_the_order_of_the_files() {
+        let mut order = Order::new(Sequence::Files, places());
+        order.leave_out(1);
+        assert!(order.done(4).is_empty());
+        assert!(order.done(2).is_empty());
+        assert_eq!(order.done(0), [0, 2]);
+        assert_eq!(order.done(3), [3, 4]);
+    }
+
+    #[test]
     fn the_same_rule_line_in_two_features_is_two_rules() {
-        let mut order = Order::new([("a", Some(1)), ("b", Some(1))]);
+        let mut order = Order::new(Sequence::Finished, [("a", Some(1)), ("b", Some(1))]);
         assert_eq!(order.done(1), [1]);
         assert_eq!(order.done(0), [0]);
     }

@@ -7,6 +7,7 @@ use harness::status::UNSUPPORTED_PREFIX;
 use tokio::time::Instant;
 
 use super::plan::PlannedScenario;
+use crate::narrator::{Note, NoteKind};
 
 /// The record of all selected scenarios, in the order of the files.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ pub(crate) struct StepRecord {
     /// The outcome of the step.
     pub(crate) outcome: StepOutcome,
     /// The notes of the step: its calls and decisions.
-    pub(crate) told: Vec<String>,
+    pub(crate) told: Vec<Note>,
 }
 
 /// The outcome of a step and, if it failed, the message.
@@ -227,6 +228,13 @@ impl Attempt {
         })
     }
 
+    /// Returns the notes of the last request up to the failed step that can explain the failure.
+    pub(crate) fn causes(&self) -> impl Iterator<Item = &Note> {
+        let end = self.failed_step().map_or(self.steps.len(), |(position, _)| position + 1);
+        let told = self.steps.iter().take(end).rev().map(|step| &step.told).find(|told| !told.is_empty());
+        told.into_iter().flatten().filter(|note| note.kind != NoteKind::Event)
+    }
+
     /// Records that the step at `position` has begun.
     pub(crate) fn begin_step(&mut self, position: usize) {
         if let Some(step) = self.steps.get_mut(position) {
@@ -235,7 +243,7 @@ impl Attempt {
     }
 
     /// Records that the step at `position` has ended.
-    pub(crate) fn end_step(&mut self, position: usize, outcome: StepOutcome, told: Vec<String>) {
+    pub(crate) fn end_step(&mut self, position: usize, outcome: StepOutcome, told: Vec<Note>) {
         if let Some(step) = self.steps.get_mut(position) {
             step.duration = step.started.map_or(Duration::ZERO, |started| started.elapsed());
             step.outcome = outcome;

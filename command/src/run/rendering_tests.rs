@@ -9,6 +9,7 @@ use super::record::{Record, ScenarioKey, StepOutcome};
 use super::report::{self, Circumstances};
 use super::{list, summary};
 use crate::hostile;
+use crate::narrator::{Note, NoteKind};
 use crate::screen::Marks;
 use crate::target::TargetKind;
 
@@ -40,7 +41,11 @@ fn record(text: &str) -> Record {
         scenario.begin();
         let attempt = scenario.attempt_mut().unwrap();
         attempt.begin_step(0);
-        attempt.end_step(0, StepOutcome::Failed(format!("message{text}")), vec![format!("told{text}")]);
+        attempt.end_step(
+            0,
+            StepOutcome::Failed(format!("message{text}")),
+            vec![Note { kind: NoteKind::Cause, text: format!("told{text}") }],
+        );
         attempt.trouble = Some(format!("trouble{text}"));
         scenario.end();
     }
@@ -73,6 +78,6 @@ proptest::proptest! {
 #[test]
 fn a_failed_scenario_is_shown_again_in_the_summary() {
     let summary = anstream::adapter::strip_str(&summary::summary(&record(""), 0)).to_string();
-    let expected = "\nerror: Scenario\n --> a.feature:3\n  |\n3 | Then it is\n  |\n  = message: message\n\n";
+    let expected = "\nerror: Scenario\n --> a.feature:3\n  |\n3 | Then it is\n  |\n  = message: message\n  = note: told\n\n";
     assert!(summary.starts_with(expected), "{summary}");
 }

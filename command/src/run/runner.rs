@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cucumber::step::Collection;
-use cucumber::{Cucumber, cli, parser, runner};
+use cucumber::{Cucumber, ScenarioType, cli, parser, runner};
 use futures::stream;
 use gherkin::Feature;
 use tokio_util::sync::CancellationToken;
 
+use super::files;
 use super::narration::Narrators;
 use super::record::ScenarioKey;
 use super::writer::Writer;
@@ -67,6 +68,13 @@ pub(crate) async fn run(
         writer,
     )
     .steps(steps)
+    .which_scenario(|feature, rule, scenario| {
+        if files::is_serial(feature, rule, scenario) {
+            ScenarioType::Serial
+        } else {
+            ScenarioType::Concurrent
+        }
+    })
     .before(move |feature, _, scenario, world| {
         let (target, narrators, stopped) = (Arc::clone(&target), narrators.clone(), stop.is_cancelled());
         Box::pin(async move {

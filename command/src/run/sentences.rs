@@ -55,7 +55,7 @@ fn scenarios(feature: &Feature) -> impl Iterator<Item = &Scenario> {
 }
 
 /// Returns the steps of the backgrounds and scenarios, in the order of the file.
-fn steps(feature: &Feature) -> impl Iterator<Item = &Step> {
+pub(super) fn steps(feature: &Feature) -> impl Iterator<Item = &Step> {
     let rules = feature.rules.iter().flat_map(|rule| {
         let background = rule.background.iter().flat_map(|background| &background.steps);
         background.chain(rule.scenarios.iter().flat_map(|scenario| &scenario.steps))

@@ -8,6 +8,7 @@ use output::OneLine;
 
 use super::record::{Attempt, Outcome, Record};
 use crate::diagnostic::Diagnostic;
+use crate::narrator::NoteKind;
 use crate::style::{BAD, GOOD, NOT_DONE, brief};
 
 /// Returns the failed scenarios, the skipped scenarios with reasons, and the number of scenarios with each outcome.
@@ -62,13 +63,19 @@ fn failures(text: &mut String, record: &Record) {
         if let Some(message) = message {
             failure.note("message", first_sentence(message));
         }
+        for note in attempt.into_iter().flat_map(Attempt::causes) {
+            let label = if note.kind == NoteKind::Help { "help" } else { "note" };
+            if message.is_none_or(|message| !message.contains(&note.text)) {
+                failure.note(label, &note.text);
+            }
+        }
         failure.write(text);
         text.push('\n');
     }
 }
 
 /// Returns the first line of a message, and the second line if the first ends with a colon.
-fn first_sentence(message: &str) -> String {
+pub(super) fn first_sentence(message: &str) -> String {
     let mut lines = message.lines();
     let first = lines.next().unwrap_or_default();
     match lines.next() {

@@ -13,10 +13,11 @@ use super::outcome::{contains, contains_not};
 use super::parameter::{Admission, Ordinal, Times};
 use super::webhook::Webhook;
 use super::world::World;
-use crate::target::RecordedCall;
+use crate::narrator::NoteKind;
+use crate::target::{RecordedCall, RecordedSkip};
 
 /// A call of a fake, or of a webhook in a configuration that the scenario loads.
-struct Call<'a> {
+pub(super) struct Call<'a> {
     /// The name of the webhook in the feature file.
     webhook: &'a str,
     admission: Admission,
@@ -27,6 +28,8 @@ struct Call<'a> {
     review: Option<Value>,
     /// A summary of the response.
     answer: String,
+    /// Whether the call of a webhook that is not a fake did not return a valid response.
+    has_failed: bool,
 }
 
 impl<'a> Call<'a> {
@@ -38,7 +41,15 @@ impl<'a> Call<'a> {
             Answered::Pending | Answered::Abandoned => "timed out".to_owned(),
         };
         let (webhook, admission) = (webhook.short.as_str(), webhook.admission);
-        Self { webhook, admission, place, time: entry.time, review: entry.review(), answer }
+        Self {
+            webhook,
+            admission,
+            place,
+            time: entry.time,
+            review: entry.review(),
+            answer,
+            has_failed: false,
+        }
     }
 
     fn from_own(call: &'a RecordedCall, place: usize) -> Self {
@@ -54,6 +65,7 @@ impl<'a> Call<'a> {
             time: call.time,
             review,
             answer: call.result.clone(),
+            has_failed: call.has_failed,
         }
     }
 }
@@ -64,23 +76,29 @@ impl World {
         try_join_all(self.webhooks.iter_mut().map(Webhook::read_calls)).await.map(drop)
     }
 
-    /// Reads the calls of webhooks in loaded configurations during the request that `answer` responds to.
+    /// Reads the calls of webhooks in loaded configurations during the request that `answer` responds to, and the
+    /// webhooks of the scenario that the server skipped.
     pub(super) fn read_own_calls(&mut self, answer: &Answer) -> Outcome {
-        let calls = self.target()?.calls.for_request(&answer.audit_id);
+        let recorded = self.target()?.calls.for_request(&answer.audit_id);
+        let (calls, skips) = recorded.map(|request| (request.calls, request.skips)).unzip();
+        let skips: Vec<RecordedSkip> = skips.unwrap_or_default();
+        self.skips = skips.into_iter().filter(|skip| self.is_of_scenario(skip)).collect();
         let is_own = |call: &RecordedCall| {
             let mut own = self.installation.own_webhooks();
             own.any(|(name, webhook)| {
                 webhook == call.webhook && self.names.loaded_configuration(name) == call.configuration
             })
         };
-        self.own_calls = calls.map(|calls| calls.into_iter().filter(is_own).collect());
+        self.own_calls = calls.map(|calls: Vec<RecordedCall>| calls.into_iter().filter(is_own).collect());
         Ok(())
     }
 
     /// Returns the calls during the last request, in order of arrival.
     fn calls(&self) -> Vec<Call<'_>> {
         let mut calls: Vec<Call<'_>> = Vec::new();
-        for webhook in &self.webhooks {
+        // The record also contains calls that a fake did not receive, such as those that it refused.
+        let is_recorded = |webhook: &&Webhook| webhook.loaded.is_some() && self.own_calls.is_some();
+        for webhook in self.webhooks.iter().filter(|webhook| !is_recorded(webhook)) {
             let entries = webhook.calls.iter().zip(1..);
             calls.extend(entries.map(|(entry, place)| Call::from_fake(webhook, place, entry)));
         }
@@ -94,10 +112,11 @@ impl World {
     }
 
     /// Returns the calls of a fake, or of a webhook in a loaded configuration that `short` names by its full name.
-    fn calls_of(&self, short: &str) -> Outcome<Vec<Call<'_>>> {
-        if let Err(missing) = self.webhook(short) {
+    pub(super) fn calls_of(&self, short: &str) -> Outcome<Vec<Call<'_>>> {
+        let has_fake = self.webhook(short).map(Webhook::has_fake);
+        if !matches!(has_fake, Ok(true)) {
             if !self.installation.has_own_webhook(short) {
-                return Err(missing);
+                has_fake?;
             }
             self.require_own_calls(short)?;
         }
@@ -116,36 +135,58 @@ impl World {
 
     /// Prints each call and the decision below the step.
     pub(super) fn print_result(&self, step: &Step) {
+        let decision = self.last.as_ref().map(Answer::decision).unwrap_or_default();
         for call in self.calls() {
-            self.tell(step, summary(&call));
+            // The decision below contains the message of a call that failed the request.
+            let is_repeated = call.has_failed && decision.contains(&call.answer);
+            let kind = if call.has_failed && !is_repeated { NoteKind::Cause } else { NoteKind::Event };
+            let call = if is_repeated { Call { answer: "failed".to_owned(), ..call } } else { call };
+            self.note(step, kind, summary(&call));
+        }
+        for line in self.not_called() {
+            self.note(step, NoteKind::Cause, line);
         }
         if let Some(answer) = &self.last {
-            self.tell(step, self.names.shorten(&answer.decision()));
+            let kind = if answer.is_success() { NoteKind::Event } else { NoteKind::Cause };
+            self.note(step, kind, self.names.shorten(&decision));
         }
         if let Some(hint) = self.service_hint() {
-            self.tell(step, hint);
+            self.note(step, NoteKind::Help, hint);
         }
     }
 
     fn review(&self, short: &str, place: Ordinal) -> Outcome<Value> {
         let calls = self.calls_of(short)?;
         let call = place.0.checked_sub(1).and_then(|index| calls.get(index)).ok_or_else(|| {
-            let times = Times(calls.len());
             StepFailure::new(format!(
-                "\"{short}\" did not receive a {place} review: it was called {times}{}",
-                self.found()
+                "\"{short}\" did not receive a {place} review: it {}{}",
+                was_called(Times(calls.len())),
+                self.found(short, place.0, calls.len())
             ))
         })?;
         let review = call.review.clone();
         review.ok_or_else(|| StepFailure::new(format!("the {place} review sent to \"{short}\" is not JSON")))
     }
 
-    /// Formats all calls and the decision for an error message.
-    fn found(&self) -> String {
-        let calls: Vec<String> = self.calls().iter().map(|call| format!("\n  {}", summary(call))).collect();
+    /// Formats all calls and the decision for an error message about the webhook `short`, which was called `found` times.
+    fn found(&self, short: &str, expected: usize, found: usize) -> String {
+        let all = self.all_calls();
+        match self.not_called_again(short, found).filter(|_| expected > found) {
+            Some(reason) => format!("\n{reason}{all}"),
+            None => all,
+        }
+    }
+
+    /// Formats all calls, the webhooks that were not called, and the decision for an error message.
+    fn all_calls(&self) -> String {
+        let calls = self.calls();
+        let mut lines: Vec<String> = calls.iter().map(summary).collect();
+        if lines.is_empty() {
+            lines.push("none".to_owned());
+        }
+        lines.extend(self.not_called());
         let decision = self.last.as_ref().map(Answer::decision).unwrap_or_default();
-        let calls = if calls.is_empty() { "\n  none".to_owned() } else { calls.concat() };
-        format!("\ncalls:{calls}\ndecision: {decision}")
+        format!("\ncalls:\n  {}\ndecision: {decision}", lines.join("\n  "))
     }
 }
 
@@ -167,14 +208,21 @@ fn summary(call: &Call<'_>) -> String {
     format!("{}{round}: {operation} {resource}: {}", call.webhook, call.answer)
 }
 
+/// Formats a number of calls, such as `was called twice`.
+fn was_called(times: Times) -> String {
+    if times == Times(0) { "was not called".to_owned() } else { format!("was called {times}") }
+}
+
 #[then(expr = "{string} is called {times}")]
 fn is_called(world: &mut World, short: String, times: Times) -> Outcome {
     let found = Times(world.calls_of(&short)?.len());
     if found == times {
         return Ok(());
     }
-    let all = world.found();
-    Err(StepFailure::new(format!("expected \"{short}\" to be called {times}, it was called {found}{all}")))
+    let expected =
+        if times == Times(0) { "not to be called".to_owned() } else { format!("to be called {times}") };
+    let (was, all) = (was_called(found), world.found(&short, times.0, found.0));
+    Err(StepFailure::new(format!("expected \"{short}\" {expected}, but it {was}{all}")))
 }
 
 #[then(expr = "{string} is not called")]
@@ -193,7 +241,7 @@ fn are_called_in_the_order(world: &mut World, order: String) -> Outcome {
     if found == expected {
         return Ok(());
     }
-    let (expected, found, all) = (expected.join(", "), found.join(", "), world.found());
+    let (expected, found, all) = (expected.join(", "), found.join(", "), world.all_calls());
     Err(StepFailure::new(format!("expected the order {expected}, found {found}{all}")))
 }
 

@@ -27,11 +27,12 @@ impl World {
     pub(super) async fn store(&mut self, mut object: Value) -> Outcome {
         let is_configuration = object.get("webhooks").is_some();
         if is_configuration {
+            self.check_configuration(&object).await?;
             self.installation.own.push(object);
             self.installation.expire();
             return Ok(());
         }
-        self.label_if_namespace(&mut object);
+        let is_namespace = self.label_own_namespace(&mut object);
         let path = self.collection_of(&object).await?;
         let name = name_of(&object)?.to_owned();
         let scope = self.resource_of(&object).await?.scope;
@@ -39,8 +40,18 @@ impl World {
             merge(&mut object, &json!({"metadata": {"labels": {RUN_LABEL: self.target()?.run}}}));
         }
         let answer = api::send(self.client()?, Method::POST, &path, Some(&object)).await?;
+        if is_namespace && answer.code == http::StatusCode::CONFLICT {
+            return Err(StepFailure::new(format!(
+                "the namespace \"{name}\" already exists: to use it, add the step `webhooks are also called in the \
+                 namespace \"{name}\"` instead"
+            )));
+        }
         answer.successful().map_err(|failure| failure.during(format!("creating {path}/{name}")))?;
-        self.remove_unless_own(format!("{path}/{name}"));
+        if is_namespace {
+            self.remove_namespace_at_the_end(&name);
+        } else {
+            self.remove_unless_own(format!("{path}/{name}"));
+        }
         match object.get("kind").and_then(Value::as_str) {
             Some("CustomResourceDefinition") => {
                 self.wait_until_served(&object).await?;
@@ -83,8 +94,17 @@ impl World {
         }
     }
 
-    async fn store_all(&mut self, objects: Vec<Value>) -> Outcome {
+    async fn store_all(&mut self, step: &Step, mut objects: Vec<Value>) -> Outcome {
+        // Other objects need their namespace and their definition. The sort is stable.
+        objects.sort_by_key(|object| match object.get("kind").and_then(Value::as_str) {
+            Some("Namespace") => 0,
+            Some("CustomResourceDefinition") => 1,
+            Some(_) | None => 2,
+        });
         for object in objects {
+            if let Some(created) = self.create_namespace_of(&object).await? {
+                self.tell(step, format!("created the namespace \"{created}\""));
+            }
             self.store(object).await?;
         }
         Ok(())
@@ -123,8 +143,8 @@ impl World {
 #[given(expr = "this object exists:")]
 #[given(expr = "these objects exist:")]
 async fn exist(world: &mut World, step: &Step) -> Outcome {
-    let objects = document::parse_documents(&world.names.expand(&document::text(step)?))?;
-    world.store_all(objects).await
+    let objects = document::parse_step_documents(step, |text| world.names.expand(text))?;
+    world.store_all(step, objects).await
 }
 
 #[given(expr = "the objects in the file {string} exist")]
@@ -138,7 +158,7 @@ async fn in_the_file_exist(world: &mut World, step: &Step, name: String) -> Outc
             *object = upgraded;
         }
     }
-    world.store_all(objects).await
+    world.store_all(step, objects).await.map_err(|failure| failure.during(&name))
 }
 
 #[given(expr = "the {word} {string} is being deleted")]

@@ -147,7 +147,8 @@ impl World {
             let marker = RunningFake::start(&target, &self.names.fake("marker"), &spec).await?;
             self.installation.marker = Some(marker);
         }
-        for (index, webhook) in self.webhooks.iter_mut().enumerate() {
+        for (index, webhook) in self.webhooks.iter_mut().enumerate().filter(|(_, webhook)| webhook.has_fake())
+        {
             let spec = webhook.fake_spec()?;
             match &mut webhook.running {
                 // The transport cannot change while a fake is listening.
@@ -172,7 +173,7 @@ impl World {
         let mut configurations = Vec::new();
         for admission in [Admission::Mutating, Admission::Validating] {
             let mut by_configuration: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-            for webhook in self.webhooks.iter().filter(|webhook| webhook.admission == admission) {
+            for webhook in self.defined(admission) {
                 let name = webhook.configuration(&self.names);
                 by_configuration.entry(name).or_default().push(self.entry(webhook));
             }
@@ -200,8 +201,12 @@ impl World {
 
     /// Returns the entries of the scenario's webhooks for their configurations, in the order of definition.
     pub(super) fn entries(&self, admission: Admission) -> Vec<Value> {
-        let webhooks = self.webhooks.iter().filter(|webhook| webhook.admission == admission);
-        webhooks.map(|webhook| self.entry(webhook)).collect()
+        self.defined(admission).map(|webhook| self.entry(webhook)).collect()
+    }
+
+    /// Returns the fakes that steps define, in the order of definition.
+    fn defined(&self, admission: Admission) -> impl Iterator<Item = &Webhook> {
+        self.webhooks.iter().filter(move |webhook| webhook.loaded.is_none() && webhook.admission == admission)
     }
 
     fn entry(&self, webhook: &Webhook) -> Value {
@@ -227,6 +232,7 @@ impl World {
         let mut webhooks = own.get("webhooks").and_then(Value::as_array).cloned().unwrap_or_default();
         for entry in &mut webhooks {
             self.target()?.locate(entry);
+            self.apply_changes(entry);
             self.confine(entry);
         }
         Ok(Self::configuration(admission, self.names.loaded_configuration(name), webhooks))

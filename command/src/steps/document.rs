@@ -1,10 +1,13 @@
 //! Reads the doc strings of steps and the YAML in them.
 
+use std::path::Path;
+
 use gherkin::Step;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::failure::{Outcome, StepFailure};
-use crate::documents::yaml_message;
+use crate::documents::{self, yaml_message};
 
 /// Returns the doc string of a step without the media type, the common indentation, and escapes.
 ///
@@ -32,6 +35,82 @@ pub(crate) fn parse(text: &str) -> Outcome<Value> {
 pub(crate) fn parse_documents(text: &str) -> Outcome<Vec<Value>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| invalid(&error))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}
+
+/// Parses the single YAML document in the doc string of `step`, whose text `expand` changes within its lines.
+///
+/// # Errors
+/// The text is not valid YAML; the error contains the line of the feature file.
+pub(crate) fn parse_step<T: DeserializeOwned>(
+    step: &Step,
+    what: &str,
+    expand: impl Fn(&str) -> String,
+) -> Outcome<T> {
+    let text = expand(&text(step)?);
+    serde_saphyr::from_str(&text).map_err(|error| invalid_in(step, what, &error))
+}
+
+/// Parses the YAML documents in the doc string of `step`, like [`parse_step`], and skips empty documents.
+///
+/// # Errors
+/// The text is not valid YAML; the error contains the line of the feature file.
+pub(crate) fn parse_step_documents(step: &Step, expand: impl Fn(&str) -> String) -> Outcome<Vec<Value>> {
+    let text = expand(&text(step)?);
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text).map_err(|error| invalid_in(step, YAML, &error))?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}
+
+/// Returns the objects in the doc string of `step`, or an empty list if the text is not valid YAML.
+pub(crate) fn yaml_of(step: &Step) -> Vec<Value> {
+    parse_step_documents(step, str::to_owned).unwrap_or_default()
+}
+
+/// Returns the objects in a file, or an empty list if the file is not valid YAML.
+pub(crate) fn objects_of(path: &Path) -> Vec<Value> {
+    let text = output::read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let objects = text.and_then(|text| parse_documents(&text).ok()).unwrap_or_default();
+    let each = |mut object| documents::take_items(&mut object).unwrap_or_else(|| vec![object]);
+    objects.into_iter().flat_map(each).collect()
+}
+
+/// Returns why a file cannot be read or parsed, or `None` if it is valid YAML.
+pub(crate) fn file_error(path: &Path) -> Option<String> {
+    let text = match output::read(path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(_) => return Some("not UTF-8 text".to_owned()),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Some("no such file or directory".to_owned());
+        }
+        Err(error) => return Some(error.to_string()),
+    };
+    let error = serde_saphyr::from_multiple::<Value>(&text).err()?;
+    let position = error.location().map(|at| format!("{}:{}: ", at.line(), at.column())).unwrap_or_default();
+    Some(format!("{position}invalid YAML: {}", without_position(&yaml_message(&error))))
+}
+
+/// The beginning of the message for a doc string that is not valid YAML.
+const YAML: &str = "invalid YAML";
+
+/// Formats an error with the line of the feature file: the doc string begins two lines below its step.
+fn invalid_in(step: &Step, what: &str, error: &serde_saphyr::Error) -> StepFailure {
+    let message = yaml_message(error);
+    let Some(at) = error.location() else { return StepFailure::new(format!("{what}: {message}")) };
+    let line = u64::try_from(step.position.line).unwrap_or_default() + 1 + at.line();
+    StepFailure::new(format!("{what} on line {line} of the feature file: {}", without_position(&message)))
+}
+
+/// Returns the first line of a message without its position, which is relative to the doc string or file.
+fn without_position(message: &str) -> &str {
+    let first = message.lines().next().unwrap_or_default();
+    let first = first.strip_prefix("error: ").unwrap_or(first);
+    let first = match first.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) {
+        Some((_, rest)) => rest,
+        None => first,
+    };
+    first.split(" at line ").next().unwrap_or_default()
 }
 
 fn invalid(error: &serde_saphyr::Error) -> StepFailure {

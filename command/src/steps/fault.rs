@@ -44,5 +44,5 @@ impl Webhook {
 #[given(expr = "{string} has the fault {string}")]
 fn has_the_fault(world: &mut World, short: String, fault: String) -> Outcome {
     let found = Fault::find(&fault).ok_or(FaultError::Unknown(fault))?;
-    world.change(&short)?.apply_fault(found)
+    world.change_fake(&short)?.apply_fault(found)
 }

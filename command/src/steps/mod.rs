@@ -18,9 +18,11 @@ mod endpoint;
 mod failure;
 mod fault;
 mod help;
+mod loaded;
 pub(crate) mod metrics;
 mod names;
 mod namespaces;
+mod not_called;
 mod order;
 mod outcome;
 mod parameter;
@@ -33,6 +35,7 @@ pub(crate) mod world;
 
 use serde_json::Value;
 
+pub(crate) use document::{file_error, objects_of, yaml_of};
 pub(crate) use help::STEPS;
 
 /// Returns whether `actual` contains `expected`, as the steps that end with `contains:` define it.

@@ -15,7 +15,7 @@ use crate::target::TargetKind;
 
 pub(super) const HELP: StepHelp = step(
     "webhooks are also called in the namespace {string}",
-    "Creates the namespace or, on servers that the run has started, uses an existing one such as kube-system. Tag the scenario @serial",
+    "Creates the namespace or, on servers that the run has started, uses an existing one such as kube-system. The scenario runs alone",
     r#"Given webhooks are also called in the namespace "kube-system""#,
 );
 
@@ -37,6 +37,39 @@ impl World {
         if self.matches_namespaces && (text("apiVersion"), text("kind")) == (Some("v1"), Some("Namespace")) {
             merge(object, &json!({"metadata": {"labels": {SCENARIO_LABEL: self.names.id()}}}));
         }
+    }
+
+    /// Adds the scenario label to `object` if it is a Namespace, and returns whether it is one.
+    ///
+    /// The scenario creates the Namespace, so its webhooks are called there.
+    pub(super) fn label_own_namespace(&self, object: &mut Value) -> bool {
+        let text = |field: &str| object.get(field).and_then(Value::as_str);
+        let is_namespace = (text("apiVersion"), text("kind")) == (Some("v1"), Some("Namespace"));
+        if is_namespace {
+            merge(object, &json!({"metadata": {"labels": {SCENARIO_LABEL: self.names.id()}}}));
+        }
+        is_namespace
+    }
+
+    /// Creates the namespace that `object` names unless it exists, and returns its name if it was created.
+    ///
+    /// Manifests, such as the output of `helm template`, often lack their Namespace.
+    pub(super) async fn create_namespace_of(&mut self, object: &Value) -> Outcome<Option<String>> {
+        let Some(name) = object.pointer("/metadata/namespace").and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        if object.get("webhooks").is_some() || self.has_namespace(name) {
+            return Ok(None);
+        }
+        let path = format!("/api/v1/namespaces/{name}");
+        if api::send(self.client()?, Method::GET, &path, None).await?.code != StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        let id = self.names.id().to_owned();
+        let made = self.post_namespace(name, &id).await?;
+        made.successful().map_err(|failure| failure.during(format!("creating the namespace {name}")))?;
+        self.remove_namespace_at_the_end(name);
+        Ok(Some(name.to_owned()))
     }
 
     /// Finalizes a deleted Namespace, so that the next scenario can create a Namespace with the same name.
@@ -84,7 +117,7 @@ impl World {
         match label.and_then(Value::as_str) {
             Some(other) if other != id => {
                 return Err(StepFailure::new(format!(
-                    "another scenario uses the namespace {name}: tag both @serial"
+                    "another scenario uses the namespace {name}: tag both scenarios @serial"
                 )));
             }
             Some(_) | None => {}

@@ -57,6 +57,11 @@ impl World {
             )));
         }
         let webhook = self.change(short)?;
+        if webhook.loaded.is_some() {
+            return Err(StepFailure::new(format!(
+                "\"{short}\" is in a loaded configuration, whose name is its position: only a fake can be moved"
+            )));
+        }
         if webhook.admission == Admission::Validating {
             return Err(StepFailure::new(format!(
                 "\"{short}\" is a validating webhook: kube-apiserver calls validating webhooks in parallel, so they \
@@ -78,7 +83,10 @@ impl World {
         let own = self.installation.own_mutating_webhooks();
         let own: Vec<(String, String)> =
             own.map(|(name, webhook)| (self.names.loaded_configuration(name), webhook.to_owned())).collect();
-        let fakes = self.webhooks.iter().filter(|webhook| webhook.admission == Admission::Mutating);
+        let fakes = self
+            .webhooks
+            .iter()
+            .filter(|webhook| webhook.loaded.is_none() && webhook.admission == Admission::Mutating);
         let fakes: Vec<(String, String)> =
             fakes.map(|webhook| (webhook.configuration(&self.names), webhook.short.clone())).collect();
         if own.is_empty() || fakes.is_empty() {
@@ -89,7 +97,7 @@ impl World {
         all.sort_by(|a, b| a.0.cmp(&b.0));
         let all: Vec<String> =
             all.into_iter().map(|(configuration, webhook)| format!("{webhook} ({configuration})")).collect();
-        Some(format!("order by the names of the configurations: {}", all.join(", ")))
+        Some(format!("call order, by configuration name: {}", all.join(", ")))
     }
 }
 

@@ -68,7 +68,7 @@ impl FromStr for Times {
 impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            0 => f.write_str("not at all"),
+            0 => f.write_str("0 times"),
             1 => f.write_str("once"),
             2 => f.write_str("twice"),
             number => write!(f, "{number} times"),

@@ -86,6 +86,7 @@ impl World {
         format: Option<PatchFormat>,
     ) -> Outcome {
         self.install().await?;
+        path.clone_into(&mut self.last_path);
         if let Some(order) = self.installation.order.take() {
             self.tell(step, order);
         }
@@ -156,7 +157,7 @@ impl World {
 
     /// Parses the YAML in the doc string and replaces API groups with the unique groups of the scenario.
     pub(super) fn yaml(&self, step: &Step) -> Outcome<Value> {
-        document::parse(&self.names.expand(&document::text(step)?))
+        document::parse_step(step, "invalid YAML", |text| self.names.expand(text))
     }
 
     /// Returns `object` with the stored `resourceVersion` if it has none, because custom resources require a version.

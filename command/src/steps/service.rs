@@ -48,13 +48,20 @@ impl Webhook {
 
 impl World {
     /// Suggests `--service` if the call of a loaded webhook failed because its Service does not have an address.
+    ///
+    /// If the failure policy is Ignore, only the record of the calls contains the failure.
     pub(super) fn service_hint(&self) -> Option<String> {
-        let answer = self.last.as_ref().filter(|answer| !answer.is_success())?;
+        let answer = self.last.as_ref()?;
+        let failed = self.own_calls.iter().flatten().filter(|call| call.has_failed);
+        let failed: Vec<&str> = failed.map(|call| call.webhook.as_str()).collect();
         let own = &self.installation.own;
         let mut entries = own.iter().filter_map(|own| own.get("webhooks")?.as_array()).flatten();
         let service = entries.find_map(|entry| {
-            let failed = format!("failed calling webhook \"{}\"", entry.get("name")?.as_str()?);
-            entry.pointer("/clientConfig/service").filter(|_| answer.message().contains(&failed))
+            let name = entry.get("name")?.as_str()?;
+            let is_reported = answer.message().contains(&format!("failed calling webhook \"{name}\""));
+            let has_fake = self.webhook(name).is_ok_and(Webhook::has_fake);
+            let is_it = (is_reported || failed.contains(&name)) && !has_fake;
+            entry.pointer("/clientConfig/service").filter(|_| is_it)
         })?;
         let name = service_name(service);
         let target = self.target().ok()?;
@@ -75,6 +82,6 @@ async fn is_called_through_service(world: &mut World, short: String, name: Strin
             json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec});
         world.store(service).await?;
     }
-    world.change(&short)?.service = Some(Service { namespace, name });
+    world.change_fake(&short)?.service = Some(Service { namespace, name });
     Ok(())
 }

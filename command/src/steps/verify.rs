@@ -92,6 +92,7 @@ impl World {
         let mut configurations = self.installation.own.clone();
         for own in &mut configurations {
             for entry in own.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+                self.apply_changes(entry);
                 self.confine(entry);
             }
         }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::document;
 use super::endpoint::{FakeSpec, RunningFake};
 use super::failure::{Outcome, StepFailure};
+use super::loaded::Loaded;
 use super::names::Names;
 use super::order::Position;
 use super::parameter::{Admission, Operations, Ordinal};
@@ -29,6 +30,8 @@ pub(crate) struct Webhook {
     pub(super) admission: Admission,
     /// The entry in the webhook configuration, without `clientConfig` and the scenario's `namespaceSelector`.
     pub(super) entry: Value,
+    /// For a webhook of a loaded configuration, whether a fake replaces it; `None` for a webhook that a step defines.
+    pub(super) loaded: Option<Loaded>,
     /// The position relative to a loaded configuration; `None` if the webhook is in the configuration of the scenario.
     pub(super) position: Option<Position>,
     /// A JSON merge patch for the `clientConfig` that points to the fake.
@@ -48,7 +51,7 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    fn new(short: &str, admission: Admission) -> Self {
+    pub(super) fn new(short: &str, admission: Admission) -> Self {
         let entry = json!({
             "name": Names::webhook(short), "rules": [], "sideEffects": "None", "admissionReviewVersions": ["v1"],
         });
@@ -56,6 +59,7 @@ impl Webhook {
             short: short.to_owned(),
             admission,
             entry,
+            loaded: None,
             position: None,
             client_config: Map::new(),
             service: None,
@@ -169,18 +173,19 @@ impl World {
 
     /// Returns a mutable reference to a webhook, and marks the installed configurations as outdated.
     pub(super) fn change(&mut self, short: &str) -> Outcome<&mut Webhook> {
+        self.adopt_loaded(short);
         let missing = self.no_webhook(short);
         self.installation.expire();
         self.webhooks.iter_mut().find(|webhook| webhook.short == short).ok_or(missing)
     }
 
     pub(super) fn behave(&mut self, short: &str, behavior: Behavior) -> Outcome {
-        self.change(short)?.otherwise = behavior;
+        self.change_fake(short)?.otherwise = behavior;
         Ok(())
     }
 
     pub(super) fn behave_on_call(&mut self, short: &str, call: Ordinal, behavior: Behavior) -> Outcome {
-        self.change(short)?.on_call.insert(call.0, behavior);
+        self.change_fake(short)?.on_call.insert(call.0, behavior);
         Ok(())
     }
 
@@ -193,7 +198,7 @@ impl World {
     }
 
     fn no_webhook(&self, short: &str) -> StepFailure {
-        let fakes = self.webhooks.iter().map(|it| it.short.as_str());
+        let fakes = self.webhooks.iter().filter(|it| it.loaded.is_none()).map(|it| it.short.as_str());
         let own = self.installation.own_webhooks().map(|(_, name)| name);
         let known: Vec<String> = fakes.chain(own).map(|name| format!("\"{name}\"")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -273,7 +278,7 @@ fn has_the_match_condition(world: &mut World, step: &Step, short: String, name: 
 
 #[given(expr = "{string} is configured with:")]
 fn is_configured_with(world: &mut World, step: &Step, short: String) -> Outcome {
-    let mut fields = document::parse(&world.names.expand(&document::text(step)?))?;
+    let mut fields = world.yaml(step)?;
     let webhook = world.change(&short)?;
     if let Some(Value::Object(mut client_config)) =
         fields.as_object_mut().and_then(|it| it.remove("clientConfig"))
@@ -297,9 +302,7 @@ fn allows_the_request(world: &mut World, short: String) -> Outcome {
 
 #[given(expr = "{string} behaves like this:")]
 fn behaves_like_this(world: &mut World, step: &Step, short: String) -> Outcome {
-    let text = world.names.expand(&document::text(step)?);
-    let behavior = serde_saphyr::from_str(&text)
-        .map_err(|error| StepFailure::new(format!("invalid behavior: {error}")))?;
+    let behavior = document::parse_step(step, "invalid behavior", |text| world.names.expand(text))?;
     world.behave(&short, behavior)
 }
 
@@ -384,23 +387,20 @@ fn bad_response_on_call(world: &mut World, short: String, name: String, call: Or
 
 #[given(expr = "{string} refuses connections")]
 fn refuses_connections(world: &mut World, short: String) -> Outcome {
-    world.change(&short)?.transport.connection = Connection::Refused;
+    world.change_fake(&short)?.transport.connection = Connection::Refused;
     Ok(())
 }
 
 #[given(expr = "{string} presents a certificate with the defect {string}")]
 fn defective_certificate(world: &mut World, short: String, defect: String) -> Outcome {
     let defect = defect.parse()?;
-    world.change(&short)?.transport.certificate = Certificate::Defective(defect);
+    world.change_fake(&short)?.transport.certificate = Certificate::Defective(defect);
     Ok(())
 }
 
 fn operations(world: &World, step: &Step) -> Outcome<Behavior> {
-    let operations: Vec<Value> = serde_saphyr::from_str(&world.names.expand(&document::text(step)?))
-        .map_err(|error| {
-            StepFailure::new(format!("invalid JSON Patch: must be a list of operations: {error}"))
-        })?;
-    Ok(patch(operations))
+    let what = "invalid JSON Patch: must be a list of operations";
+    document::parse_step(step, what, |text| world.names.expand(text)).map(patch)
 }
 
 fn patch(operations: Vec<Value>) -> Behavior {

@@ -16,8 +16,8 @@ use super::metrics::Metrics;
 use super::names::{Names, SCENARIO_LABEL};
 use super::resource::{self, Resource};
 use super::webhook::Webhook;
-use crate::narrator::Narrator;
-use crate::target::{Leftovers, RUN_LABEL, RecordedCall, Target, TargetKind};
+use crate::narrator::{Narrator, NoteKind};
+use crate::target::{Leftovers, RUN_LABEL, RecordedCall, RecordedSkip, Target, TargetKind};
 
 /// The state of a scenario, which its steps share.
 #[derive(Debug, cucumber::World)]
@@ -42,6 +42,10 @@ pub(crate) struct World {
     pub(super) last: Option<Answer>,
     /// The calls of webhooks in loaded configurations during the last request; `None` if the target records no calls.
     pub(super) own_calls: Option<Vec<RecordedCall>>,
+    /// The webhooks of the scenario that the server skipped during the last request.
+    pub(super) skips: Vec<RecordedSkip>,
+    /// The path of the last request of a When step.
+    pub(super) last_path: String,
     /// Whether the metrics are read, because a step of the scenario uses them.
     pub(super) reads_metrics: bool,
     /// The increase of metrics during the last request.
@@ -70,6 +74,8 @@ impl World {
             options: RequestOptions::default(),
             last: None,
             own_calls: None,
+            skips: Vec::new(),
+            last_path: String::new(),
             reads_metrics: false,
             metric_increase: Metrics::default(),
             namespaces: Vec::new(),
@@ -152,9 +158,20 @@ impl World {
 
     /// Adds a line to the notes that are printed below the step.
     pub(super) fn tell(&self, step: &gherkin::Step, line: impl Into<String>) {
+        self.note(step, NoteKind::Event, line);
+    }
+
+    /// Adds a note of the given kind below the step.
+    pub(super) fn note(&self, step: &gherkin::Step, kind: NoteKind, line: impl Into<String>) {
         if let Some(narrator) = &self.narrator {
-            narrator.tell(step.position.line, line);
+            narrator.tell(step.position.line, kind, line);
         }
+    }
+
+    /// Returns whether the webhooks of the scenario are called in the namespace `name`.
+    pub(super) fn has_namespace(&self, name: &str) -> bool {
+        let known = |names: &[String]| names.iter().any(|known| known == name);
+        known(&self.namespaces) || known(&self.labeled) || self.names.namespace() == name
     }
 
     /// Returns the response to the last request of a When step.
@@ -176,10 +193,12 @@ impl World {
         }
     }
 
-    /// Schedules the removal of the object at `path`, unless it is in a namespace of the scenario.
+    /// Schedules the removal of the object at `path`, unless it is in the scenario's own namespace.
+    ///
+    /// Another scenario can use a namespace with the same name, and a server without a namespace controller can keep its
+    /// objects.
     pub(super) fn remove_unless_own(&mut self, path: String) {
-        let goes_with = |name: &String| path.contains(&format!("/namespaces/{name}/"));
-        if !self.namespaces.iter().any(goes_with) {
+        if !path.contains(&format!("/namespaces/{}/", self.names.namespace())) {
             self.remove_at_the_end(path);
         }
     }

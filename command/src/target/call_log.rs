@@ -1,11 +1,14 @@
-//! Stores the webhook calls that the API server recorded, by the audit ID of the request.
+//! Stores the webhook calls that the API server recorded, and the webhooks that it skipped, by the audit ID of the request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use harness::event::{CallResult, Called, Event, Phase, Record};
+use harness::config::{ReinvocationPolicy, WebhookId};
+use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Record, Round};
 use jiff::Timestamp;
+
+use crate::skip_reason::skip_reason;
 
 /// The recorded calls of webhooks, which only admit's API server provides.
 #[derive(Debug)]
@@ -31,15 +34,37 @@ pub(crate) struct RecordedCall {
     pub(crate) review: Bytes,
     /// The outcome as text, such as `denied: …`.
     pub(crate) result: String,
+    /// Whether the webhook did not return a valid response.
+    pub(crate) has_failed: bool,
 }
 
-/// The recorded calls of the newest [`MAX_REQUESTS`] requests that called webhooks.
+/// A webhook that the server did not call in a round.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedSkip {
+    /// The configuration and the name of the webhook.
+    pub(crate) webhook: Arc<WebhookId>,
+    /// The round in which the webhook was skipped.
+    pub(crate) round: Round,
+    /// The criterion that excluded the webhook.
+    pub(crate) mismatch: Mismatch,
+    /// The reason why the webhook was skipped. Assumes the reinvocation policy `IfNeeded`.
+    pub(crate) reason: String,
+}
+
+/// The calls and the skipped webhooks of a request, each in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecordedRequest {
+    pub(crate) calls: Vec<RecordedCall>,
+    pub(crate) skips: Vec<RecordedSkip>,
+}
+
+/// The records of the newest [`MAX_REQUESTS`] requests that called or skipped webhooks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallIndex(Arc<Mutex<Requests>>);
 
 #[derive(Debug, Default)]
 struct Requests {
-    kept: HashMap<String, Vec<RecordedCall>>,
+    kept: HashMap<String, RecordedRequest>,
     order: VecDeque<String>,
 }
 
@@ -47,8 +72,8 @@ struct Requests {
 const MAX_REQUESTS: usize = 1_024;
 
 impl CallLog {
-    /// Returns the calls of a request in order, or `None` if the server does not record calls.
-    pub(crate) fn for_request(&self, audit_id: &str) -> Option<Vec<RecordedCall>> {
+    /// Returns the record of a request, or `None` if the server does not record calls.
+    pub(crate) fn for_request(&self, audit_id: &str) -> Option<RecordedRequest> {
         match self {
             Self::NotShown => None,
             Self::Recorded(index) => Some(index.lock().kept.get(audit_id).cloned().unwrap_or_default()),
@@ -57,17 +82,17 @@ impl CallLog {
 }
 
 impl CallIndex {
-    /// Records the calls of the request that the server received at the time `received`.
+    /// Records the calls and skipped webhooks of the request that the server received at the time `received`.
     pub(crate) fn record(&self, audit_id: &str, received: Timestamp, record: &Record) {
-        let calls = record.events.iter().filter_map(|event| {
-            if let Event::Called(called) = event { Some(RecordedCall::new(called, received)) } else { None }
-        });
-        let calls: Vec<RecordedCall> = calls.collect();
-        if calls.is_empty() {
+        let recorded = RecordedRequest {
+            calls: record.calls().map(|called| RecordedCall::new(called, received)).collect(),
+            skips: skips(record),
+        };
+        if recorded.calls.is_empty() && recorded.skips.is_empty() {
             return;
         }
         let mut requests = self.lock();
-        if requests.kept.insert(audit_id.to_owned(), calls).is_none() {
+        if requests.kept.insert(audit_id.to_owned(), recorded).is_none() {
             requests.order.push_back(audit_id.to_owned());
         }
         if requests.order.len() > MAX_REQUESTS
@@ -91,8 +116,29 @@ impl RecordedCall {
             time: received + called.started,
             review: called.review.clone(),
             result: result(&called.result),
+            has_failed: matches!(called.result, CallResult::Failed { .. }),
         }
     }
+}
+
+/// Returns the webhooks that the server skipped, with the reasons.
+fn skips(record: &Record) -> Vec<RecordedSkip> {
+    let mut skips = Vec::new();
+    let mut evaluated: Option<&Conditions> = None;
+    for event in &record.events {
+        if let Event::Conditions(conditions) = event {
+            evaluated = Some(conditions);
+        } else if let Event::Skipped { webhook, round, mismatch, .. } = event {
+            let conditions = evaluated.filter(|conditions| conditions.webhook == *webhook);
+            skips.push(RecordedSkip {
+                webhook: Arc::clone(webhook),
+                round: *round,
+                mismatch: mismatch.clone(),
+                reason: skip_reason(mismatch, ReinvocationPolicy::IfNeeded, conditions),
+            });
+        }
+    }
+    skips
 }
 
 /// Formats the result of a call as the fakes do.

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use admit_testing::audit_log::{Annotations, AuditEvent, AuditLog};
 pub use arguments::TargetArguments;
-pub(crate) use call_log::{CallLog, RecordedCall};
+pub(crate) use call_log::{CallLog, RecordedCall, RecordedSkip};
 pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 
 use crate::Failure;
@@ -49,7 +49,7 @@ pub struct Target {
     pub(crate) referenced: ReferencedServices,
     /// The audit events of requests, which some clusters do not provide.
     pub audit: AuditLog,
-    /// The recorded calls of webhooks that are not fakes.
+    /// The recorded calls and skipped webhooks of each request.
     pub(crate) calls: CallLog,
     /// The name of the run, which is the value of [`RUN_LABEL`] on cluster-scoped objects.
     pub(crate) run: String,
@@ -110,8 +110,13 @@ pub(crate) fn service_name(service: &Value) -> ServiceName {
 
 impl Target {
     /// Returns a message for each Service of `--service` that no loaded webhook configuration refers to.
-    pub(crate) fn unused_services(&self) -> Vec<String> {
+    ///
+    /// Returns no message if a scenario failed and none loaded a configuration, because its own error is the cause.
+    pub(crate) fn unused_services(&self, has_failures: bool) -> Vec<String> {
         let referenced = self.referenced.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if has_failures && referenced.is_empty() {
+            return Vec::new();
+        }
         let list: Vec<String> = referenced.iter().map(|it| format!("{}/{}", it.namespace, it.name)).collect();
         let list = if list.is_empty() { "no Service".to_owned() } else { list.join(", ") };
         let unused = self.services.keys().filter(|name| !referenced.contains(name));

@@ -98,7 +98,7 @@ struct Step<'a> {
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
-    told: &'a [String],
+    told: Vec<&'a str>,
 }
 
 impl<'a> Report<'a> {
@@ -208,7 +208,7 @@ impl<'a> Step<'a> {
             status,
             seconds: record.duration.as_secs_f64(),
             message,
-            told: &record.told,
+            told: record.told.iter().map(|note| note.text.as_str()).collect(),
         }
     }
 }

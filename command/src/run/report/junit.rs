@@ -74,8 +74,8 @@ fn transcript(scenario: &ScenarioRecord, attempt: &Attempt) -> String {
             StepOutcome::NotReached => '-',
         };
         let _ = writeln!(text, "{mark} {} {}", planned.keyword, planned.text);
-        for line in &step.told {
-            let _ = writeln!(text, "    {line}");
+        for note in &step.told {
+            let _ = writeln!(text, "    {}", note.text);
         }
     }
     text

@@ -5,12 +5,12 @@ use super::super::{StepHelp, audit, metrics, then};
 pub(super) const STEPS: &[StepHelp] = &[
     then(
         "{string} is called {times}",
-        "The number of calls that the webhook received during the last request",
+        "The number of calls during the last request: those that a fake received, or those to a loaded webhook, even failed ones",
         r#"Then "sidecar" is called twice"#,
     ),
     then(
         "{string} is not called",
-        "The webhook received no call during the last request",
+        "No call to the webhook during the last request",
         r#"Then "sidecar" is not called"#,
     ),
     then(

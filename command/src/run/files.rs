@@ -1,0 +1,99 @@
+//! Reads the files that steps name before a scenario runs.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use gherkin::{Feature, Rule, Scenario, Step};
+use regex::Regex;
+use serde_json::Value;
+
+use super::sentences::steps;
+use crate::Failure;
+use crate::steps::{file_error, objects_of, yaml_of};
+
+/// A step that names a file with objects.
+static FILE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"^the objects? in the file "([^"]*)" (?:exist|is created|is updated)$"#).ok()
+});
+
+/// Kinds of cluster-scoped objects that manifests of webhooks contain.
+const SHARED: [&str; 6] = [
+    "Namespace",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "PriorityClass",
+    "StorageClass",
+];
+
+/// Checks that every file that a step names can be read and is valid YAML.
+///
+/// # Errors
+/// Returns one failure that names each file once, with the first step that names it.
+pub(crate) fn check(features: &[Feature]) -> Result<(), Failure> {
+    let mut seen = BTreeSet::new();
+    let mut problems = Vec::new();
+    for feature in features {
+        for (step, file) in steps(feature).filter_map(|step| Some((step, file_of(feature, step)?))) {
+            if seen.insert(file.clone())
+                && let Some(problem) = file_error(&file)
+            {
+                let path = feature.path.as_deref().unwrap_or(Path::new("")).display();
+                let line = step.position.line;
+                let base = if Path::new(&name_of(step)).is_absolute() {
+                    ""
+                } else {
+                    " (relative to the feature file)"
+                };
+                problems.push(format!("{path}:{line}: cannot use {}{base}: {problem}", name_of(step)));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::usage(problems.join("\n"))) }
+}
+
+/// Returns whether the scenario uses objects that other scenarios may also use, so that it must run alone.
+///
+/// These are namespaces that the scenario names, objects in them, and cluster-scoped objects in files.
+pub(crate) fn is_serial(feature: &Feature, rule: Option<&Rule>, scenario: &Scenario) -> bool {
+    let mut tags = feature.tags.iter().chain(rule.iter().flat_map(|rule| &rule.tags)).chain(&scenario.tags);
+    let backgrounds = feature.background.iter().chain(rule.iter().flat_map(|rule| &rule.background));
+    let mut steps = backgrounds.flat_map(|background| &background.steps).chain(&scenario.steps);
+    tags.any(|tag| tag == "serial") || steps.any(|step| uses_shared_objects(feature, step))
+}
+
+fn uses_shared_objects(feature: &Feature, step: &Step) -> bool {
+    if step.value.starts_with("webhooks are also called in the namespace ") {
+        return true;
+    }
+    if let Some(file) = file_of(feature, step) {
+        return objects_of(&file).iter().any(|object| is_in_named_namespace(object) || is_shared(object));
+    }
+    let is_object = ["this object ", "these objects "].iter().any(|begin| step.value.starts_with(begin));
+    is_object && yaml_of(step).iter().any(is_in_named_namespace)
+}
+
+/// Returns whether the object is a Namespace or in a namespace that the object names.
+fn is_in_named_namespace(object: &Value) -> bool {
+    let is_configuration = object.get("webhooks").is_some();
+    let kind = object.get("kind").and_then(Value::as_str);
+    !is_configuration && (kind == Some("Namespace") || object.pointer("/metadata/namespace").is_some())
+}
+
+fn is_shared(object: &Value) -> bool {
+    object.get("kind").and_then(Value::as_str).is_some_and(|kind| SHARED.contains(&kind))
+}
+
+/// Returns the name in a step that names a file, or an empty string.
+fn name_of(step: &Step) -> String {
+    let name = || Some(FILE.as_ref()?.captures(&step.value)?.get(1)?.as_str().to_owned());
+    name().unwrap_or_default()
+}
+
+/// Returns the path of the file that a step names, if any.
+fn file_of(feature: &Feature, step: &Step) -> Option<PathBuf> {
+    let name = name_of(step);
+    let folder = feature.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    (!name.is_empty()).then(|| folder.join(name))
+}

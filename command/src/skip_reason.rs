@@ -1,0 +1,39 @@
+//! States why the API server did not call a webhook.
+
+use harness::conditions::Outcome;
+use harness::config::ReinvocationPolicy;
+use harness::event::{Conditions, Mismatch};
+
+/// Returns a clause that states the reason; `policy` is the webhook's reinvocation policy.
+///
+/// `conditions` is the latest evaluation of the webhook's match conditions, if there is one.
+pub(crate) fn skip_reason(
+    mismatch: &Mismatch,
+    policy: ReinvocationPolicy,
+    conditions: Option<&Conditions>,
+) -> String {
+    if let (Mismatch::Conditions, Some(Conditions { evaluation, .. })) = (mismatch, conditions) {
+        return match evaluation.outcome {
+            Outcome::False { index } => {
+                let name = evaluation.conditions.get(index).map_or("", |condition| &*condition.name);
+                format!("its match condition \"{name}\" is false")
+            }
+            Outcome::True | Outcome::Errors(_) | Outcome::OutOfBudget => {
+                let error = evaluation.error().unwrap_or_default();
+                format!("its matchConditions cannot be evaluated, and its failurePolicy is Ignore: {error}")
+            }
+        };
+    }
+    let text = match mismatch {
+        Mismatch::NamespaceSelector => "its namespaceSelector does not select the namespace",
+        Mismatch::ObjectSelector => "its objectSelector does not select the object",
+        Mismatch::Rules => "none of its rules matches the request",
+        Mismatch::Exempt => "webhooks are not called for this kind",
+        Mismatch::NotReinvoked => match policy {
+            ReinvocationPolicy::Never => "its reinvocationPolicy is Never",
+            ReinvocationPolicy::IfNeeded => "nothing changed the object after its call",
+        },
+        Mismatch::Conditions => "it does not match",
+    };
+    text.to_owned()
+}

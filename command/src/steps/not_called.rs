@@ -1,0 +1,126 @@
+//! Explains why webhooks of a scenario were not called, or not called again.
+
+use std::fmt::Write as _;
+
+use harness::event::{Mismatch, Round};
+use serde_json::Value;
+
+use super::parameter::Admission;
+use super::world::World;
+use crate::target::RecordedSkip;
+
+/// A webhook of the scenario as the server knows it.
+struct Identity<'a> {
+    /// The name in the feature file.
+    short: &'a str,
+    configuration: String,
+    name: &'a str,
+    /// The `reinvocationPolicy`, if it is set.
+    policy: Option<&'a str>,
+}
+
+impl World {
+    /// Returns all webhooks of the scenario: the fakes, then the webhooks of loaded configurations.
+    fn identities(&self) -> Vec<Identity<'_>> {
+        fn text<'a>(entry: &'a Value, field: &str) -> Option<&'a str> {
+            entry.get(field).and_then(Value::as_str)
+        }
+        let fakes = self.webhooks.iter().filter(|webhook| webhook.loaded.is_none()).map(|webhook| Identity {
+            short: &webhook.short,
+            configuration: webhook.configuration(&self.names),
+            name: text(&webhook.entry, "name").unwrap_or_default(),
+            policy: text(&webhook.entry, "reinvocationPolicy"),
+        });
+        let own = self.installation.own.iter().flat_map(|own| {
+            let configuration = own.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            let entries = own.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+            entries.filter_map(move |entry| {
+                let name = text(entry, "name")?;
+                let changed = self.webhook(name).ok().map(|webhook| &webhook.entry);
+                Some(Identity {
+                    short: name,
+                    configuration: self.names.loaded_configuration(configuration),
+                    name,
+                    policy: text(changed.unwrap_or(entry), "reinvocationPolicy"),
+                })
+            })
+        });
+        fakes.chain(own).collect()
+    }
+
+    /// Returns whether `skip` concerns a webhook of the scenario.
+    pub(super) fn is_of_scenario(&self, skip: &RecordedSkip) -> bool {
+        let id = &skip.webhook;
+        self.identities().iter().any(|it| it.name == id.name && it.configuration == id.configuration)
+    }
+
+    /// Returns a line for each webhook that the last request did not call, with the reason.
+    ///
+    /// Only admit's API server records the reasons.
+    pub(super) fn not_called(&self) -> Vec<String> {
+        let identities = self.identities();
+        let reason = |it: &Identity<'_>| {
+            let skip = self.skips.iter().find(|skip| {
+                skip.round == Round::First
+                    && skip.webhook.name == it.name
+                    && skip.webhook.configuration == it.configuration
+            })?;
+            let is_called = self.calls_of(it.short).is_ok_and(|calls| !calls.is_empty());
+            let reason = self.foreign_namespace(&skip.mismatch).unwrap_or_else(|| skip.reason.clone());
+            (!is_called).then(|| format!("{}: not called: {reason}", it.short))
+        };
+        identities.iter().filter_map(reason).collect()
+    }
+
+    /// Explains that the webhooks are limited to the namespaces of the scenario, if that is why one was not called.
+    fn foreign_namespace(&self, mismatch: &Mismatch) -> Option<String> {
+        if *mismatch != Mismatch::NamespaceSelector {
+            return None;
+        }
+        let rest = self.last_path.split('?').next()?.strip_prefix("/api/v1/namespaces");
+        if let Some(rest) = rest
+            && !rest.trim_start_matches('/').contains('/')
+        {
+            let step = "webhooks are also called for Namespace objects";
+            return (!self.matches_namespaces)
+                .then(|| format!("the scenario does not match Namespace objects: add the step `{step}`"));
+        }
+        let (_, rest) = self.last_path.split_once("/namespaces/")?;
+        let name = rest.split(['/', '?']).next()?;
+        (!self.has_namespace(name)).then(|| {
+            format!(
+                "the namespace \"{name}\" is not part of the scenario: add the step `webhooks are also called in the \
+                 namespace \"{name}\"`"
+            )
+        })
+    }
+
+    /// Explains why a mutating webhook was called `found` times, if a step expects more calls.
+    pub(super) fn not_called_again(&self, short: &str, found: usize) -> Option<String> {
+        let identities = self.identities();
+        let it = identities.iter().find(|it| it.short == short)?;
+        let is_mutating = self.installation.has_own_mutating_webhook(short)
+            || self.webhook(short).is_ok_and(|webhook| webhook.admission == Admission::Mutating);
+        if found != 1 || !is_mutating {
+            return None;
+        }
+        if it.policy != Some("IfNeeded") {
+            return Some(format!("{short}: not called again: its reinvocationPolicy is Never"));
+        }
+        let mut text = format!("{short}: not called again: no webhook changed the object after its call");
+        let own = self.installation.own_webhooks().find(|(_, name)| *name == short);
+        if let Some((configuration, _)) = own {
+            let earlier = identities.iter().find(|other| {
+                let fake = self.webhook(other.short);
+                other.configuration < it.configuration
+                    && fake.is_ok_and(|fake| fake.loaded.is_none() && fake.admission == Admission::Mutating)
+            });
+            let fake = earlier.map_or("FAKE", |fake| fake.short);
+            let _ = write!(
+                text,
+                "\nhelp: add the step `\"{fake}\" is called after the configuration \"{configuration}\"`"
+            );
+        }
+        Some(text)
+    }
+}
