@@ -4,11 +4,12 @@
 
 use std::mem;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::coerce;
 use super::node::{Additional, Schema};
 use super::pruning::{is_container, prune_part};
+use crate::schema as types;
 use crate::status::Unsupported;
 use crate::weight::weight;
 
@@ -119,5 +120,18 @@ pub(super) fn prune_defaults(schema: &mut Schema) {
     if let Some(items) = &mut schema.items {
         prune_defaults(items);
     }
-    schema.properties.values_mut().for_each(prune_defaults);
+    for (name, property) in &mut schema.properties {
+        match name.as_str() {
+            // Metadata is not described by the schema but by its Go type.
+            "metadata" if schema.embedded_resource => {
+                if let Some(default) = mem::take(&mut property.default) {
+                    let mut object = json!({"metadata": default});
+                    types::normalize_metadata(&mut object);
+                    property.default = object.get_mut("metadata").map(Value::take);
+                }
+            }
+            "apiVersion" | "kind" if schema.embedded_resource => {}
+            _ => prune_defaults(property),
+        }
+    }
 }
