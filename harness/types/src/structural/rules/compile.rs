@@ -53,8 +53,13 @@ fn has_rules(schema: &Value) -> bool {
 fn schema_rules(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Rules>, Unsupported> {
     let nested = |name: &str| -> Result<Option<Box<Rules>>, Unsupported> {
         match (validation.get(name), schema.get(name)) {
-            (Some(validation), Some(schema)) if validation.is_object() && schema.is_object() => {
-                Ok(schema_rules(validation, schema, false)?.map(Box::new))
+            (Some(validation), Some(part)) if validation.is_object() && part.is_object() => {
+                if has_element_type(schema) {
+                    return Ok(schema_rules(validation, part, false)?.map(Box::new));
+                }
+                let own = own(validation, part, false)?;
+                let own = own.map(|own| SchemaRules { is_undeclared: true, ..own });
+                Ok(own.map(|own| Box::new(Rules { own: Some(own), ..Rules::default() })))
             }
             _ => Ok(None),
         }
@@ -83,6 +88,18 @@ fn schema_rules(validation: &Value, schema: &Value, is_root: bool) -> Result<Opt
         && rules.properties.is_empty()
         && rules.all_of.is_empty();
     Ok((!is_empty).then_some(rules))
+}
+
+/// Returns whether the values of a schema are lists or maps.
+///
+/// Source: apiserver pkg/cel/common/schemas.go, `SchemaDeclType`.
+fn has_element_type(schema: &Value) -> bool {
+    let has = |field: &str| schema.get(field).is_some_and(Value::is_object);
+    match schema.get("type").and_then(Value::as_str) {
+        Some("array") => has("items"),
+        Some("object") => has("additionalProperties"),
+        _ => false,
+    }
 }
 
 fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<SchemaRules>, Unsupported> {
@@ -124,7 +141,7 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Schem
         });
     }
     let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(Some(SchemaRules { types, kind, rules }))
+    Ok(Some(SchemaRules { types, is_undeclared: false, kind, rules }))
 }
 
 /// Compiles an expression. Returns the program or the compilation error.

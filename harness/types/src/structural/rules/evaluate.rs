@@ -20,6 +20,12 @@ use crate::status::{FieldError, Unsupported};
 /// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
 const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES: usize = 5 * 1024;
 
+/// The error of rules in `items` of a schema that is not a list, or in `additionalProperties` of one that is not a map.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `Compile`.
+const UNDECLARED: &str =
+    "rule compiler initialization error: failed to convert to declType for CEL validation rules";
+
 /// The error of an expression that exceeds its cost limit.
 const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
@@ -143,6 +149,10 @@ impl Run {
     ) {
         if self.left == Some(0) {
             self.run_out(own, path);
+            return;
+        }
+        if own.is_undeclared {
+            self.invalid(own, path, UNDECLARED);
             return;
         }
         let current = Cel::from_structured(value, &own.types);

@@ -40,6 +40,8 @@ pub(super) struct Rules {
 #[derive(Debug)]
 struct SchemaRules {
     types: Types,
+    /// Whether the schema does not have a type in expressions, although one of its rules needs it.
+    is_undeclared: bool,
     /// The `type` of the schema.
     kind: String,
     rules: Vec<Rule>,
