@@ -8,7 +8,7 @@ pub(crate) use kubernetes_admission::patch::strategic::{self, StrategicError};
 use kubernetes_admission::patch::{ApplyError, MAX_OPERATIONS, Patch};
 use kubernetes_types::json::json_type;
 use kubernetes_types::quoting::printed;
-use kubernetes_types::schema::{Type, strictness};
+use kubernetes_types::schema::{self, Type, strictness};
 use kubernetes_types::status::{FieldError, Status, StatusDetails, Unsupported};
 use serde_json::{Map, Value};
 
@@ -184,6 +184,11 @@ fn patched(
     };
     request.empty_fields = empty_fields::find(&object, kind, request.target.resource.built_in_kind());
     let resource = Arc::clone(&request.target.resource);
+    if let (Change::Strategic(_), None, Some(members)) = (change, &resource.custom, object.as_object())
+        && let Err(Some(why)) = schema::conversion_error(members, kind)
+    {
+        return Err(bad_patch(&text, &why));
+    }
     let typed = match &resource.custom {
         Some(_) if *kind == resource.kind => patched_custom(request, &object, &resource),
         Some(_) | None => body::typed(object, kind, Types::for_resource(&resource, kind)),
