@@ -2,6 +2,7 @@
 
 mod certificates;
 mod conversions;
+mod pod_security;
 mod reloads;
 mod summary;
 
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 
 use self::certificates::Certificates;
 pub use self::conversions::{Conversion, Conversions};
+pub use self::pod_security::{PodSecurityCounters, PodSecurityRequest};
 use self::reloads::Reloads;
 pub use self::reloads::{Reload, identity};
 use self::summary::Summary;
@@ -172,6 +174,11 @@ impl Metrics {
     /// Returns the counters for calls to conversion webhooks.
     pub fn conversions(&self) -> Conversions {
         self.conversions.clone()
+    }
+
+    /// Registers and returns the counters of the plugin `PodSecurity`. A server creates the plugin at most once.
+    pub fn pod_security(&self) -> PodSecurityCounters {
+        PodSecurityCounters::new(&self.registry)
     }
 
     /// Formats the metrics in the Prometheus text format.

@@ -149,7 +149,7 @@ impl Admission {
         let objects: Arc<dyn ObjectReader> = Arc::clone(&state.storage) as Arc<dyn ObjectReader>;
         Self {
             dispatcher: Dispatcher::with_converter(converter),
-            plugins: Plugins::new(&selection, configuration, &objects),
+            plugins: Plugins::new(&selection, configuration, &objects, &metrics),
             selection,
             state: Arc::clone(state),
             webhooks: RwLock::new(Arc::new(webhooks)),

@@ -42,7 +42,7 @@ pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
             give_service_account(spec);
         }
     }
-    DefaultTolerationSeconds.admit(request)
+    DefaultTolerationSeconds::default().admit(request)
 }
 
 /// Removes the service account and the fields that [`complete`] added for it, because mirror Pods must not have them.

@@ -38,6 +38,7 @@ pub use self::taint_nodes::TaintNodesByCondition;
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::{Attributes, Operation};
+use kubernetes_admission::metrics::Metrics;
 use kubernetes_admission::plugin::Plugin;
 use kubernetes_types::status::Status;
 use serde_json::{Map, Value};
@@ -72,6 +73,8 @@ pub struct PluginConfiguration {
     pub pod_security: PodSecurityConfiguration,
     /// The configuration of `PodNodeSelector`.
     pub pod_node_selector: PodNodeSelectorConfiguration,
+    /// The flags of `DefaultTolerationSeconds`.
+    pub default_toleration_seconds: DefaultTolerationSeconds,
 }
 
 /// The plugins of a server, in the order in which they run.
@@ -90,6 +93,7 @@ impl Plugins {
         selection: &AdmissionPlugins,
         configuration: &PluginConfiguration,
         objects: &Arc<dyn ObjectReader>,
+        metrics: &Metrics,
     ) -> Self {
         let mut plugins = Self { first: Vec::new(), last: Vec::new() };
         for name in selection.in_order() {
@@ -106,9 +110,12 @@ impl Plugins {
                 "DefaultStorageClass" => Box::new(DefaultClass::new(objects, &STORAGE)),
                 "DefaultIngressClass" => Box::new(DefaultClass::new(objects, &INGRESS)),
                 "RuntimeClass" => Box::new(RuntimeClass::new(objects)),
-                "PodSecurity" => Box::new(PodSecurity::new(objects, configuration.pod_security.clone())),
+                "PodSecurity" => {
+                    let counters = metrics.pod_security();
+                    Box::new(PodSecurity::new(objects, configuration.pod_security.clone(), counters))
+                }
                 "Priority" => Box::new(Priority::new(objects)),
-                "DefaultTolerationSeconds" => Box::new(DefaultTolerationSeconds),
+                "DefaultTolerationSeconds" => Box::new(configuration.default_toleration_seconds),
                 "StorageObjectInUseProtection" => Box::new(StorageObjectInUseProtection),
                 "NamespaceExists" => Box::new(NamespaceExists::new(objects)),
                 "LimitPodHardAntiAffinityTopology" => Box::new(LimitPodHardAntiAffinityTopology),

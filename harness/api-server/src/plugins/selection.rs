@@ -157,6 +157,11 @@ impl AdmissionPlugins {
         if errors.is_empty() { Ok(()) } else { Err(SelectionError::Refused(aggregate(errors))) }
     }
 
+    /// Returns the names of all plugins, whether or not admit supports them.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        PLUGINS.iter().map(|(name, ..)| *name)
+    }
+
     /// Returns whether the plugin with this name is enabled.
     pub fn has(&self, name: &str) -> bool {
         self.on.contains(name)

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::{Attributes, Operation};
+use kubernetes_admission::metrics::{PodSecurityCounters, PodSecurityRequest};
 use kubernetes_admission::plugin::{Plugin, Remarks};
 use kubernetes_types::json::{at, text};
 use kubernetes_types::status::{FieldError, Status, aggregate};
@@ -33,6 +34,7 @@ use crate::storage::ObjectReader;
 pub(crate) struct PodSecurity {
     objects: Arc<dyn ObjectReader>,
     configuration: PodSecurityConfiguration,
+    counters: PodSecurityCounters,
 }
 
 /// The maximum number of Pods that are checked when the labels of a namespace change.
@@ -40,8 +42,12 @@ const MAX_PODS_TO_CHECK: usize = 3000;
 
 impl PodSecurity {
     /// Creates the plugin with a reader for the objects of the server.
-    pub(crate) fn new(objects: Arc<dyn ObjectReader>, configuration: PodSecurityConfiguration) -> Self {
-        Self { objects, configuration }
+    pub(crate) fn new(
+        objects: Arc<dyn ObjectReader>,
+        configuration: PodSecurityConfiguration,
+        counters: PodSecurityCounters,
+    ) -> Self {
+        Self { objects, configuration, counters }
     }
 
     fn policy(&self, namespace: &Value) -> (Policy, Vec<FieldError>) {
@@ -136,11 +142,13 @@ impl PodSecurity {
             let status = Box::new(Status::internal_error(&format!("failed to lookup namespace \"{name}\"")));
             let error = format!("{}: namespaces \"{name}\" not found", status.message);
             annotate(remarks, "error", error);
+            self.counters.failed(true, labels(attributes));
             return Err(status);
         };
         let (policy, errors) = self.policy(&namespace);
         if errors.is_empty() && policy.is_privileged() {
             annotate(remarks, "enforce-policy", Policy::default().enforce.to_string());
+            self.evaluated(true, policy.enforce, "enforce", attributes);
             return Ok(());
         }
         let Some(pod) = &attributes.object else { return Ok(()) };
@@ -148,14 +156,15 @@ impl PodSecurity {
         if old.is_some_and(|old| !is_significant(pod, old)) {
             return Ok(());
         }
-        if self.is_exempt_by_runtime_class(pod, remarks) {
+        if self.is_exempt_by_runtime_class(pod, attributes, remarks) {
             return Ok(());
         }
-        annotate_errors(remarks, &errors);
+        self.note_errors(&errors, attributes, remarks);
         annotate(remarks, "enforce-policy", policy.enforce.to_string());
         let mut evaluation = Evaluation::new(pod);
         let refused = evaluation.violations(policy.enforce).map(str::to_owned);
-        remark(policy, refused.is_none(), &mut evaluation, remarks);
+        self.evaluated(refused.is_none(), policy.enforce, "enforce", attributes);
+        self.remark(policy, refused.is_none(), &mut evaluation, (attributes, remarks));
         match refused {
             None => Ok(()),
             Some(found) => {
@@ -175,14 +184,21 @@ impl PodSecurity {
             return false;
         };
         annotate(remarks, "exempt", exempt.to_owned());
+        self.counters.exempt(labels(attributes));
         true
     }
 
     /// Returns whether the runtime class of a Pod or a pod template is exempt. Adds an audit annotation if so.
-    fn is_exempt_by_runtime_class(&self, pod: &Value, remarks: &mut Remarks) -> bool {
+    fn is_exempt_by_runtime_class(
+        &self,
+        pod: &Value,
+        attributes: &Attributes,
+        remarks: &mut Remarks,
+    ) -> bool {
         let is_exempt = self.configuration.is_exempt_runtime_class(at(pod, &["spec"]));
         if is_exempt {
             annotate(remarks, "exempt", "runtimeClass".to_owned());
+            self.counters.exempt(labels(attributes));
         }
         is_exempt
     }
@@ -198,6 +214,7 @@ impl PodSecurity {
         let Some(namespace) = self.objects.get("", "namespaces", "", name) else {
             let error = format!("failed to lookup namespace \"{name}\": namespaces \"{name}\" not found");
             annotate(remarks, "error", error);
+            self.counters.failed(true, labels(attributes));
             return;
         };
         let (policy, errors) = self.policy(&namespace);
@@ -206,11 +223,49 @@ impl PodSecurity {
         if (errors.is_empty() && is_privileged) || template.is_null() {
             return;
         }
-        if self.is_exempt_by_runtime_class(template, remarks) {
+        if self.is_exempt_by_runtime_class(template, attributes, remarks) {
             return;
         }
-        annotate_errors(remarks, &errors);
-        remark(policy, true, &mut Evaluation::new(template), remarks);
+        self.note_errors(&errors, attributes, remarks);
+        self.remark(policy, true, &mut Evaluation::new(template), (attributes, remarks));
+    }
+
+    /// Adds the audit annotations and the warnings for the violations of a policy.
+    ///
+    /// Source: pod-security-admission admission/admission.go, `EvaluatePod`.
+    fn remark(
+        &self,
+        policy: Policy,
+        may_warn: bool,
+        evaluation: &mut Evaluation<'_>,
+        (attributes, remarks): (&Attributes, &mut Remarks),
+    ) {
+        let mut would_violate = |mode: LevelVersion, name: &str| {
+            let found = evaluation.violations(mode)?;
+            self.evaluated(false, mode, name, attributes);
+            Some(format!("would violate PodSecurity \"{mode}\": {found}"))
+        };
+        if let Some(audited) = would_violate(policy.audit, "audit") {
+            annotate(remarks, "audit-violations", audited);
+        }
+        if may_warn {
+            remarks.warnings.extend(would_violate(policy.warn, "warn"));
+        }
+    }
+
+    /// Notes the errors of the labels of a namespace.
+    fn note_errors(&self, errors: &[FieldError], attributes: &Attributes, remarks: &mut Remarks) {
+        if !errors.is_empty() {
+            let errors = aggregate(errors.iter().map(ToString::to_string));
+            annotate(remarks, "error", format!("Failed to parse policy: {errors}"));
+            self.counters.failed(false, labels(attributes));
+        }
+    }
+
+    /// Counts the evaluation of a level and version.
+    fn evaluated(&self, is_allowed: bool, evaluated: LevelVersion, mode: &str, attributes: &Attributes) {
+        let (level, version) = (evaluated.level.to_string(), evaluated.version_label());
+        self.counters.evaluated(is_allowed, (&level, &version), mode, labels(attributes));
     }
 }
 
@@ -265,31 +320,17 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Adds the audit annotations and the warnings for the violations of a policy.
-///
-/// Source: pod-security-admission admission/admission.go, `EvaluatePod`.
-fn remark(policy: Policy, may_warn: bool, evaluation: &mut Evaluation<'_>, remarks: &mut Remarks) {
-    let mut would_violate = |mode: LevelVersion| {
-        let found = evaluation.violations(mode)?;
-        Some(format!("would violate PodSecurity \"{mode}\": {found}"))
-    };
-    if let Some(audited) = would_violate(policy.audit) {
-        annotate(remarks, "audit-violations", audited);
-    }
-    if may_warn {
-        remarks.warnings.extend(would_violate(policy.warn));
+/// Returns the labels of a request in metrics.
+fn labels(attributes: &Attributes) -> PodSecurityRequest<'_> {
+    PodSecurityRequest {
+        operation: if attributes.operation == Operation::Create { "create" } else { "update" },
+        resource: if attributes.resource.group_resource() == "pods" { "pod" } else { "controller" },
+        subresource: &attributes.subresource,
     }
 }
 
 fn annotate(remarks: &mut Remarks, key: &str, value: String) {
     remarks.audit_annotations.insert(format!("{PREFIX}{key}"), value);
-}
-
-fn annotate_errors(remarks: &mut Remarks, errors: &[FieldError]) {
-    if !errors.is_empty() {
-        let errors = aggregate(errors.iter().map(ToString::to_string));
-        annotate(remarks, "error", format!("Failed to parse policy: {errors}"));
-    }
 }
 
 /// Returns whether an update changes the images of the containers, or adds or changes an ephemeral container.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use kubernetes_types::KUBERNETES_VERSION;
 use kubernetes_types::json::{at, text};
 use kubernetes_types::status::FieldError;
 
@@ -58,6 +59,23 @@ impl fmt::Display for Version {
         match self {
             Self::Minor(minor) => write!(f, "v1.{minor}"),
             Self::Latest => f.write_str("latest"),
+        }
+    }
+}
+
+impl LevelVersion {
+    /// Returns the version in the labels of metrics.
+    ///
+    /// Source: pod-security-admission metrics/metrics.go, `RecordEvaluation`.
+    pub(super) fn version_label(self) -> String {
+        let supported = KUBERNETES_VERSION.split('.').nth(1).and_then(|minor| minor.parse::<u64>().ok());
+        match self.version {
+            // Every version of this level is the same.
+            _ if self.level == Level::Privileged => Version::Latest.to_string(),
+            Version::Minor(minor) if supported.is_some_and(|supported| minor > supported) => {
+                "future".to_owned()
+            }
+            Version::Latest | Version::Minor(_) => self.version.to_string(),
         }
     }
 }
