@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use harness::server::NodePortRange;
 use kubernetes_cel::value::parse_duration;
 
 /// The effect of a flag in admit.
@@ -53,6 +54,7 @@ impl Flag {
                 };
                 Err(format!("time: {why} {}", quoted(value)))
             }
+            "portRange" => number("Atoi", NodePortRange::parse(value).is_some()),
             "ip" if value.trim().parse::<IpAddr>().is_err() && !value.is_empty() => {
                 Err(format!("failed to parse IP: {}", quoted(value)))
             }
@@ -136,6 +138,20 @@ impl Values {
     /// Returns the value of a boolean flag, or its default.
     pub(super) fn is_set(&self, name: &str, default: bool) -> bool {
         self.last(name).and_then(boolean).unwrap_or(default)
+    }
+
+    /// Returns the flags and their values as `/flagz` shows them.
+    pub(super) fn shown(&self, table: &Table) -> BTreeMap<String, String> {
+        let show = |name: &'static str| {
+            let last = self.last(name).unwrap_or_default();
+            let text = match table.flags.get(name).map(|flag| flag.kind) {
+                Some("bool") => boolean(last).unwrap_or_default().to_string(),
+                Some("strings" | "stringArray") => format!("[{}]", self.list(name).join(",")),
+                _ => last.to_owned(),
+            };
+            (name.to_owned(), text)
+        };
+        self.names().map(show).collect()
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {

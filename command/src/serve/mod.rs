@@ -12,12 +12,13 @@ pub(crate) mod service_account_flags;
 pub(crate) mod tokens;
 pub(crate) mod traces;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use harness::attributes::UserInfo;
-use harness::server::{Advertised, AuthorizationMode, Controllers, Options};
+use harness::server::{Advertised, AuthorizationMode, Controllers, Options, ServiceRanges};
 use kubernetes_api_listener::Socket;
 
 use self::audit_file::{AuditFile, AuditFlags};
@@ -163,6 +164,8 @@ impl Serve {
             authorization_mode: self.authorization_mode.into(),
             limits: self.limits.into(),
             advertised,
+            service_ranges: ServiceRanges::default(),
+            flags: BTreeMap::from([("secure-port".to_owned(), socket.address().port().to_string())]),
         };
         let running = Running {
             socket,

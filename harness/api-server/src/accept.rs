@@ -1,10 +1,13 @@
 //! Content negotiation: which form of a response the client accepts.
 
+mod documents;
+
 use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
 
 use kubernetes_types::status::{Status, StatusDetails};
 
+pub(super) use self::documents::{ZPageForm, negotiate_z_page};
 pub(super) use super::media_type::MediaType;
 use super::query::Query;
 use super::route::Verb;

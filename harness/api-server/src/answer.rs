@@ -375,7 +375,7 @@ fn held(reservation: Option<Reservation>, body: Vec<u8>) -> Bytes {
 }
 
 /// Returns the JSON `text` converted to another media type.
-fn converted(text: &[u8], media_type: MediaType) -> Vec<u8> {
+pub(super) fn converted(text: &[u8], media_type: MediaType) -> Vec<u8> {
     match media_type {
         MediaType::Yaml => {
             serde_json::from_slice(text).map_or_else(|_| text.to_vec(), |value| go_yaml::encode(&value))

@@ -1,5 +1,6 @@
 //! Served resources and their discovery documents.
 
+pub(super) mod api_services;
 mod built_in;
 mod storage_hash;
 
@@ -12,6 +13,7 @@ use kubernetes_admission::cluster_state::EquivalentResource;
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
+use self::api_services::{ApiService, Group};
 use self::built_in::BUILT_IN_RESOURCES;
 pub(super) use self::storage_hash::storage_version_hash;
 use super::custom_resources::{CustomResourceInfo, DefinitionStage};
@@ -105,6 +107,7 @@ pub(super) struct Resources {
     by_path: HashMap<GroupVersionResource, Arc<Resource>>,
     /// The first resource of each kind.
     by_kind: HashMap<GroupVersionKind, Arc<Resource>>,
+    api_services: Vec<ApiService>,
     /// A cache of the results of [`Self::equivalent_resources`] for served resources.
     equivalents: RwLock<HashMap<GroupVersionResource, Vec<Equivalents>>>,
 }
@@ -117,8 +120,16 @@ struct Equivalents {
 }
 
 impl Resources {
-    /// Creates a snapshot of the built-in resources and the `custom` resources.
-    pub(super) fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Self {
+    /// Creates a snapshot of the built-in resources.
+    pub(super) fn built_in() -> Self {
+        Self::new([], api_services::built_in())
+    }
+
+    /// Creates a snapshot of the built-in resources and the `custom` resources, with the groups in `api_services`.
+    pub(super) fn new(
+        custom: impl IntoIterator<Item = Arc<Resource>>,
+        api_services: Vec<ApiService>,
+    ) -> Self {
         let mut all = BUILT_IN_RESOURCES.clone();
         let mut registered = all.clone();
         // The API of a built-in group and version never includes a custom resource.
@@ -139,7 +150,7 @@ impl Resources {
         for resource in &registered {
             by_kind.entry(resource.kind.clone()).or_insert_with(|| Arc::clone(resource));
         }
-        Self { all, registered, by_path, by_kind, equivalents: RwLock::default() }
+        Self { all, registered, by_path, by_kind, api_services, equivalents: RwLock::default() }
     }
 
     pub(super) fn get(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
@@ -229,22 +240,31 @@ impl Resources {
     }
 
     /// Returns the named groups with their versions, in order, without the core group.
+    ///
+    /// Source: kube-aggregator pkg/apiserver/handler_apis.go, which lists its own group first.
     pub(super) fn groups(&self) -> Vec<(&str, Vec<&str>)> {
-        let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-        for resource in self.all.iter().filter(|resource| !resource.gvr.group.is_empty()) {
-            let (group, version) = (resource.gvr.group.as_str(), resource.gvr.version.as_str());
-            match groups.iter_mut().find(|(name, _)| *name == group) {
-                Some((_, versions)) if versions.contains(&version) => {}
-                Some((_, versions)) => versions.push(version),
-                None => groups.push((group, vec![version])),
-            }
-        }
-        for (group, versions) in &mut groups {
-            if self.is_custom_group(group) {
-                versions.sort_by(|one, other| compare(other, one));
-            }
-        }
-        groups
+        let first = (api_services::GROUP, vec!["v1"]);
+        std::iter::once(first)
+            .chain(api_services::by_priority(&self.api_services).into_iter().map(versions))
+            .collect()
+    }
+
+    /// Returns whether a Service serves a group and version.
+    pub(super) fn is_remote(&self, group: &str, version: &str) -> bool {
+        self.api_services
+            .iter()
+            .any(|service| service.is_remote && service.group == group && service.version == version)
+    }
+
+    /// Returns whether a Service serves any group.
+    pub(super) fn has_remote_groups(&self) -> bool {
+        self.api_services.iter().any(|service| service.is_remote)
+    }
+
+    /// Returns whether `/apis` lists a group.
+    pub(super) fn lists_group(&self, group: &str) -> bool {
+        group == api_services::GROUP
+            || (!group.is_empty() && self.api_services.iter().any(|service| service.group == group))
     }
 
     /// Returns the document of `/apis`: an `APIGroupList`.
@@ -256,7 +276,17 @@ impl Resources {
 
     /// Returns the document of `/apis/GROUP`: an `APIGroup`.
     pub(super) fn group(&self, group: &str) -> Option<Value> {
-        let (name, versions) = self.groups().into_iter().find(|(name, _)| *name == group)?;
+        let found = self.groups().into_iter().find(|(name, _)| *name == group);
+        // A group without an `APIService` is served, but not listed.
+        let (name, versions) = found.or_else(|| {
+            let mut versions: Vec<&str> = Vec::new();
+            for resource in self.all.iter().filter(|resource| resource.gvr.group == group) {
+                if !versions.contains(&resource.gvr.version.as_str()) {
+                    versions.push(&resource.gvr.version);
+                }
+            }
+            Some((&*self.all.iter().find(|resource| resource.gvr.group == group)?.gvr.group, versions))
+        })?;
         let mut document = group_document(name, &versions);
         set(&mut document, &["kind"], "APIGroup");
         set(&mut document, &["apiVersion"], "v1");
@@ -331,7 +361,11 @@ impl Resources {
 
     /// Returns the aggregated discovery document of `/apis`.
     pub(super) fn aggregated_groups(&self) -> Value {
-        let groups = self.groups().into_iter().map(|(name, versions)| self.aggregated_group(name, &versions));
+        let first = (api_services::GROUP, vec!["v1"]);
+        let groups = api_services::by_highest_priority(&self.api_services).into_iter().map(versions);
+        let groups = std::iter::once(first)
+            .chain(groups)
+            .map(|(name, versions)| self.aggregated_group(name, &versions));
         aggregated(&groups.collect::<Vec<_>>())
     }
 
@@ -339,6 +373,10 @@ impl Resources {
         let versions: Vec<Value> = versions
             .iter()
             .map(|version| {
+                // Without a response from the Service.
+                if self.is_remote(group, version) {
+                    return json!({"version": version, "freshness": "Stale"});
+                }
                 let resources: Vec<Value> =
                     self.of_version(group, version).map(|resource| aggregated_resource(resource)).collect();
                 json!({"version": version, "resources": resources, "freshness": "Current"})
@@ -380,6 +418,11 @@ fn maturity(version: &str) -> Option<(u8, u64, u64)> {
         _ => return None,
     };
     Some((stage, number(major)?, minor))
+}
+
+/// Returns the names of the versions of a group.
+fn versions((group, services): Group<'_>) -> (&str, Vec<&str>) {
+    (group, services.into_iter().map(|service| &*service.version).collect())
 }
 
 fn group_document(name: &str, versions: &[&str]) -> Value {

@@ -1,5 +1,7 @@
 //! Responses to requests that are not for objects: discovery, version, health, metrics, and OpenAPI.
 
+mod z_pages;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
+pub(super) use self::z_pages::ZPage;
 use super::accept::{MediaType, check_produced, negotiate_aggregated, negotiate_document};
 use super::answer::{Answer, add_cache_headers};
 use super::discovery::Resources;
@@ -50,7 +53,7 @@ fn media_type(
             }
             matches!(route, Route::CoreVersions)
         }
-        Route::Group(group) if resources.has_group(group) => false,
+        Route::Group(_) => false,
         Route::Version(group, version) if resources.has_version(group, version) => {
             !resources.is_custom_group(group)
         }
@@ -59,16 +62,17 @@ fn media_type(
             return Ok(MediaType::IndentedJson);
         }
         Route::Index
-        | Route::Group(_)
         | Route::Version(..)
         | Route::Health(_)
         | Route::Metrics
+        | Route::ZPage(_)
         | Route::OpenApi(_)
         | Route::OpenId(_)
         | Route::Object(_)
         | Route::Watch(_)
         | Route::NoSubresource(..)
         | Route::NotEstablished
+        | Route::Remote
         | Route::NoResource
         | Route::NoPath => return Ok(MediaType::Json),
     };
@@ -163,9 +167,16 @@ fn document(
         // Source: apiserver pkg/server/healthz/healthz.go, `adaptCheckToHandler`: without the header `nosniff`.
         Route::Health(health) => Ok(text(health.answer(query), "text/plain; charset=utf-8")),
         Route::Metrics => Ok(text(server.admission.metrics.render(), METRICS_MEDIA_TYPE)),
+        Route::ZPage(page) => {
+            page.answer(server, headers, query).map(|response| Answer::Prepared(Box::new(response)))
+        }
         Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
         // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
         Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
+        // Source: kube-aggregator pkg/apiserver/handler_proxy.go, `ServeHTTP`.
+        Route::Remote => {
+            Ok(Answer::Text(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n".to_owned()))
+        }
         Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
         Route::NoResource | Route::OpenApi(_) | Route::OpenId(_) | Route::Object(_) | Route::Watch(_) => {
             Err(no_resource())

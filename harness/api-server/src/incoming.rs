@@ -8,7 +8,6 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
-use http::Version;
 use http::header::EXPECT;
 use http::request::Parts;
 use kubernetes_types::budget::Reservation;
@@ -60,11 +59,11 @@ impl Incoming {
         }
     }
 
-    /// Reads part of an unused body, so that an HTTP/1 client that is still writing receives the response.
+    /// Reads part of an unused body, so that a client that is still writing receives the response.
     pub(super) async fn drain(self, parts: &Parts) {
         let Self::Stream(body) = self else { return };
         // A client that waits for `100 Continue` does not write.
-        if body.is_end_stream() || parts.version > Version::HTTP_11 || parts.headers.contains_key(EXPECT) {
+        if body.is_end_stream() || parts.headers.contains_key(EXPECT) {
             return;
         }
         let mut pieces = body.into_data_stream();

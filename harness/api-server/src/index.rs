@@ -10,19 +10,20 @@ use serde_json::json;
 use super::discovery::Resources;
 use super::health;
 
-/// The paths that do not depend on the served resources. kube-apiserver also has `/flagz`, `/metrics/slis`, and
-/// `/statusz`.
-const FIXED_PATHS: [&str; 11] = [
+/// The paths that do not depend on the served resources. kube-apiserver also has `/metrics/slis`.
+const FIXED_PATHS: [&str; 13] = [
     "/.well-known/openid-configuration",
     "/api",
     "/api/v1",
     "/apis",
     "/apis/",
+    "/flagz",
     "/metrics",
     "/openapi/v2",
     "/openapi/v3",
     "/openapi/v3/",
     "/openid/v1/jwks",
+    "/statusz",
     "/version",
 ];
 

@@ -1,15 +1,19 @@
 //! The objects that a server creates at startup, except for roles and bindings.
 
-use std::net::IpAddr;
+pub(super) mod flow_control;
 
+use std::net::{IpAddr, SocketAddr};
+
+use jiff::Timestamp;
 use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::metrics::identity;
+use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
-use super::defaulting;
-use super::discovery::Resources;
-use super::field_manager;
+use super::discovery::{Resources, api_services};
 use super::metadata;
 use super::storage::{Key, Storage};
+use super::{Options, ServiceRange, defaulting, field_manager};
 
 pub(super) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -21,6 +25,8 @@ pub struct Advertised {
     ///
     /// If `None`, the Service does not have an endpoint.
     pub address: Option<IpAddr>,
+    /// The address of the server in its Lease, whether or not the Service `kubernetes` has an endpoint.
+    pub external: Option<IpAddr>,
     /// `--secure-port`: the port on which the server listens.
     pub port: u16,
     /// `--client-ca-file`: the authorities that sign client certificates, in PEM; empty if there are none.
@@ -29,7 +35,7 @@ pub struct Advertised {
 
 impl Default for Advertised {
     fn default() -> Self {
-        Self { address: None, port: 6443, client_authorities: String::new() }
+        Self { address: None, external: None, port: 6443, client_authorities: String::new() }
     }
 }
 
@@ -38,10 +44,18 @@ impl Default for Advertised {
 /// Source: kubernetes pkg/controlplane/controller/{systemnamespaces,kubernetesservice,clusterauthenticationtrust,
 /// legacytokentracking,defaultservicecidr}, `pkg/registry/scheduling/rest/storage_scheduling.go`.
 /// Rule: RBAC-30.
-pub(super) fn store(storage: &Storage, advertised: &Advertised) {
-    let resources = Resources::with([]);
-    for object in objects(advertised) {
-        let mut object = field_manager::made(object);
+pub(super) fn store(storage: &Storage, options: &Options) {
+    let resources = Resources::built_in();
+    let made = objects(options).into_iter().map(|object| {
+        let mut made = field_manager::made(object);
+        // The strategy of namespaces sets these fields, so that they do not have a manager.
+        if made["kind"] == "Namespace" {
+            set(&mut made, &["spec"], json!({"finalizers": ["kubernetes"]}));
+            set(&mut made, &["status"], json!({"phase": "Active"}));
+        }
+        made
+    });
+    for mut object in made.chain(api_services::initial()).chain(flow_control::initial()) {
         let Some(resource) = resources.of_kind(&GroupVersionKind::from_object(&object)) else { continue };
         metadata::set(&mut object, "uid", uuid::Uuid::new_v4().to_string().into());
         metadata::set(&mut object, "creationTimestamp", metadata::now().into());
@@ -59,7 +73,8 @@ pub(super) fn store(storage: &Storage, advertised: &Advertised) {
     }
 }
 
-fn objects(advertised: &Advertised) -> Vec<Value> {
+fn objects(options: &Options) -> Vec<Value> {
+    let Options { advertised, service_ranges, .. } = options;
     let mut objects: Vec<Value> = NAMESPACES.into_iter().map(namespace).collect();
     objects.extend([
         priority_class(
@@ -82,7 +97,7 @@ fn objects(advertised: &Advertised) -> Vec<Value> {
             "apiVersion": "networking.k8s.io/v1",
             "kind": "ServiceCIDR",
             "metadata": {"name": "kubernetes"},
-            "spec": {"cidrs": ["10.0.0.0/24"]},
+            "spec": {"cidrs": [service_ranges.addresses.to_string()]},
             "status": {"conditions": [{
                 "type": "Ready",
                 "status": "True",
@@ -91,7 +106,8 @@ fn objects(advertised: &Advertised) -> Vec<Value> {
                 "lastTransitionTime": metadata::now(),
             }]},
         }),
-        service(advertised.port),
+        service(advertised.port, service_ranges.addresses),
+        lease(advertised, &options.hostname),
     ]);
     if !advertised.client_authorities.is_empty() {
         objects.push(authentication(&advertised.client_authorities));
@@ -105,8 +121,6 @@ fn namespace(name: &str) -> Value {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-        "spec": {"finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
     })
 }
 
@@ -130,7 +144,7 @@ fn authentication(client_authorities: &str) -> Value {
     })
 }
 
-fn service(port: u16) -> Value {
+fn service(port: u16, range: ServiceRange) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
@@ -141,8 +155,8 @@ fn service(port: u16) -> Value {
         },
         "spec": {
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
-            "clusterIP": "10.0.0.1",
-            "clusterIPs": ["10.0.0.1"],
+            "clusterIP": range.first(),
+            "clusterIPs": [range.first()],
             "type": "ClusterIP",
             "sessionAffinity": "None",
             "ipFamilies": ["IPv4"],
@@ -151,6 +165,32 @@ fn service(port: u16) -> Value {
         },
         "status": {"loadBalancer": {}},
     })
+}
+
+/// Returns the Lease that identifies the server. admit does not renew it.
+///
+/// Source: component-helpers apimachinery/lease/controller.go; kubernetes pkg/controlplane/apiserver/server.go.
+fn lease(advertised: &Advertised, hostname: &str) -> Value {
+    let name = identity(hostname);
+    let mut lease = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": name,
+            "namespace": "kube-system",
+            "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver", "kubernetes.io/hostname": hostname},
+        },
+        "spec": {
+            "holderIdentity": format!("{name}_{}", uuid::Uuid::new_v4()),
+            "leaseDurationSeconds": 3600,
+            "renewTime": format!("{:.6}", Timestamp::now()),
+        },
+    });
+    if let Some(address) = advertised.external.or(advertised.address) {
+        let endpoint = SocketAddr::new(address, advertised.port).to_string();
+        metadata::set(&mut lease, "annotations", json!({"kubernetes.io/peer-advertise-address": endpoint}));
+    }
+    lease
 }
 
 fn endpoints(address: IpAddr, port: u16) -> [Value; 2] {

@@ -126,10 +126,11 @@ pub use self::authorization::impersonation::impersonated_user;
 pub use self::cluster_fixture::{ClusterFixture, WebhookManifests};
 pub use self::controllers::Controllers;
 use self::definition_controllers::DefinitionControllers;
-use self::discovery::Resource;
+use self::discovery::{Resource, api_services};
 use self::events::Events;
 pub use self::in_process::{RequestTrace, ResourceName, ServedResource, ServedSubresource};
 pub use self::initial_objects::Advertised;
+use self::initial_objects::flow_control;
 use self::limits::InFlightRequests;
 pub use self::limits::Limits;
 use self::loopback_requests::LoopbackCaller;
@@ -144,6 +145,7 @@ pub use self::route::is_connection;
 use self::service_account_tokens::TokenIssuer;
 pub use self::service_account_tokens::{KeyError, ServiceAccountTokens, SigningKey, VerifyingKey};
 use self::service_allocation::ServiceAllocator;
+pub use self::service_allocation::{NodePortRange, ServiceRange, ServiceRanges};
 use self::state::{Services, State};
 use self::storage::Storage;
 pub use self::strategy::forget_selector;
@@ -215,6 +217,10 @@ pub struct Options {
     pub limits: Limits,
     /// The addresses and certificates in the initial objects.
     pub advertised: Advertised,
+    /// The ranges from which Services get addresses and ports.
+    pub service_ranges: ServiceRanges,
+    /// The values of flags in `/flagz`, in addition to the default values of kube-apiserver.
+    pub flags: BTreeMap<String, String>,
 }
 
 impl fmt::Debug for Options {
@@ -244,6 +250,8 @@ struct Server {
     watches: Budget,
     /// The `uid` of the user of loopback requests.
     loopback_uid: String,
+    /// The time at which the server was created.
+    started: Timestamp,
     definition_controllers: DefinitionControllers,
     /// The tasks of recorded requests that continue after their clients disconnect.
     background_tasks: TaskTracker,
@@ -253,7 +261,7 @@ impl ApiServer {
     /// Creates a server with the initial objects of a cluster.
     pub fn new(options: Options) -> Self {
         let storage = Arc::new(Storage::with_roles(&options.limits));
-        initial_objects::store(&storage, &options.advertised);
+        initial_objects::store(&storage, &options);
         let services = Services { known: options.services.clone(), storage: Arc::clone(&storage) };
         let in_flight = InFlightRequests::new(&options.limits);
         let metrics = Metrics::default();
@@ -267,8 +275,10 @@ impl ApiServer {
         let manifests = options.manifests.clone();
         let plugins = (options.plugins.clone(), &options.plugin_configuration);
         let admission = Admission::new(&state, converter, manifests, plugins, metrics);
-        let (impersonation, services) =
-            (Impersonation::default(), ServiceAllocator::new(Arc::clone(&state.storage)));
+        let (impersonation, services) = (
+            Impersonation::default(),
+            ServiceAllocator::new(Arc::clone(&state.storage), options.service_ranges.clone()),
+        );
         let events = Arc::new(Events::new(options.limits.event_bytes));
         let watches = Budget::new(options.limits.watches);
         let audit_policy = options.audit_policy.clone().unwrap_or_default();
@@ -288,6 +298,7 @@ impl ApiServer {
             openapi: OpenApi::default(),
             watches,
             loopback_uid: uuid::Uuid::new_v4().to_string(),
+            started: Timestamp::now(),
             definition_controllers: DefinitionControllers::default(),
             background_tasks: TaskTracker::new(),
         };
@@ -350,7 +361,24 @@ impl Server {
                 if !definition_controllers::writes_asynchronously(self) {
                     definition_status::reconcile(&self.state.storage);
                 }
+                api_services::reconcile(&self.state.storage);
                 self.state.reload_resources();
+                Ok(())
+            }
+            (api_services::GROUP, _) => {
+                api_services::reconcile(&self.state.storage);
+                self.state.reload_resources();
+                Ok(())
+            }
+            ("", "services") | ("discovery.k8s.io", "endpointslices") => {
+                if self.state.resources().has_remote_groups() && api_services::reconcile(&self.state.storage)
+                {
+                    self.state.reload_resources();
+                }
+                Ok(())
+            }
+            (flow_control::GROUP, _) => {
+                flow_control::reconcile(&self.state.storage);
                 Ok(())
             }
             (RBAC_GROUP, "clusterroles") => {
@@ -373,6 +401,7 @@ impl Server {
             definition_deletion::finish(&self.state.storage);
             definition_status::reconcile(&self.state.storage);
         }
+        api_services::reconcile(&self.state.storage);
         self.state.reload_resources();
     }
 }

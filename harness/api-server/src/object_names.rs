@@ -8,7 +8,7 @@ use kubernetes_types::names;
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
-use super::discovery::Resource;
+use super::discovery::{Resource, api_services};
 use super::metadata;
 
 /// Validates `metadata.name`. Returns no errors if the name is absent.
@@ -56,6 +56,7 @@ fn of_kind(name: &str, object: &Value, resource: &Resource) -> Vec<String> {
             trust_bundle(name, text(object, &["spec", "signerName"]))
         }
         ("networking.k8s.io", "ipaddresses") => ip_address(name),
+        (api_services::GROUP, _) => api_service(name, object),
         _ => names::dns1123_subdomain(name),
     }
 }
@@ -77,6 +78,18 @@ pub(crate) fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
             vec![format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}")]
         }
     }
+}
+
+/// Validates the name of an `APIService`.
+///
+/// Source: kube-aggregator pkg/apis/apiregistration/validation/validation.go, `ValidateAPIService`.
+fn api_service(name: &str, object: &Value) -> Vec<String> {
+    let errors = path_segment_errors(name);
+    let required = format!("{}.{}", text(object, &["spec", "version"]), text(object, &["spec", "group"]));
+    if errors.is_empty() && name != required {
+        return vec![format!("must be `spec.version+\".\"+spec.group`: {}", quote(&required))];
+    }
+    errors
 }
 
 /// Validates a name that must be an IP address in canonical form.

@@ -340,10 +340,12 @@ async fn outcome(
         | Route::ServerVersion
         | Route::Health(_)
         | Route::Metrics
+        | Route::ZPage(_)
         | Route::OpenApi(_)
         | Route::OpenId(_)
         | Route::NoSubresource(..)
         | Route::NotEstablished
+        | Route::Remote
         | Route::NoResource
         | Route::NoPath) => {
             let outcome = answer_document(server, &resources, route, query, parts).await;

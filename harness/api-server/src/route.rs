@@ -9,6 +9,7 @@ use kubernetes_types::status::{Status, StatusDetails};
 
 use super::answer::Answer;
 use super::discovery::{Resource, Resources};
+use super::documents::ZPage;
 use super::health::Health;
 use super::index;
 use super::openapi;
@@ -34,6 +35,8 @@ pub(super) enum Route {
     Health(Health),
     /// `/metrics`.
     Metrics,
+    /// `/flagz` or `/statusz`.
+    ZPage(ZPage),
     /// `/openapi/v2`, `/openapi/v3`, or a path below it.
     OpenApi(openapi::Path),
     /// A document that clients use to verify service account tokens.
@@ -46,6 +49,8 @@ pub(super) enum Route {
     NoSubresource(GroupVersionResource, String),
     /// A custom resource whose definition is not established.
     NotEstablished,
+    /// A group and version that a Service serves.
+    Remote,
     /// An unknown resource in a known group.
     NoResource,
     /// An unknown path.
@@ -101,11 +106,14 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     match segments.as_slice() {
         [] | ["index.html"] if index::is_at(path) => Route::Index,
+        ["api", ..] if resources.is_remote("", "v1") => Route::Remote,
+        ["apis", group, version, ..] if resources.is_remote(group, version) => Route::Remote,
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
         ["version"] => Route::ServerVersion,
         ["healthz" | "livez" | "readyz", ..] => Health::from_path(path).map_or(Route::NoPath, Route::Health),
         ["metrics"] => Route::Metrics,
+        ["flagz" | "statusz", ..] => ZPage::from_path(path).map_or(Route::NoPath, Route::ZPage),
         [".well-known", "openid-configuration"] => Route::OpenId(OpenId::Configuration),
         ["openid", "v1", "jwks"] => Route::OpenId(OpenId::Keys),
         ["openapi", ..] => openapi::Path::from_path(path).map_or(Route::NoPath, Route::OpenApi),
@@ -126,7 +134,9 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
             }
             found
         }
-        ["apis", group] if resources.has_group(group) && !group.is_empty() => {
+        ["apis", group]
+            if resources.lists_group(group) || (resources.has_group(group) && !group.is_empty()) =>
+        {
             Route::Group((*group).to_owned())
         }
         ["apis", group, version, rest @ ..] if resources.has_group(group) => {

@@ -1,10 +1,11 @@
 //! Allocates addresses and ports of Services.
 //!
-//! The server has one IPv4 address range, like kube-apiserver with `--service-cluster-ip-range=10.0.0.0/24`. The values
-//! of stored Services and the values held by requests in flight are not available.
+//! The server has one IPv4 address range. The values of stored Services and the values held by requests in flight are not
+//! available.
 
 mod families;
 mod ports;
+mod range;
 mod spec;
 
 use std::collections::BTreeSet;
@@ -15,32 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
+pub use self::range::{NodePortRange, ServiceRange, ServiceRanges};
 use self::spec::Spec;
 use super::discovery::Resource;
 use super::metadata;
 use super::storage::{ObjectReader as _, Storage};
 
-/// `--service-cluster-ip-range` without the network and broadcast addresses.
-const CLUSTER_IPS: RangeInclusive<u32> = range(1, 254);
-/// The network address, which a dry run returns as the cluster IP.
-const NETWORK_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
-/// The range that is allocated first; lower addresses are reserved for Services that request one.
-///
-/// Source: kubernetes pkg/registry/core/service/ipallocator/bitmap.go, `calculateRangeOffset`.
-const DYNAMIC_CLUSTER_IPS: RangeInclusive<u32> = range(17, 254);
-/// The address of the Service `kubernetes`.
-const KUBERNETES_SERVICE_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// `--service-node-port-range`.
-const NODE_PORTS: RangeInclusive<u32> = 30000..=32767;
-/// The node ports that are allocated first; lower ports are reserved for Services that request one.
-///
-/// Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
-const DYNAMIC_NODE_PORTS: RangeInclusive<u32> = 30086..=32767;
 const HEADLESS: &str = "None";
-
-const fn range(first: u8, last: u8) -> RangeInclusive<u32> {
-    Ipv4Addr::new(10, 0, 0, first).to_bits()..=Ipv4Addr::new(10, 0, 0, last).to_bits()
-}
 
 /// Addresses and ports that are allocated to Services or held by requests.
 #[derive(Debug, Default, Clone)]
@@ -61,6 +43,7 @@ impl AllocatedValues {
 #[derive(Debug)]
 pub(super) struct ServiceAllocator {
     storage: Arc<Storage>,
+    ranges: ServiceRanges,
     /// Values held by requests in flight.
     held: Mutex<AllocatedValues>,
 }
@@ -83,14 +66,15 @@ impl Drop for Allocation<'_> {
 /// An attempt to allocate values for a Service.
 struct Attempt<'a> {
     name: &'a str,
+    ranges: &'a ServiceRanges,
     taken: AllocatedValues,
     given: AllocatedValues,
     dry_run: bool,
 }
 
 impl ServiceAllocator {
-    pub(super) fn new(storage: Arc<Storage>) -> Self {
-        Self { storage, held: Mutex::default() }
+    pub(super) fn new(storage: Arc<Storage>, ranges: ServiceRanges) -> Self {
+        Self { storage, ranges, held: Mutex::default() }
     }
 
     /// Allocates the omitted values of a new Service, or of an update of `old`. Does not change other resources.
@@ -112,7 +96,7 @@ impl ServiceAllocator {
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = held.clone();
-        taken.addresses.insert(KUBERNETES_SERVICE_IP);
+        taken.addresses.insert(self.ranges.addresses.first());
         for stored in self.storage.list("", "services", "") {
             taken.note(&Spec::from_service(&stored));
         }
@@ -124,7 +108,8 @@ impl ServiceAllocator {
         }
         spec.agree(old.as_ref());
         families::complete(&mut spec, old.as_ref(), &name)?;
-        let mut attempt = Attempt { name: &name, taken, given: AllocatedValues::default(), dry_run };
+        let given = AllocatedValues::default();
+        let mut attempt = Attempt { name: &name, ranges: &self.ranges, taken, given, dry_run };
         attempt.addresses(&mut spec, old.as_ref())?;
         attempt.ports(&mut spec, old.as_ref())?;
         // A dry run does not reserve values.
@@ -156,14 +141,17 @@ impl Attempt<'_> {
 
     fn any_address(&self) -> Result<Ipv4Addr, Box<Status>> {
         if self.dry_run {
-            return Ok(NETWORK_ADDRESS);
+            return Ok(self.ranges.addresses.network());
         }
         let taken = |address: u32| self.taken.addresses.contains(&Ipv4Addr::from_bits(address));
-        free(&DYNAMIC_CLUSTER_IPS, &CLUSTER_IPS, taken).map(Ipv4Addr::from_bits).ok_or_else(|| {
-            let name = Value::from(self.name);
-            let why = format!("failed to allocate a serviceIP for Service {name}: range is full");
-            Box::new(Status::internal_error(&why))
-        })
+        let range = self.ranges.addresses;
+        free(&range.dynamic_addresses(), &range.addresses(), taken).map(Ipv4Addr::from_bits).ok_or_else(
+            || {
+                let name = Value::from(self.name);
+                let why = format!("failed to allocate a serviceIP for Service {name}: range is full");
+                Box::new(Status::internal_error(&why))
+            },
+        )
     }
 
     fn wanted_address(&self, wanted: &str, all: &[String]) -> Result<Ipv4Addr, Box<Status>> {
@@ -176,7 +164,7 @@ impl Attempt<'_> {
             Ok(address) if !self.dry_run && self.taken.addresses.contains(&address) => {
                 Err(refused("provided IP is already allocated"))
             }
-            Ok(address) if CLUSTER_IPS.contains(&address.to_bits()) => Ok(address),
+            Ok(address) if self.ranges.addresses.addresses().contains(&address.to_bits()) => Ok(address),
             Ok(_) | Err(_) => Err(refused("the provided network does not match the current range")),
         }
     }
@@ -186,16 +174,26 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns a random free number in `range`, or the first free number in `others` if `range` is exhausted.
+/// Returns a free number in `range`, random unless most are taken, or in `others` if `range` is exhausted.
 fn free(
     range: &RangeInclusive<u32>,
     others: &RangeInclusive<u32>,
     taken: impl Fn(u32) -> bool,
 ) -> Option<u32> {
-    let free: Vec<u32> = range.clone().filter(|number| !taken(*number)).collect();
-    let random = uuid::Uuid::new_v4().as_u128();
-    let any = usize::try_from(random % (free.len().max(1) as u128)).unwrap_or_default();
-    free.get(any).copied().or_else(|| others.clone().find(|number| !taken(*number)))
+    /// The number of attempts to find a free number in a large range before all numbers are compared.
+    const ATTEMPTS: usize = 64;
+    let random = |count: u32| {
+        let random = uuid::Uuid::new_v4().as_u128() % u128::from(count.max(1));
+        u32::try_from(random).unwrap_or_default()
+    };
+    let size = range.end().saturating_sub(*range.start()).saturating_add(1);
+    for _ in 0..ATTEMPTS {
+        let number = range.start().saturating_add(random(size));
+        if !taken(number) {
+            return Some(number);
+        }
+    }
+    range.clone().chain(others.clone()).find(|number| !taken(*number))
 }
 
 #[cfg(test)]
@@ -207,7 +205,7 @@ mod tests {
     use super::*;
 
     fn services() -> Arc<Resource> {
-        let resources = Resources::with([]);
+        let resources = Resources::built_in();
         Arc::clone(resources.get(&GroupVersionResource::new("", "v1", "services")).unwrap())
     }
 
@@ -217,7 +215,7 @@ mod tests {
 
     #[test]
     fn held_values_are_not_allocated_twice() {
-        let allocator = ServiceAllocator::new(Arc::default());
+        let allocator = ServiceAllocator::new(Arc::default(), ServiceRanges::default());
         let resource = services();
         let wanted = json!({
             "type": "NodePort", "clusterIP": "10.0.0.9", "ports": [{"port": 80, "nodePort": 30009}],
@@ -237,10 +235,10 @@ mod tests {
 
     #[test]
     fn addresses_are_allocated_until_exhausted() {
-        let allocator = ServiceAllocator::new(Arc::default());
+        let allocator = ServiceAllocator::new(Arc::default(), ServiceRanges::default());
         let resource = services();
         let mut held = Vec::new();
-        let mut given = BTreeSet::new();
+        let (mut given, range) = (BTreeSet::new(), ServiceRange::default());
         let any = json!({"type": "ClusterIP", "ports": [{"port": 80}]});
         // All except the address of the Service `kubernetes`.
         for _ in 0..253 {
@@ -249,10 +247,7 @@ mod tests {
             let spec = &service["spec"];
             assert_eq!(spec["clusterIPs"], json!([spec["clusterIP"]]));
             let address: Ipv4Addr = spec["clusterIP"].as_str().unwrap().parse().unwrap();
-            assert!(
-                CLUSTER_IPS.contains(&address.to_bits()) && address != KUBERNETES_SERVICE_IP,
-                "{address}"
-            );
+            assert!(range.addresses().contains(&address.to_bits()) && address != range.first(), "{address}");
             assert!(given.insert(address), "{address}");
         }
         let refusal = allocator.complete(&mut service(&any), None, &resource, false).unwrap_err();
@@ -263,8 +258,8 @@ mod tests {
 
     #[test]
     fn other_resources_are_unchanged() {
-        let allocator = ServiceAllocator::new(Arc::default());
-        let resources = Resources::with([]);
+        let allocator = ServiceAllocator::new(Arc::default(), ServiceRanges::default());
+        let resources = Resources::built_in();
         let pods = resources.get(&GroupVersionResource::new("", "v1", "pods")).unwrap();
         let mut pod = service(&json!({}));
         assert!(allocator.complete(&mut pod, None, pods, false).unwrap().is_none());

@@ -20,7 +20,7 @@ use super::authorization::{AuthorizationMode, StoredPolicies};
 use super::conversion::{self, Strategy};
 use super::custom_resources::{self, CustomResourceInfo};
 use super::defaulting;
-use super::discovery::{Resource, Resources};
+use super::discovery::{Resource, Resources, api_services};
 use super::storage::{ObjectReader, Storage, StoredObject};
 use super::{metadata, service_reading};
 
@@ -58,7 +58,7 @@ impl State {
             converter,
             authorizer,
             policies,
-            resources: RwLock::new(Arc::new(Resources::with([]))),
+            resources: RwLock::new(Arc::new(Resources::built_in())),
             definitions: Mutex::default(),
         }
     }
@@ -91,7 +91,7 @@ impl State {
         let stored = self.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
         *known = stored.into_iter().map(|definition| defined(definition, &before)).collect();
         let custom = known.iter().flat_map(|(_, resources)| resources).cloned();
-        let resources = Arc::new(Resources::with(custom));
+        let resources = Arc::new(Resources::new(custom, api_services::stored(&self.storage)));
         *self.resources.write().unwrap_or_else(PoisonError::into_inner) = resources;
         // Watches of custom resources end if their definitions changed.
         self.storage.tell();

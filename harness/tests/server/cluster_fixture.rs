@@ -115,11 +115,12 @@ async fn unsupported_features_return_501() {
     let (code, created) = post(&server, definitions, &definition).await;
     assert_eq!(code, 201, "{created}");
     let watch = "/apis/example.com/v1/namespaces/default/widgets?watch=1&fieldSelector=spec.size%3D1";
-    let services = "/apis/apiregistration.k8s.io/v1/apiservices";
-    let service = json!({
-        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.example.com"},
+    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p.example.com"},
     });
-    let answers = [post(&server, services, &service).await, get(&server, watch).await];
+    let answers = [post(&server, policies, &policy).await, get(&server, watch).await];
     for (code, answer) in answers {
         assert_eq!((code, &answer["reason"]), (501, &json!("NotImplemented")), "{answer}");
     }
@@ -199,4 +200,43 @@ async fn access_review_is_not_stored() {
     assert_eq!((code, &answer["status"]), (201, &json!({"allowed": true})));
     let (code, answer) = post(&server, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await;
     assert_eq!((code, &answer["status"]["userInfo"]["username"]), (201, &json!("admin")));
+}
+
+#[tokio::test]
+async fn rules_of_items_in_a_schema_that_is_not_a_list_cannot_be_compiled() {
+    let server = server();
+    let definition = |backend: Value| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "ts.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Cluster", "names": {"plural": "ts", "kind": "T"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"backend": backend}}},
+                }],
+            },
+        })
+    };
+    let items = json!({
+        "type": "object", "properties": {"replicas": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.replicas >= 2"}],
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let of_list = definition(json!({"type": "array", "maxItems": 10, "items": items}));
+    assert_eq!(post(&server, definitions, &of_list).await.0, 201);
+    let object = json!({
+        "apiVersion": "example.com/v1", "kind": "T", "metadata": {"name": "x"}, "backend": [{"replicas": 8}],
+    });
+    assert_eq!(post(&server, "/apis/example.com/v1/ts", &object).await.0, 201);
+    let path = format!("{definitions}/ts.example.com");
+    let (_, stored) = get(&server, &path).await;
+    let mut of_object = definition(json!({"type": "object", "items": items}));
+    of_object["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+    assert_eq!(put(&server, &path, &of_object).await.0, 200);
+    let change = json!({"metadata": {"labels": {"a": "b"}}});
+    let merge = "application/merge-patch+json";
+    let why = "T.example.com \"x\" is invalid: backend[0]: Invalid value: \"object\": rule compiler initialization \
+               error: failed to convert to declType for CEL validation rules";
+    check(patch(&server, "/apis/example.com/v1/ts/x", merge, &change).await, 422, "Invalid", why);
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
+mod api_services;
 mod authorization;
 mod client;
 mod cluster_fixture;

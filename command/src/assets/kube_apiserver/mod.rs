@@ -18,6 +18,25 @@ use self::settings::Settings;
 
 const FLAGS: &str = include_str!("flags.txt");
 
+/// The deprecated flags and their messages.
+///
+/// Source: kubernetes cmd/kube-apiserver/app/options/options.go, pkg/kubeapiserver/options/admission.go; apiserver
+/// `pkg/server/options`.
+const DEPRECATED: [(&str, &str); 6] = [
+    (
+        "admission-control",
+        "Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future version.",
+    ),
+    ("apiserver-count", "apiserver-count is deprecated and will be removed in a future version."),
+    ("audit-webhook-batch-initial-backoff", "Deprecated, use --audit-webhook-initial-backoff instead."),
+    (
+        "default-watch-cache-size",
+        "Watch caches are sized automatically. This flag is no-op and it will be removed in a future version.",
+    ),
+    ("kubelet-port", "kubelet-port is deprecated and will be removed."),
+    ("kubelet-read-only-port", "kubelet-read-only-port is deprecated and will be removed."),
+];
+
 /// Runs admit as kube-apiserver.
 ///
 /// The exit status of an error is 1, as in kube-apiserver, except 5 for features that admit does not support.
@@ -37,6 +56,9 @@ pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
         }
         Ok(Parsed::Run(values)) => values,
     };
+    for (name, message) in DEPRECATED.iter().filter(|(name, _)| values.last(name).is_some()) {
+        screen::status!("Flag --{name} has been deprecated, {message}");
+    }
     if values.last("version").is_some_and(|value| flags::boolean(value) != Some(false)) {
         return super::printed(&format!("Kubernetes v{}+admit\n", harness::KUBERNETES_VERSION));
     }
@@ -74,7 +96,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     let address = socket.address();
     let traces = Traces::start(values.text("tracing-config-file").map(Path::new), log)?;
     settings.log.watch_requests(log, &traces)?;
-    let (running, certificate) = settings.running(values, socket, traces, log)?;
+    let (running, certificate) = settings.running((values, values.shown(table)), socket, traces, log)?;
     if let Some(path) = certificate {
         log.info(&format!("generated a certificate and its key: {}", path.display()));
     }
@@ -84,4 +106,55 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
 /// Returns whether a flag has a value other than the empty string, false, or zero.
 fn is_changed(values: &Values, name: &str) -> bool {
     values.text(name).is_some_and(|value| flags::boolean(value) != Some(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The names of the flags in `/flagz` of kube-apiserver 1.37.1.
+    const RECORDED: &str = include_str!("../../../../harness/api-server/src/documents/flagz.txt");
+
+    #[test]
+    fn each_flag_of_kube_apiserver_is_known() {
+        let names = |text: &'static str| -> BTreeSet<&str> {
+            let lines = text.lines().filter(|line| !line.starts_with(['#', '[']) && !line.is_empty());
+            lines.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").collect()
+        };
+        assert_eq!(names(RECORDED), names(FLAGS));
+    }
+
+    #[test]
+    fn only_flags_that_change_permissions_are_unsupported() {
+        let unsupported = FLAGS.lines().filter_map(|line| line.strip_suffix(" unsupported"));
+        let names: Vec<&str> = unsupported.filter_map(|line| line.split(' ').next()).collect();
+        assert_eq!(
+            names,
+            [
+                "authentication-config",
+                "authentication-token-webhook-config-file",
+                "enable-bootstrap-token-auth",
+                "oidc-issuer-url",
+                "requestheader-client-ca-file",
+                "authorization-config",
+                "authorization-policy-file",
+                "authorization-webhook-config-file",
+                "service-account-signing-endpoint",
+            ]
+        );
+    }
+
+    #[test]
+    fn deprecated_flags_are_known() {
+        let table = Table::read(FLAGS, Syntax::Pflag);
+        for (name, _) in DEPRECATED {
+            let parsed = table.parse([format!("--{name}=1")]);
+            assert!(
+                matches!(parsed, Ok(Parsed::Run(_))) || name == "audit-webhook-batch-initial-backoff",
+                "{name}"
+            );
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! Validates the flags of kube-apiserver and derives the server's settings.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use harness::server::{
-    Advertised, AuditPolicy, Authentication, Authenticators, AuthorizationMode, Controllers, Limits, Options,
+    AdmissionPlugins, Advertised, AuditPolicy, Authentication, Authenticators, AuthorizationMode,
+    Controllers, DefaultTolerationSeconds, Limits, NodePortRange, Options, ServiceRange, ServiceRanges,
     Tokens,
 };
 use kubernetes_api_listener::{Socket, server_config};
@@ -27,10 +29,6 @@ use crate::serve::{Log, LogFlags, tokens};
 const WITH_CONTROLLERS: &str = "ADMIT_WITH_CONTROLLERS";
 const DEFAULT_PORT: u16 = 6443;
 const DEFAULT_CERT_DIR: &str = "/var/run/kubernetes";
-/// The default IP address range of Services.
-const SERVICE_RANGE: &str = "10.0.0.0/24";
-/// The address of the Service `kubernetes`.
-const SERVICE_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 /// The size of an audit event in bytes above which `--audit-log-truncate-enabled` removes the event's objects.
 const MAX_EVENT_SIZE: usize = 102_400;
 
@@ -43,6 +41,7 @@ pub(super) struct Settings {
     advertised: Option<IpAddr>,
     /// The address at which other hosts reach the server, advertised or not.
     external: Option<IpAddr>,
+    ranges: ServiceRanges,
 }
 
 impl Settings {
@@ -72,15 +71,16 @@ impl Settings {
                  loopback range (127.0.0.0/8, ::1/128)"
             )));
         }
-        if let Some(range) = values.text("service-cluster-ip-range").filter(|range| *range != SERVICE_RANGE) {
-            let what = format!("--service-cluster-ip-range={range}: admit supports only {SERVICE_RANGE}");
-            return Err(Failure::unsupported(what));
-        }
+        let node_ports = values.text("service-node-port-range").and_then(NodePortRange::parse);
+        let ranges = ServiceRanges {
+            addresses: service_range(&values.list("service-cluster-ip-range"))?,
+            node_ports: node_ports.unwrap_or_default(),
+        };
         let verbosity = values.text("v").and_then(|text| text.parse().ok()).unwrap_or(0);
         let log = LogFlags::new(values.text("logging-format") == Some("json"), verbosity);
         let (external, advertised) = (advertised, advertised.filter(|_| is_reconciled));
         let listen = SocketAddr::new(bound, port);
-        Ok(Self { listen, log, authorization_mode: mode(values)?, advertised, external })
+        Ok(Self { listen, log, authorization_mode: mode(values)?, advertised, external, ranges })
     }
 
     /// Creates the server for `socket`, and returns the path of a newly generated certificate, if any.
@@ -89,7 +89,7 @@ impl Settings {
     /// A file cannot be read or is invalid.
     pub(super) fn running(
         self,
-        values: &Values,
+        (values, flags): (&Values, BTreeMap<String, String>),
         socket: Socket,
         traces: Traces,
         log: Log,
@@ -98,13 +98,17 @@ impl Settings {
         let url = format!("https://{host}:{}", self.listen.port());
         let service_account_tokens = service_account_flags(values).tokens(&url, log)?;
         let path = |name: &str| values.text(name).map(Path::new);
-        let selection = PluginFlags::new(
-            &values.list("enable-admission-plugins"),
-            &values.list("disable-admission-plugins"),
-        )
-        .for_assets()?;
+        let selection = plugins(values)?;
         let control = AdmissionControl { file: path("admission-control-config-file").map(Path::to_owned) };
-        let plugins = control.read(&selection)?;
+        let mut plugins = control.read(&selection)?;
+        let seconds = |name: &str, default: i64| {
+            values.text(name).and_then(|text| text.parse().ok()).unwrap_or(default)
+        };
+        let default = DefaultTolerationSeconds::default();
+        plugins.in_tree.default_toleration_seconds = DefaultTolerationSeconds {
+            not_ready: seconds("default-not-ready-toleration-seconds", default.not_ready),
+            unreachable: seconds("default-unreachable-toleration-seconds", default.unreachable),
+        };
         let clients = path("client-ca-file").map(client_authorities).transpose()?;
         let (authentication, tokens) = self.authentication(values, log)?;
         let serving = self.serving(values)?;
@@ -124,6 +128,7 @@ impl Settings {
         let limits = Limits::default();
         let advertised = Advertised {
             address: self.advertised,
+            external: self.external,
             port: socket.address().port(),
             client_authorities: clients.as_ref().map_or_else(String::new, |clients| clients.pem().to_owned()),
         };
@@ -147,6 +152,8 @@ impl Settings {
                 ..limits
             },
             advertised,
+            service_ranges: self.ranges.clone(),
+            flags,
             ..Options::default()
         };
         let running = Running {
@@ -197,7 +204,7 @@ impl Settings {
             (Some(certificate), Some(key)) => certificates::read(Path::new(certificate), Path::new(key)),
             (None, None) => {
                 let folder = Path::new(values.text("cert-dir").unwrap_or(DEFAULT_CERT_DIR));
-                let mut addresses = vec![SERVICE_ADDRESS];
+                let mut addresses = vec![IpAddr::V4(self.ranges.addresses.first())];
                 addresses.extend(self.advertised);
                 if !self.listen.ip().is_unspecified() {
                     addresses.push(self.listen.ip());
@@ -238,6 +245,69 @@ fn required(values: &Values) -> Result<(), Failure> {
         );
     }
     service_account_flags::refuse(&errors)
+}
+
+/// Returns the admission plugins that the flags select.
+///
+/// Source: kubernetes pkg/kubeapiserver/options/admission.go, `Validate` and `computePluginNames`.
+fn plugins(values: &Values) -> Result<AdmissionPlugins, Failure> {
+    let (enable, disable) =
+        (values.list("enable-admission-plugins"), values.list("disable-admission-plugins"));
+    let only = values.list("admission-control");
+    if only.is_empty() {
+        return PluginFlags::new(&enable, &disable).for_assets();
+    }
+    let mut errors = Vec::new();
+    if !enable.is_empty() || !disable.is_empty() {
+        let why = "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive";
+        errors.push(why.to_owned());
+    }
+    let known = |name: &&String| AdmissionPlugins::names().any(|known| known == name.as_str());
+    errors.extend(
+        only.iter()
+            .filter(|name| !known(name))
+            .map(|name| format!("admission-control plugin {} is unknown", harness::quoting::quote(name))),
+    );
+    service_account_flags::refuse(&errors)?;
+    let others = AdmissionPlugins::names().filter(|name| !only.iter().any(|chosen| chosen == name));
+    PluginFlags::new(&only, &others.map(str::to_owned).collect::<Vec<_>>()).for_assets()
+}
+
+/// Returns the address range of Services, without a range of IPv6, which admit does not support.
+///
+/// Source: kubernetes cmd/kube-apiserver/app/options/validation.go, `validateClusterIPFlags`; the words of kube-apiserver 1.37.1.
+fn service_range(ranges: &[String]) -> Result<ServiceRange, Failure> {
+    if ranges.len() > 2 {
+        let why = "--service-cluster-ip-range must not contain more than two entries";
+        return Err(Failure::usage(why));
+    }
+    let mut families = Vec::new();
+    for (index, range) in ranges.iter().enumerate() {
+        let parsed = range.split_once('/').and_then(|(address, prefix)| {
+            let (address, prefix) = (address.parse::<IpAddr>().ok()?, prefix.parse::<u32>().ok()?);
+            let bits = if address.is_ipv4() { 32 } else { 128 };
+            Some((address.is_ipv4(), bits - prefix.min(bits))).filter(|_| prefix <= bits)
+        });
+        let Some((is_version_4, size)) = parsed else {
+            return Err(Failure::usage(format!("service-cluster-ip-range[{index}] is not a valid cidr")));
+        };
+        if size < 3 {
+            let which = ["primary", "secondary"].get(index).unwrap_or(&"primary");
+            return Err(Failure::usage(format!(
+                "error determining service IP ranges for {which} service cidr: the service cluster IP range must be at \
+                 least 8 IP addresses"
+            )));
+        }
+        families.push(is_version_4);
+    }
+    if let [one, other] = families.as_slice()
+        && one == other
+    {
+        let why =
+            "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family";
+        return Err(Failure::usage(why));
+    }
+    Ok(ranges.iter().find_map(|range| ServiceRange::parse(range)).unwrap_or_default())
 }
 
 fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
@@ -358,11 +428,51 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_values_are_reported() {
-        for more in ["--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/12"] {
-            let failure = Settings::new(&values(&[&REQUIRED[..], &[more]].concat())).err().unwrap();
-            assert_eq!(failure.code, crate::ExitCode::Unsupported, "{more}");
+    fn service_ranges_are_checked() {
+        let range = |text: &str| {
+            let ranges: Vec<String> =
+                text.split(',').filter(|text| !text.is_empty()).map(str::to_owned).collect();
+            service_range(&ranges).map(|range| range.to_string()).map_err(|failure| failure.to_string())
+        };
+        for (text, expected) in
+            [("", "10.0.0.0/24"), ("10.96.0.1/12", "10.96.0.0/12"), ("fd00::/108,10.1.0.0/16", "10.1.0.0/16")]
+        {
+            assert_eq!(range(text).as_deref(), Ok(expected), "{text}");
         }
+        for (text, expected) in [
+            ("foo", "service-cluster-ip-range[0] is not a valid cidr"),
+            (
+                "10.0.0.0/30",
+                "error determining service IP ranges for primary service cidr: the service cluster IP range must be at \
+                 least 8 IP addresses",
+            ),
+            (
+                "10.0.0.0/24,10.1.0.0/24",
+                "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family",
+            ),
+        ] {
+            assert_eq!(range(text), Err(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn admission_control_selects_exactly_these_plugins() {
+        let selected = plugins(&values(&["--admission-control=NamespaceLifecycle,LimitRanger"])).unwrap();
+        assert_eq!(selected.in_order().collect::<Vec<_>>(), ["NamespaceLifecycle", "LimitRanger"]);
+        let failure = plugins(&values(&["--admission-control=Foo", "--enable-admission-plugins=Priority"]))
+            .unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            "[admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive, \
+             admission-control plugin \"Foo\" is unknown]"
+        );
+    }
+
+    #[test]
+    fn unsupported_values_are_reported() {
+        let more = "--authorization-mode=Node,RBAC";
+        let failure = Settings::new(&values(&[&REQUIRED[..], &[more]].concat())).err().unwrap();
+        assert_eq!(failure.code, crate::ExitCode::Unsupported);
     }
 
     #[test]

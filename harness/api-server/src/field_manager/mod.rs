@@ -22,7 +22,7 @@ use kubernetes_types::status::{Status, StatusCause, StatusDetails, Unsupported};
 use kubernetes_types::weight::weight;
 use serde_json::Value;
 
-pub(super) use self::by_server::{applied, made, with_status};
+pub(super) use self::by_server::{applied, applied_to, made, made_by, updated, with_status};
 use self::versions::KindVersions;
 use super::discovery::{Resource, Resources};
 use super::request::ObjectRequest;

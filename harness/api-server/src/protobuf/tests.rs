@@ -86,7 +86,7 @@ fn every_field_is_encoded_like_go() {
 
 #[test]
 fn every_served_kind_has_a_message() {
-    let without: Vec<String> = crate::discovery::Resources::with([])
+    let without: Vec<String> = crate::discovery::Resources::built_in()
         .all()
         .iter()
         .flat_map(|resource| {

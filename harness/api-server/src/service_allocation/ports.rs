@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kubernetes_types::status::{FieldError, Status};
 
 use super::spec::Spec;
-use super::{Attempt, DYNAMIC_NODE_PORTS, NODE_PORTS, free};
+use super::{Attempt, free};
 
 /// The base of the numbers that a dry run returns instead of a node port.
 ///
@@ -94,8 +94,9 @@ impl Attempt<'_> {
     }
 
     fn wanted_port(&mut self, wanted: u32) -> Result<u32, String> {
-        if !NODE_PORTS.contains(&wanted) && !self.dry_run {
-            let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
+        let range = self.ranges.node_ports.ports();
+        if !range.contains(&wanted) && !self.dry_run {
+            let (first, last) = (range.start(), range.end());
             return Err(format!(
                 "provided port is not in the valid range. The range of valid ports is {first}-{last}"
             ));
@@ -111,7 +112,8 @@ impl Attempt<'_> {
         let port = if self.dry_run {
             Some(self.given.ports.last().copied().unwrap_or(DRY_RUN_PORT_BASE) + 1)
         } else {
-            free(&DYNAMIC_NODE_PORTS, &NODE_PORTS, |port| {
+            let range = &self.ranges.node_ports;
+            free(&range.dynamic_ports(), &range.ports(), |port| {
                 self.taken.ports.contains(&port) || self.given.ports.contains(&port)
             })
         };

@@ -228,10 +228,6 @@ pub(super) fn validate_after(
         let what = format!("admission policies ({plural})");
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
-    if group == "apiregistration.k8s.io" {
-        let what = format!("aggregated API servers ({plural})");
-        return Err(Box::new(Status::unsupported(&Unsupported { what })));
-    }
     if resource.custom.is_some() {
         return custom_validation::validate(object, old, resource, subresource);
     }

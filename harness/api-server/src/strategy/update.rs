@@ -17,8 +17,10 @@ use super::{
 
 /// The resources whose `/status` changes only the status: labels, annotations, finalizers, and owners stay unchanged.
 ///
-/// Source: `ResetObjectMetaForStatus` in kubernetes `pkg/registry/*/*/strategy.go`.
-const STATUS_KEEPS_METADATA: [&str; 10] = [
+/// Source: `ResetObjectMetaForStatus` in kubernetes `pkg/registry/*/*/strategy.go`; kube-aggregator
+/// pkg/registry/apiservice/strategy.go.
+const STATUS_KEEPS_METADATA: [&str; 11] = [
+    "apiservices.apiregistration.k8s.io",
     "podcertificaterequests.certificates.k8s.io",
     "servicecidrs.networking.k8s.io",
     "storageversionmigrations.storagemigration.k8s.io",

@@ -242,7 +242,12 @@ impl Serialize for Table {
         map.serialize_entry("columnDefinitions", &self.options.has_headers.then(|| self.rows.columns()))?;
         // For an empty list, the convertor of other kinds returns an empty list of rows instead of none.
         let is_empty = matches!(&self.objects, Objects::List(items) if items.is_empty());
-        if is_empty && matches!(self.rows, Rows::Default { .. }) {
+        let has_no_rows = match &self.rows {
+            Rows::Default { .. } => true,
+            Rows::BuiltIn { columns, .. } => std::ptr::eq(*columns, &raw const *cluster::DEFINITION_COLUMNS),
+            Rows::Custom(_) => false,
+        };
+        if is_empty && has_no_rows {
             map.serialize_entry("rows", &Value::Null)?;
         } else {
             map.serialize_entry("rows", &RowsOf(self))?;

@@ -3,6 +3,7 @@
 //! Each rule is a function of an object and its old version, and reports errors in kube-apiserver's order.
 
 mod addresses;
+mod api_services;
 mod attachments;
 mod autoscaling;
 mod certificates;
@@ -248,6 +249,8 @@ fn of_administration(
         (("", "servicecidrs.networking.k8s.io"), change) => {
             service_addresses::range(errors, object, change);
         }
+        (("", "apiservices.apiregistration.k8s.io"), _) => api_services::service(errors, object),
+        (("status", "apiservices.apiregistration.k8s.io"), _) => api_services::status(errors, object),
         (("", "ipaddresses.networking.k8s.io"), change) => {
             service_addresses::address(errors, object, change);
         }
