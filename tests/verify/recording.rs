@@ -175,15 +175,16 @@ async fn what_the_api_server_does_not_serve_is_said_once() {
     let (_, report) = report_of("V38,V39", writing("/apis/example.com/v1/widgets", json!({}))).await;
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["create example.com/v1 widgets: 404 page not found"]);
-    let service = json!({
-        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-        "metadata": {"name": "v1.example.com"},
-        "spec": {"group": "example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10},
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p.example.com"},
+        "spec": {"validations": [{"expression": "true"}]},
     });
-    let (_, report) =
-        report_of("V38,V39", writing("/apis/apiregistration.k8s.io/v1/apiservices", service)).await;
+    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let (_, report) = report_of("V38,V39", writing(policies, policy)).await;
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
-    let expected = "create apiregistration.k8s.io/v1 apiservices: 501 admit does not support this: aggregated API servers (apiservices)";
+    let expected = "create admissionregistration.k8s.io/v1 validatingadmissionpolicies: 501 admit does not support this: \
+                    admission policies (validatingadmissionpolicies)";
     assert_eq!(told, [expected]);
 }
 
