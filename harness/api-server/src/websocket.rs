@@ -1,4 +1,6 @@
-//! Watches over WebSocket: a text or binary frame for each event. The informers of Java clients request watches over WebSocket.
+//! Watches over WebSocket: a text or binary frame for each event.
+//!
+//! The informers of Java clients request watches over WebSocket.
 //!
 //! Source: apiserver pkg/endpoints/handlers/watch.go, `HandleWS`; the handshake is that of golang.org/x/net/websocket,
 //! server.go and hybi.go.

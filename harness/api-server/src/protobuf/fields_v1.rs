@@ -49,7 +49,9 @@ mod tests {
     #[test]
     fn members_are_in_the_order_of_path_elements() {
         let key = |port: i32| format!("k:{{\"containerPort\":{port},\"protocol\":\"TCP\"}}");
-        let fields = json!({key(80): {".": {}}, key(443): {}, key(8080): {}, ".": {}, "v:10": {}, "v:9": {}, "f:<": {}});
+        let fields = json!({
+            key(80): {".": {}}, key(443): {}, key(8080): {}, ".": {}, "v:10": {}, "v:9": {}, "f:<": {},
+        });
         assert_eq!(
             encode(&fields),
             concat!(
