@@ -58,7 +58,7 @@ proptest::proptest! {
     fn nothing_in_a_feature_controls_a_terminal_or_breaks_a_report(text in hostile::texts()) {
         let record = record(&text);
         let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 1 };
-        let (junit, json) = report::documents(&record, circumstances);
+        let (junit, json) = report::documents(&record, circumstances).unwrap();
         hostile::is_xml(&junit);
         let json: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["features"][0]["rules"][0]["scenarios"][0]["name"], format!("Scenario{text}"));

@@ -119,7 +119,7 @@ fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, 
         Format::Text => Ok(text::text(report, false)),
         Format::Json => json(report),
         Format::Markdown => Ok(markdown(report)),
-        Format::Junit => Ok(junit::document(report, fail_on)),
+        Format::Junit => junit::document(report, fail_on),
         Format::Sarif => Ok(sarif::document(report)),
     }
 }

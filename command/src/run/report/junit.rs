@@ -2,25 +2,27 @@
 
 use std::fmt::Write as _;
 
-use crate::junit::{Failure, Report, Status, TestCase, TestSuite};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
+
+use crate::Failure;
 use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
 
 /// Returns the report as XML. A scenario that failed before it passed is a passed case with flaky failures.
-pub(super) fn document(record: &Record) -> String {
-    let mut report = Report { name: "admit run", time: Some(record.elapsed()), suites: Vec::new() };
+pub(super) fn document(record: &Record) -> Result<String, Failure> {
+    let mut report = Report::new("admit run");
+    report.set_time(record.elapsed());
     let mut scenarios = record.scenarios();
     while let Some(first) = scenarios.first() {
         let path = &first.planned.key.path;
         let (own, others) = scenarios
             .split_at(scenarios.iter().take_while(|scenario| scenario.planned.key.path == *path).count());
-        report.suites.push(TestSuite {
-            name: path.clone(),
-            time: Some(own.iter().map(ScenarioRecord::duration).sum()),
-            cases: own.iter().map(test_case).collect(),
-        });
+        let mut suite = TestSuite::new(path.as_str());
+        suite.set_time(own.iter().map(ScenarioRecord::duration).sum());
+        suite.add_test_cases(own.iter().map(test_case));
+        report.add_test_suite(suite);
         scenarios = others;
     }
-    report.document()
+    crate::junit::document(&report)
 }
 
 fn test_case(scenario: &ScenarioRecord) -> TestCase {
@@ -29,39 +31,71 @@ fn test_case(scenario: &ScenarioRecord) -> TestCase {
         Some(rule) => format!("{} / {}", rule.name, planned.name),
         None => planned.name.clone(),
     };
-    let last = scenario.attempts.split_last();
-    let (status, earlier) = match (&scenario.outcome, last) {
-        (Outcome::Passed, Some((_, earlier))) => (Status::Passed, earlier),
-        (Outcome::Failed, Some((last, earlier))) => {
-            let failure = Failure { time: None, ..failure(scenario, last) };
-            (Status::Failed(failure), earlier)
+    let mut case = TestCase::new(name, status(scenario));
+    case.set_classname(planned.feature.as_str());
+    case.extra.insert("file".into(), planned.key.path.as_str().into());
+    case.extra.insert("line".into(), planned.key.line.to_string().into());
+    if let Some(attempt) = scenario.attempts.last() {
+        case.set_time(attempt.duration);
+        case.set_system_out(transcript(scenario, attempt));
+    }
+    case
+}
+
+fn status(scenario: &ScenarioRecord) -> TestCaseStatus {
+    let mut earlier = scenario.attempts.iter().rev().skip(1).rev().map(|attempt| rerun(scenario, attempt));
+    match &scenario.outcome {
+        Outcome::Passed => {
+            let mut status = TestCaseStatus::success();
+            status.add_reruns(earlier);
+            status
         }
-        (Outcome::Passed, None) => (Status::Passed, [].as_slice()),
-        (Outcome::Failed, None) => (Status::Failed(Failure::default()), [].as_slice()),
-        (Outcome::Skipped(reason), _) => (Status::Skipped(reason.clone()), [].as_slice()),
-        (Outcome::NotRun, _) => (Status::Skipped("the run was stopped before".to_owned()), [].as_slice()),
-    };
-    TestCase {
-        name,
-        class: planned.feature.clone(),
-        time: last.map(|(attempt, _)| attempt.duration),
-        location: Some((planned.key.path.clone(), planned.key.line as u64)),
-        status,
-        earlier: earlier.iter().map(|attempt| failure(scenario, attempt)).collect(),
-        output: last.map(|(attempt, _)| transcript(scenario, attempt)),
+        Outcome::Failed => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            if let Some(attempt) = scenario.attempts.last() {
+                let (sentence, message) = failure(scenario, attempt);
+                status.set_message(sentence).set_description(message);
+            }
+            status.add_reruns(&mut earlier);
+            status
+        }
+        Outcome::Skipped(reason) => skipped(reason),
+        Outcome::NotRun => skipped("the run was stopped before"),
     }
 }
 
-/// Returns the failed step, its location with the message, and the duration of the attempt.
-fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> Failure {
+fn skipped(reason: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(reason);
+    status
+}
+
+fn rerun(scenario: &ScenarioRecord, attempt: &Attempt) -> TestRerun {
+    let (sentence, message) = failure(scenario, attempt);
+    let mut rerun = TestRerun::new(NonSuccessKind::Failure);
+    rerun.set_time(attempt.duration).set_message(sentence).set_description(message);
+    rerun
+}
+
+/// Returns the failed step, and its location with the message.
+fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> (String, String) {
     let planned = &scenario.planned;
     let step = attempt.failed_step().and_then(|(at, message)| Some((planned.steps.get(at)?, message)));
-    let (message, line, reason) = match step {
-        Some((step, message)) => (format!("{} {}", step.keyword, step.text), step.line, message),
-        None => (planned.name.clone(), planned.key.line, attempt.trouble.as_deref().unwrap_or_default()),
-    };
-    let description = format!("{}:{line}\n{reason}", planned.key.path);
-    Failure { message, kind: None, time: Some(attempt.duration), description }
+    match step {
+        Some((step, message)) => (
+            format!("{} {}", step.keyword, step.text),
+            format!("{}:{}\n{message}", planned.key.path, step.line),
+        ),
+        None => (
+            planned.name.clone(),
+            format!(
+                "{}:{}\n{}",
+                planned.key.path,
+                planned.key.line,
+                attempt.trouble.as_deref().unwrap_or_default()
+            ),
+        ),
+    }
 }
 
 /// Returns the steps of an attempt and their notes in the format of the terminal output.

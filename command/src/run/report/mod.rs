@@ -50,7 +50,7 @@ impl Reports {
     /// Writes all reports and renames them to their final paths.
     pub(crate) fn write(self, record: &Record, circumstances: Circumstances) -> Result<(), Failure> {
         if let Some(report) = self.junit {
-            report.write(&junit::document(record))?;
+            report.write(&junit::document(record)?)?;
         }
         if let Some(report) = self.json {
             report.write(&json::document(record, circumstances))?;
@@ -61,8 +61,8 @@ impl Reports {
 
 /// Returns the JUnit report and the JSON report.
 #[cfg(test)]
-pub(super) fn documents(record: &Record, circumstances: Circumstances) -> (String, String) {
-    (junit::document(record), json::document(record, circumstances))
+pub(super) fn documents(record: &Record, circumstances: Circumstances) -> Result<(String, String), Failure> {
+    Ok((junit::document(record)?, json::document(record, circumstances)))
 }
 
 impl ReportFile {

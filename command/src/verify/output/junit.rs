@@ -3,27 +3,31 @@
 use std::fmt::Write as _;
 
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report as Verification, Tally};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::{FailOn, details, differences, relative, table, word};
-use crate::junit::{Failure, Report, Status, TestCase, TestSuite};
+use crate::Failure;
 
 /// Returns the JUnit report as XML.
 ///
 /// Checks that were not completed, are not applicable, or were skipped are skipped cases with a reason. Only findings
 /// that `--fail-on` counts are failures.
-pub(super) fn document(verification: &Verification, fail_on: FailOn) -> String {
-    let mut report = Report { name: "admit verify", ..Report::default() };
+pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<String, Failure> {
+    let mut report = Report::new("admit verify");
     for check in &verification.checks {
-        let mut cases = Vec::new();
+        let mut suite = TestSuite::new(format!("{} {}", check.id, check.title));
         if let Some(reason) = &check.skipped {
-            cases.push(case(check, "all webhooks", Status::Skipped(reason.clone())));
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(reason.as_str());
+            suite.add_test_case(case(check, "all webhooks", status));
         }
         for result in &check.results {
             let mut case = case(check, &result.webhook, status(verification, check, result, fail_on));
             let found = check.findings_of(&result.webhook).flat_map(|finding| verification.places(finding));
             let mut found = found.filter(|(webhook, _)| *webhook == result.webhook).map(|(_, place)| place);
             if let Some(location) = found.next().or_else(|| verification.location_of(&result.webhook)) {
-                case.location = Some((relative(&location.file), location.line));
+                case.extra.insert("file".into(), relative(&location.file).into());
+                case.extra.insert("line".into(), location.line.to_string().into());
             }
             let is_failure = fails(check, result, fail_on).is_some();
             let mut told = if is_failure { String::new() } else { findings(verification, check, result) };
@@ -31,21 +35,32 @@ pub(super) fn document(verification: &Verification, fail_on: FailOn) -> String {
                 let _ = writeln!(told, "{note}");
             }
             if !told.is_empty() {
-                case.output = Some(told);
+                case.set_system_out(told);
             }
-            cases.push(case);
+            suite.add_test_case(case);
         }
-        report.suites.push(TestSuite { name: format!("{} {}", check.id, check.title), cases, time: None });
+        report.add_test_suite(suite);
     }
-    report.document()
+    crate::junit::document(&report)
 }
 
-fn case(check: &CheckReport, name: &str, status: Status) -> TestCase {
-    TestCase { name: name.to_owned(), class: check.id.clone(), status, ..TestCase::default() }
+fn case(check: &CheckReport, name: &str, status: TestCaseStatus) -> TestCase {
+    let mut case = TestCase::new(name, status);
+    case.set_classname(check.id.as_str());
+    case
 }
 
-fn status(verification: &Verification, check: &CheckReport, result: &CheckResult, fail_on: FailOn) -> Status {
-    let skipped = |word: &str, reason: String| Status::Skipped(format!("{word}: {reason}"));
+fn status(
+    verification: &Verification,
+    check: &CheckReport,
+    result: &CheckResult,
+    fail_on: FailOn,
+) -> TestCaseStatus {
+    let skipped = |word: &str, reason: String| {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message(format!("{word}: {reason}"));
+        status
+    };
     match result.verdict {
         Tally::NotChecked => skipped("not checked", table::most(&result.not_checked)),
         Tally::NotApplicable => skipped("not applicable", table::reasons(&result.not_applicable)),
@@ -53,14 +68,16 @@ fn status(verification: &Verification, check: &CheckReport, result: &CheckResult
             if let Some((cause, finding)) = verification.cause_of(check, &result.webhook) {
                 return skipped("fails for the same reason", format!("{}: {}", cause.id, finding.message));
             }
-            let Some(worst) = fails(check, result, fail_on) else { return Status::Passed };
-            let findings = findings(verification, check, result);
-            Status::Failed(Failure {
-                message: worst.message.clone(),
-                kind: Some(word(worst.severity)),
-                description: format!("{findings}\nwhy: {}\nsource: {}", check.why, check.source),
-                time: None,
-            })
+            let Some(worst) = fails(check, result, fail_on) else { return TestCaseStatus::success() };
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_type(word(worst.severity)).set_message(worst.message.as_str());
+            status.set_description(format!(
+                "{}\nwhy: {}\nsource: {}",
+                findings(verification, check, result),
+                check.why,
+                check.source
+            ));
+            status
         }
     }
 }

@@ -172,7 +172,7 @@ impl Outputs {
         files.baseline.apply(report)?;
         let report = &*report;
         if let Some(file) = files.junit {
-            file.write(&junit::document(report, self.fail_on))?;
+            file.write(&junit::document(report, self.fail_on)?)?;
         }
         if let Some(file) = files.sarif {
             file.write(&sarif::document(report))?;

@@ -124,7 +124,7 @@ fn markdown_shows_what_a_webhook_says_as_text() {
 
 #[test]
 fn junit_has_a_case_for_each_check_and_webhook() {
-    check(&junit::document(&report(), FailOn::Warning), &expect_file!["golden/junit.xml"]);
+    check(&junit::document(&report(), FailOn::Warning).unwrap(), &expect_file!["golden/junit.xml"]);
 }
 
 #[test]
@@ -241,7 +241,7 @@ proptest::proptest! {
         report.webhooks = webhooks.map(|(name, tried)| (format!("{name}{text}"), tried)).collect();
         assert_eq!(serde_json::from_str::<Report>(&json(&report).unwrap()).unwrap(), report);
         assert_eq!(serde_saphyr::from_str::<Report>(&yaml(&report).unwrap()).unwrap(), report);
-        crate::hostile::is_xml(&junit::document(&report, FailOn::Warning));
+        crate::hostile::is_xml(&junit::document(&report, FailOn::Warning).unwrap());
         let sarif: serde_json::Value = serde_json::from_str(&sarif::document(&report)).unwrap();
         assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 4);
         for shown in [text::text(&report, true), markdown::summary(&report), json(&report).unwrap()] {
