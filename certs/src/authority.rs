@@ -42,9 +42,9 @@ pub enum Error {
     /// None of the names can have the defect.
     #[error("the defect `{0}` requires a DNS name, for example `hook.ns.svc`")]
     NoSuchName(Defect),
-    /// An RSA key could not be created.
-    #[error("cannot create an RSA key: the operating system does not provide random bytes")]
-    NoRandomBytes,
+    /// An RSA key or signature could not be created.
+    #[error("cannot create an RSA key: {0}")]
+    Rsa(#[from] rsa::Error),
     /// The PEM is not the certificate of an authority.
     #[error("invalid CA certificate: {0}")]
     NotAnAuthority(String),

@@ -3,8 +3,7 @@
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
 
 use crate::authority::{DAY, authority, leaf, now};
-use crate::rsa::Digest;
-use crate::rsa_authority::RsaKey;
+use crate::rsa_authority::{Digest, RsaKey};
 use crate::{CertificateAuthority, Defect, Error, Leaf, Name};
 
 impl CertificateAuthority {
@@ -100,7 +99,7 @@ fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(S
 }
 
 /// Issues a leaf certificate of a new authority with an RSA key, and puts that authority in the `caBundle`.
-fn rsa_signed(bits: u16, digest: Digest, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
+fn rsa_signed(bits: usize, digest: Digest, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
     let rsa = RsaKey::generate(bits, digest)?;
     let (bundle, issuer) = rsa.authority(authority("an authority with an RSA key"))?;
     Ok(Leaf::new(RsaKey::sign(&issuer, digest, params, key)?, key, bundle))

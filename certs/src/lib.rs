@@ -7,11 +7,9 @@ mod authority;
 mod defect;
 mod flaws;
 mod name;
-mod rsa;
 mod rsa_authority;
 
 // The public interface is:
 pub use authority::{CertificateAuthority, Error, Leaf};
 pub use defect::{Defect, UnknownDefect};
 pub use name::{DnsName, InvalidName, Name};
-pub use rsa::rsa_private_key;

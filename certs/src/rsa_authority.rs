@@ -1,21 +1,36 @@
 //! Authorities with RSA keys, including insecure ones.
+//!
+//! ring does not support RSA key generation and SHA-1 signatures, so the crates `rsa` and `sha1` are used.
 
 use rcgen::{CertificateParams, Issuer, PKCS_RSA_SHA256, PublicKeyData, SignatureAlgorithm, SigningKey};
+use rsa::pkcs1::EncodeRsaPublicKey;
+use rsa::pkcs1v15;
+use rsa::sha2::Sha256;
+use rsa::signature::{SignatureEncoding, Signer};
+use rsa::{RsaPrivateKey, rand_core::OsRng};
+use sha1::Sha1;
 
 use crate::Error;
-use crate::rsa::{Digest, PrivateKey};
+
+/// The digest in signatures of an authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Digest {
+    Sha1,
+    Sha256,
+}
 
 /// An RSA key that signs certificates.
 pub(crate) struct RsaKey {
-    private: PrivateKey,
+    private: RsaPrivateKey,
     public_der: Vec<u8>,
     digest: Digest,
 }
 
 impl RsaKey {
-    pub(crate) fn generate(bits: u16, digest: Digest) -> Result<Self, Error> {
-        let private = PrivateKey::generate(bits)?;
-        Ok(Self { public_der: private.public_der(), private, digest })
+    pub(crate) fn generate(bits: usize, digest: Digest) -> Result<Self, Error> {
+        let private = RsaPrivateKey::new(&mut OsRng, bits)?;
+        let public_der = private.to_public_key().to_pkcs1_der().map_err(rsa::Error::from)?.into_vec();
+        Ok(Self { private, public_der, digest })
     }
 
     /// Creates a CA certificate, and returns it as PEM with its issuer.
@@ -51,7 +66,12 @@ impl PublicKeyData for RsaKey {
 
 impl SigningKey for RsaKey {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
-        Ok(self.private.sign(&self.digest.named_in(message), self.digest))
+        let message = self.digest.named_in(message);
+        let private = self.private.clone();
+        Ok(match self.digest {
+            Digest::Sha1 => pkcs1v15::SigningKey::<Sha1>::new(private).sign(&message).to_vec(),
+            Digest::Sha256 => pkcs1v15::SigningKey::<Sha256>::new(private).sign(&message).to_vec(),
+        })
     }
 }
 

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use certs::{CertificateAuthority, Defect, Error, Leaf, Name};
-use ring::signature::{self, UnparsedPublicKey};
+use rsa::pkcs1::DecodeRsaPublicKey;
+use rsa::sha2::Sha256;
+use rsa::{Pkcs1v15Sign, RsaPublicKey};
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use sha1::{Digest as _, Sha1};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 fn names(texts: &[&str]) -> Vec<Name> {
@@ -120,13 +123,14 @@ fn rsa_authority_uses_the_requested_signature() {
         assert_eq!(parsed.signature_algorithm.algorithm.to_id_string(), algorithm);
         assert_eq!(parsed.tbs_certificate.signature.algorithm.to_id_string(), algorithm);
         assert_eq!(issuer.public_key().parsed().unwrap().key_size(), bits);
-        let verification = if defect == Defect::Sha1 {
-            &signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY
+        let key = RsaPublicKey::from_pkcs1_der(&issuer.public_key().subject_public_key.data).unwrap();
+        let signed = parsed.tbs_certificate.as_ref();
+        let padding_and_digest = if defect == Defect::Sha1 {
+            (Pkcs1v15Sign::new::<Sha1>(), Sha1::digest(signed).to_vec())
         } else {
-            &signature::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY
+            (Pkcs1v15Sign::new::<Sha256>(), Sha256::digest(signed).to_vec())
         };
-        let key = UnparsedPublicKey::new(verification, &issuer.public_key().subject_public_key.data);
-        key.verify(parsed.tbs_certificate.as_ref(), &parsed.signature_value.data).unwrap();
+        key.verify(padding_and_digest.0, &padding_and_digest.1, &parsed.signature_value.data).unwrap();
     }
 }
 

@@ -270,7 +270,8 @@ impl SigningKey {
     }
 
     fn rsa(pair: RsaKeyPair) -> Option<Self> {
-        let public = VerifyingKey::of_der(&info(&rsa_encryption(), pair.public_key().as_ref())).ok()??;
+        let algorithm = [element(OBJECT_IDENTIFIER, &RSA), element(NULL, &[])].concat();
+        let public = VerifyingKey::of_der(&info(&algorithm, pair.public_key().as_ref())).ok()??;
         Some(Self { pair: Pair::Rsa(Box::new(pair)), public })
     }
 
@@ -330,10 +331,6 @@ fn curve(algorithm: Algorithm) -> Vec<u8> {
     [element(OBJECT_IDENTIFIER, &EC), element(OBJECT_IDENTIFIER, curve)].concat()
 }
 
-fn rsa_encryption() -> Vec<u8> {
-    [element(OBJECT_IDENTIFIER, &RSA), element(NULL, &[])].concat()
-}
-
 /// Encodes a `SubjectPublicKeyInfo`.
 fn info(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
     let bits = [&[0], key].concat();
@@ -381,13 +378,6 @@ mod tests {
         pem::encode(&Pem::new(tag, der)).into_bytes()
     }
 
-    /// Converts a PKCS #1 private key to PKCS #8.
-    fn rsa_pkcs8(key: &[u8]) -> Vec<u8> {
-        let members =
-            [element(INTEGER, &[0]), element(SEQUENCE, &rsa_encryption()), element(OCTET_STRING, key)];
-        element(SEQUENCE, &members.concat())
-    }
-
     #[test]
     fn generated_key_signs() {
         signs(&SigningKey::generate().unwrap(), "ES256");
@@ -412,12 +402,14 @@ mod tests {
 
     #[test]
     fn rsa_keys_are_parsed() {
-        let private = certs::rsa_private_key(2048).unwrap();
-        let pair = RsaKeyPair::from_der(&private).unwrap();
-        let der = info(&rsa_encryption(), pair.public_key().as_ref());
-        let public = VerifyingKey::all_of_pem(&pem("PUBLIC KEY", &der)).unwrap();
-        let pkcs1 = pem("RSA PRIVATE KEY", &private);
-        let pkcs8 = pem("PRIVATE KEY", &rsa_pkcs8(&private));
+        use rsa::pkcs1::EncodeRsaPrivateKey as _;
+        use rsa::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _};
+
+        let private = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048).unwrap();
+        let der = private.to_public_key().to_public_key_der().unwrap();
+        let public = VerifyingKey::all_of_pem(&pem("PUBLIC KEY", der.as_bytes())).unwrap();
+        let pkcs1 = pem("RSA PRIVATE KEY", private.to_pkcs1_der().unwrap().as_bytes());
+        let pkcs8 = pem("PRIVATE KEY", private.to_pkcs8_der().unwrap().as_bytes());
         for text in [&pkcs1, &pkcs8] {
             let key = SigningKey::of_pem(text).unwrap();
             signs(&key, "RS256");
@@ -430,8 +422,9 @@ mod tests {
 
     #[test]
     fn unsupported_keys_are_reported() {
-        let small = certs::rsa_private_key(1024).unwrap();
-        let read = SigningKey::of_pem(&pem("PRIVATE KEY", &rsa_pkcs8(&small)));
+        let small = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 1024).unwrap();
+        let der = rsa::pkcs8::EncodePrivateKey::to_pkcs8_der(&small).unwrap();
+        let read = SigningKey::of_pem(&pem("PRIVATE KEY", der.as_bytes()));
         assert!(matches!(read, Err(KeyError::Unsupported(_))), "{read:?}");
     }
 
