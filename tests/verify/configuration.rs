@@ -194,12 +194,12 @@ async fn v57_finds_what_is_not_said() {
     assert_eq!(defaults.severity, Severity::Note);
     assert_eq!(
         defaults.message,
-        "the API server sets the defaults matchPolicy: Equivalent, reinvocationPolicy: Never"
+        "omitted fields have the defaults matchPolicy: Equivalent, reinvocationPolicy: Never"
     );
     let fields = json!({"failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": null});
     let found = check_of("ValidatingWebhookConfiguration", "V57", &fields).await;
     finds(&found, &["defaults"]);
-    assert_eq!(found.findings[0].message, "the API server sets the defaults timeoutSeconds: 10");
+    assert_eq!(found.findings[0].message, "omitted fields have the defaults timeoutSeconds: 10");
 }
 
 #[tokio::test]

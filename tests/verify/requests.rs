@@ -49,13 +49,20 @@ async fn v22_looks_at_denials() {
 #[tokio::test]
 async fn v22_finds_what_lacks_only_on_the_error_path() {
     for (then, expected, severity) in [
-        ("{bad-response: wrong-uid}", "uid when it cannot decode the object", Severity::Error),
-        ("{bad-response: closed}", "no response when it cannot decode the object", Severity::Error),
+        ("{bad-response: wrong-uid}", "uid when it cannot decode the object", Severity::Warning),
+        ("{bad-response: closed}", "no response when it cannot decode the object", Severity::Warning),
         ("{bad-response: {status: 500}}", "HTTP status when it cannot decode the object", Severity::Note),
     ] {
         let check = verify("V22", vec![TestedWebhook::validating(&unreadable(then))]).await;
         finds(&check, &[expected]);
         assert_eq!(check.findings[0].severity, severity);
+        // The advice is about the handler, and not about the fields of the envelope.
+        assert!(
+            check.why_of(&check.findings[0]).contains("does not send"),
+            "{}",
+            check.why_of(&check.findings[0])
+        );
+        assert!(check.help_of(&check.findings[0]).starts_with("Handle errors and exceptions"));
         let sent = &check.findings[0].steps[0].review;
         assert_eq!(sent["request"]["object"]["metadata"], "unreadable");
         let message = &check.findings[0].message;

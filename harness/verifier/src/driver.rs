@@ -3,6 +3,7 @@
 //! The stages are configurations, side effects, the corpus, each webhook alone, minimization of findings, and
 //! disruptions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -11,7 +12,7 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::event::Phase;
 use serde_json::Value;
 
-use super::check::{Audience, Check, Disruption, Observed, Probe, Skipped, Violation};
+use super::check::{Audience, Check, Disruption, Observed, Probe, Skipped};
 use super::checks;
 use super::consequences;
 use super::converter::{Converter, ConverterProbe};
@@ -21,14 +22,15 @@ use super::finding_log::{FindingLog, Place};
 use super::object_probe::Memory;
 use super::plan::Plan;
 use super::progress::{Progress, Stage};
+use super::reasons;
 use super::recorder::Recorder;
 use super::report::Report;
 use super::request_context;
 use super::samples::Samples;
-use super::shrink::Shrinking;
+use super::smallest::smallest;
 use super::subject::Subject;
+use super::tried;
 use super::turn::Turns;
-use super::validity::Validity;
 use super::violation::ConversionObservations;
 use super::webhook_probe::{ConfigurationSet, Notes, WebhookProbe};
 
@@ -39,9 +41,6 @@ type WebhookProbeFn = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed
 
 /// The number of custom resources to keep for conversion webhooks.
 const CUSTOM_OBJECTS: usize = 16;
-
-/// The maximum number of smaller objects to try for a finding.
-const OFFERS: usize = 200;
 
 /// Runs the checks of `plan` on the objects of `corpus`, which is read lazily.
 ///
@@ -68,8 +67,9 @@ pub async fn run_until<E: Send>(
     let plan = Arc::new(plan);
     let samples = plan.subjects.iter().map(|_| Samples::default()).collect();
     let denials = plan.subjects.iter().map(|_| Denials::default()).collect();
-    let mut run =
-        Run { plan: &plan, finding_log: FindingLog::default(), samples, denials, custom: Vec::new() };
+    let mismatches = plan.subjects.iter().map(|_| BTreeMap::new()).collect();
+    let finding_log = FindingLog::default();
+    let mut run = Run { plan: &plan, finding_log, samples, denials, mismatches, custom: Vec::new() };
     let interrupted = tokio::select! {
         done = run.stages(corpus) => {
             done?;
@@ -93,9 +93,11 @@ pub async fn run_until<E: Send>(
     let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
     report.caveats = caveats.collect();
     if plan.active().any(|(_, check)| matches!(check.probe, Probe::Object(_) | Probe::Collection(_))) {
-        let denials = plan.subjects.iter().zip(run.denials);
-        report.webhooks =
-            denials.map(|(subject, denials)| (subject.name(), plan.tried(subject, denials))).collect();
+        let counts = run.denials.into_iter().zip(run.mismatches);
+        let tried = plan.subjects.iter().zip(counts).map(|(subject, (denials, mismatches))| {
+            (subject.name(), plan.tried(subject, denials, mismatches))
+        });
+        report.webhooks = tried.collect();
     }
     Ok(report)
 }
@@ -107,6 +109,8 @@ struct Run<'a> {
     samples: Vec<Samples>,
     /// The denials, with one entry for each webhook.
     denials: Vec<Denials>,
+    /// The objects for which a webhook was not called, by reason, with one entry for each webhook.
+    mismatches: Vec<BTreeMap<String, u64>>,
     /// The first objects of the corpus that the conversion webhooks convert.
     custom: Vec<Value>,
 }
@@ -252,10 +256,17 @@ impl Run<'_> {
                 denials.count(said);
             }
         }
-        for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
+        let counts = self.samples.iter_mut().zip(&mut self.mismatches);
+        for (subject, (samples, mismatches)) in plan.subjects.iter().zip(counts) {
             let is_validating = subject.webhook.phase == Phase::Validating;
             let shown = if is_validating { &tried.mutated } else { &tried.request };
-            samples.add(subject, shown, &plan.environment.cluster_fixture);
+            let cluster_fixture = &plan.environment.cluster_fixture;
+            samples.add(subject, shown, cluster_fixture);
+            if plan.environment.asked(subject.webhook.phase, &subject.webhook.id).called == 0
+                && let Some(reason) = tried::mismatch(subject, shown, cluster_fixture)
+            {
+                reasons::count(mismatches, reason);
+            }
         }
     }
 
@@ -450,33 +461,6 @@ impl Run<'_> {
             findings: self.finding_log.findings(),
         });
     }
-}
-
-/// Returns the smallest object with a violation of this kind, or `None` if `object` no longer has the violation.
-async fn smallest(
-    plan: &Plan,
-    (check, subject): (&'static Check, Option<&Subject>),
-    object: Value,
-    kind: &str,
-) -> Option<(Value, Violation)> {
-    let shown = async |object: &Value| {
-        let request = plan.environment.create(object.clone()).ok()?;
-        let observed = plan.probe(check, subject, &request, &Memory::default()).await?;
-        observed.ok()?.into_iter().find(|violation| violation.kind == kind)
-    };
-    let mut violation = shown(&object).await?;
-    let fields = violation.fields.clone();
-    let validity = Validity::of(&plan.environment, &object);
-    let mut shrinking = Shrinking::new(object, OFFERS);
-    while let Some(smaller) = shrinking.next(|object| validity.holds_for(object)) {
-        if let Some(smaller) = shown(smaller).await
-            && smaller.fields.is_superset(&fields)
-        {
-            violation = smaller;
-            shrinking.keep();
-        }
-    }
-    Some((shrinking.into_object(), violation))
 }
 
 /// Runs `check` on `converter`, or returns `None` if the check does not examine conversion webhooks.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kubernetes_admission::config::ConfigError;
+use kubernetes_admission::config::{self, ConfigError};
 use kubernetes_types::json::text;
 use serde_json::Value;
 
@@ -33,6 +33,10 @@ pub struct LintFinding {
     pub kind: String,
     /// A sentence that describes the violation.
     pub message: String,
+    /// The reason why the finding matters.
+    pub why: &'static str,
+    /// The advice on how to fix the finding.
+    pub help: &'static str,
 }
 
 /// A check that could not be run on a configuration or webhook.
@@ -61,7 +65,9 @@ pub struct Linted {
     pub findings: Vec<LintFinding>,
     /// The checks that were not run, with the reasons.
     pub unchecked: Vec<Unchecked>,
-    /// The names of configurations that cannot be decoded. Only the `L` checks examined these configurations.
+    /// The names of configurations that the API server rejects.
+    ///
+    /// The checks examine what can be read of these configurations.
     pub unreadable: Vec<String>,
 }
 
@@ -117,20 +123,12 @@ pub fn lint(
             | Probe::Conversion(_) => {}
         }
     }
+    // A rejected field has a substitute, about which nothing is reported.
+    linted.findings.retain(|found| {
+        COMPLETE.contains(&found.check.id) || !manifests.is_substitute(found.position, &found.field)
+    });
     for (position, error) in &manifests.unreadable {
-        let webhook = text(manifests.object(*position), &["metadata", "name"]).to_owned();
-        linted.unreadable.push(webhook.clone());
-        // A configuration that the API server rejects is already a finding.
-        if let ConfigError::Unsupported(unsupported) = error {
-            let reason = unsupported.to_string();
-            linted.unchecked.push(Unchecked {
-                check: "all",
-                position: Some(*position),
-                field: String::new(),
-                webhook,
-                reason,
-            });
-        }
+        linted.note_rejected(&manifests, *position, error, checks);
     }
     linted.findings.sort_by(|a, b| {
         let key = |found: &LintFinding| (found.position, std::cmp::Reverse(found.severity), found.check.id);
@@ -139,7 +137,40 @@ pub fn lint(
     linted
 }
 
+/// The checks that examine rejected configurations as they are.
+const COMPLETE: [&str; 4] = ["L01", "L02", "L03", "L10"];
+
 impl Linted {
+    /// Records that the checks without a finding in a rejected configuration were not completed.
+    fn note_rejected(
+        &mut self,
+        manifests: &Manifests<'_>,
+        position: usize,
+        error: &ConfigError,
+        checks: &[&'static Check],
+    ) {
+        let object = manifests.object(position);
+        let webhook = text(object, &["metadata", "name"]).to_owned();
+        let reason = match error {
+            ConfigError::Unsupported(unsupported) => unsupported.to_string(),
+            _ if config::is_v1beta1(object) => "the API server rejects the configuration: see L03".to_owned(),
+            _ => "the API server rejects the configuration: see L01".to_owned(),
+        };
+        for check in checks.iter().filter(|check| !COMPLETE.contains(&check.id)) {
+            let is_known = self.findings.iter().any(|it| it.position == position && it.check.id == check.id);
+            if !is_known {
+                self.unchecked.push(Unchecked {
+                    check: check.id,
+                    position: Some(position),
+                    field: String::new(),
+                    webhook: webhook.clone(),
+                    reason: reason.clone(),
+                });
+            }
+        }
+        self.unreadable.push(webhook);
+    }
+
     fn note(
         &mut self,
         check: &'static Check,
@@ -172,7 +203,7 @@ fn found(
     check: &'static Check,
     Defect { position, violation }: Defect,
 ) -> LintFinding {
-    let Violation { kind, message, severity, field, .. } = violation;
+    let Violation { kind, message, severity, field, why, help, .. } = violation;
     let webhook = manifests.webhook_at(position, &field);
     LintFinding {
         check,
@@ -182,5 +213,7 @@ fn found(
         severity: severity.unwrap_or(check.severity),
         kind,
         message,
+        why: why.unwrap_or(check.why),
+        help: help.unwrap_or(check.help),
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kubernetes_admission::config::{self, ConfigError};
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::subject::Subject;
 use super::violation::Violation;
@@ -19,12 +19,14 @@ pub struct Manifests<'a> {
     pub(super) objects: &'a [Value],
     /// The positions of the configurations in `objects`.
     pub(super) configurations: Vec<usize>,
-    /// The webhooks of the readable configurations, in dispatch order.
+    /// The webhooks of the configurations, in dispatch order, with [substitutes](substituted) for rejected fields.
     pub(super) subjects: Vec<Subject>,
     /// The positions in `objects` of the configurations of `subjects`, in the same order.
     pub(super) positions: Vec<usize>,
     /// The positions and errors of configurations that cannot be decoded.
     pub(super) unreadable: Vec<(usize, ConfigError)>,
+    /// The fields of these configurations that have a substitute in `subjects`, each with its position.
+    substitutes: Vec<(usize, String)>,
     /// The namespaces and resources that the other objects define.
     pub(super) cluster_fixture: ClusterFixture,
     /// The time at which certificates must be valid.
@@ -50,12 +52,18 @@ impl<'a> Manifests<'a> {
         let configurations: Vec<usize> = (0..objects.len())
             .filter(|position| objects.get(*position).is_some_and(is_configuration))
             .collect();
-        let (mut readable, mut unreadable) = (Vec::new(), Vec::new());
+        let (mut readable, mut unreadable, mut substitutes) = (Vec::new(), Vec::new(), Vec::new());
         for position in &configurations {
             let Some(object) = objects.get(*position) else { continue };
             match config::webhooks(object) {
                 Ok(_) => readable.push((*position, Arc::new(object.clone()))),
-                Err(error) => unreadable.push((*position, error)),
+                Err(error) => {
+                    unreadable.push((*position, error));
+                    if let Some((object, fields)) = substituted(object) {
+                        readable.push((*position, Arc::new(object)));
+                        substitutes.extend(fields.into_iter().map(|field| (*position, field)));
+                    }
+                }
             }
         }
         // Each of them was decoded above.
@@ -69,7 +77,17 @@ impl<'a> Manifests<'a> {
         let positions = subjects.iter().map(position).collect();
         let around = objects.iter().filter(|object| !is_configuration(object));
         let cluster_fixture = ClusterFixture::new(around);
-        Self { objects, configurations, subjects, positions, unreadable, cluster_fixture, now, horizon }
+        Self {
+            objects,
+            configurations,
+            subjects,
+            positions,
+            unreadable,
+            substitutes,
+            cluster_fixture,
+            now,
+            horizon,
+        }
     }
 
     pub(super) fn object(&self, position: usize) -> &'a Value {
@@ -86,9 +104,15 @@ impl<'a> Manifests<'a> {
         self.subjects.iter().zip(self.positions.iter().copied())
     }
 
-    /// Returns whether the webhooks of the configuration at `position` can be decoded.
-    pub(super) fn is_readable(&self, position: usize) -> bool {
-        !self.unreadable.iter().any(|(unreadable, _)| *unreadable == position)
+    /// Returns whether `subjects` contains the webhooks of the configuration at `position`.
+    pub(super) fn has_subjects(&self, position: usize) -> bool {
+        self.positions.contains(&position)
+    }
+
+    /// Returns whether `field` of the configuration at `position` has a substitute.
+    pub(super) fn is_substitute(&self, position: usize, field: &str) -> bool {
+        let is_same = |(at, rejected): &(usize, String)| *at == position && rejected == field;
+        self.substitutes.iter().any(is_same)
     }
 
     /// Converts a violation to a [`Defect`] in the configuration of the webhook that it names, or else of `looked_at`.
@@ -118,6 +142,45 @@ impl<'a> Manifests<'a> {
         let entry = index.and_then(|index| object.get("webhooks")?.get(index)?.get("name")?.as_str());
         entry.map_or_else(|| name.to_owned(), |entry| format!("{name}/{entry}"))
     }
+}
+
+/// The maximum number of rejected fields to replace in a configuration.
+const MAX_SUBSTITUTES: usize = 64;
+
+/// Returns the configuration with a valid value in each field that the API server rejects, and these fields.
+///
+/// Returns `None` if a field does not have a substitute. Entries keep their positions.
+fn substituted(configuration: &Value) -> Option<(Value, Vec<String>)> {
+    let mut complete = configuration.clone();
+    let mut fields: Vec<String> = Vec::new();
+    while fields.len() < MAX_SUBSTITUTES {
+        let field = match config::webhooks(&complete) {
+            Ok(_) => return Some((complete, fields)),
+            Err(ConfigError::Field { field, .. }) => field,
+            Err(_) => return None,
+        };
+        let (parent, name) = field.rsplit_once('.')?;
+        let pointer = parent.replace('.', "/").replace('[', "/").replace(']', "");
+        let members = complete.pointer_mut(&format!("/{pointer}"))?.as_object_mut()?;
+        let value = match name {
+            "sideEffects" => json!("None"),
+            "admissionReviewVersions" => json!(["v1"]),
+            "timeoutSeconds" => json!(10),
+            // With Ignore, fewer requests depend on the webhook.
+            "failurePolicy" => json!("Ignore"),
+            "matchPolicy" => json!("Equivalent"),
+            "reinvocationPolicy" => json!("Never"),
+            "scope" => json!("*"),
+            "caBundle" => json!(""),
+            _ => return None,
+        };
+        if fields.contains(&field) {
+            return None;
+        }
+        members.insert(name.to_owned(), value);
+        fields.push(field);
+    }
+    None
 }
 
 /// Returns whether `object` is a webhook configuration of any version.

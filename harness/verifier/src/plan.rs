@@ -1,6 +1,7 @@
 //! Defines the configuration of a verification run.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::Attributes;
@@ -67,7 +68,12 @@ impl Plan {
             .map(|(position, (check, _))| (position, *check))
     }
 
-    pub(super) fn tried(&self, subject: &Subject, denials: Denials) -> Tried {
+    pub(super) fn tried(
+        &self,
+        subject: &Subject,
+        denials: Denials,
+        mismatches: BTreeMap<String, u64>,
+    ) -> Tried {
         let asked = self.environment.asked(subject.webhook.phase, &subject.webhook.id);
         Tried {
             mutating: subject.webhook.phase == Phase::Mutating,
@@ -77,6 +83,7 @@ impl Plan {
             failures: asked.failures,
             objects: denials.objects,
             denied: denials.reasons,
+            mismatches: if asked.called == 0 { mismatches } else { BTreeMap::new() },
             selects: subject.webhook.object_selector.keys().map(str::to_owned).collect(),
         }
     }

@@ -145,6 +145,9 @@ pub struct CheckReport {
     pub help: String,
     /// The source of the rule that the check tests.
     pub source: String,
+    /// The URL of the documentation; empty if it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub page: String,
     /// The reason why the user skipped the check; `None` if the check ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
@@ -220,6 +223,12 @@ pub struct Finding {
     /// The properties in which the request differs from the creation of the object by an ordinary user, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// The reason why the finding matters, if it differs from the reason of the check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The advice on how to fix the finding, if it differs from the advice of the check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
     /// The findings of this and other checks that have the same cause and are not listed separately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consequences: Vec<Consequence>,

@@ -3,7 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::conditions::{self, Evaluation};
+use kubernetes_admission::event::Mismatch;
+use kubernetes_admission::matching::{self, Decision};
+use kubernetes_api_server::ClusterFixture;
 use serde::{Deserialize, Serialize};
+
+use super::subject::Subject;
 
 /// The counts of a webhook's calls for requests that an API server sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,9 +34,55 @@ pub struct Tried {
     /// The number of denials by reason; `NAME` replaces the object's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub denied: BTreeMap<String, u64>,
+    /// The number of corpus objects for whose creation the webhook was not called, by reason.
+    ///
+    /// Empty if the webhook was called.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mismatches: BTreeMap<String, u64>,
     /// The label keys in the webhook's `objectSelector`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub selects: Vec<String>,
+}
+
+/// The beginnings of the reasons in [`Tried::mismatches`], each with the advice.
+const ADVICE: [(&str, &str); 4] = [
+    (
+        "its namespaceSelector",
+        "add the manifest of the namespace, with the labels that the namespaceSelector requires, to the \
+         configurations (-c)",
+    ),
+    ("its objectSelector", "add objects with the labels that the objectSelector requires (-f, --label)"),
+    ("its match condition", "add objects for which the matchConditions are true (-f, --annotation, --label)"),
+    ("none of its rules", "add objects that a rule of the webhook matches (-f)"),
+];
+
+/// Returns why `subject` is not called for `request`, or `None` if it is called.
+pub(super) fn mismatch(
+    subject: &Subject,
+    request: &Attributes,
+    cluster_fixture: &ClusterFixture,
+) -> Option<String> {
+    // The selectors are compared before the rules, but an object of another kind cannot be meant.
+    if !subject.asks_for(request, cluster_fixture) {
+        return Some("none of its rules matches the objects".to_owned());
+    }
+    let decided = matching::decide(&subject.webhook, &mut cluster_fixture.run(request.clone()));
+    let Decision::Skip(mismatch) = decided.decision else { return None };
+    Some(match mismatch {
+        Mismatch::NamespaceSelector => {
+            format!("its namespaceSelector does not select the namespace {}", request.namespace)
+        }
+        Mismatch::ObjectSelector => "its objectSelector does not select the objects".to_owned(),
+        Mismatch::Rules => "none of its rules matches the objects".to_owned(),
+        Mismatch::Conditions => match decided.conditions {
+            Some(Evaluation { outcome: conditions::Outcome::False { index }, conditions, .. }) => {
+                let name = conditions.get(index).map_or("", |condition| &*condition.name);
+                format!("its match condition {name} is false")
+            }
+            Some(_) | None => "its match conditions have no value for the objects".to_owned(),
+        },
+        Mismatch::Exempt | Mismatch::NotReinvoked => "webhooks are not called for the objects".to_owned(),
+    })
 }
 
 impl Tried {
@@ -45,6 +98,9 @@ impl Tried {
     /// Returns a note about a webhook that was not called or never changed an object, and a suggestion.
     pub(super) fn unseen(&self, name: &str, objects: u64) -> Option<String> {
         let what = match self {
+            Self { called: 0, mismatches, .. } if !mismatches.is_empty() => {
+                return Some(uncalled(mismatches, &self.selects, objects));
+            }
             Self { called: 0, .. } => {
                 format!("the webhook was not called for any of {objects} objects: nothing was tested")
             }
@@ -69,5 +125,71 @@ impl Tried {
             let _ = write!(hint, "; such keys often begin with its domain, as in {domain}.{last}/inject");
         }
         Some(format!("{what}; {hint}"))
+    }
+}
+
+/// Returns the reasons why a webhook was not called, the most frequent first, and advice.
+///
+/// Objects that no rule matches are mentioned only if there are no others.
+fn uncalled(mismatches: &BTreeMap<String, u64>, selects: &[String], objects: u64) -> String {
+    let mut reasons: Vec<(&str, u64)> =
+        mismatches.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+    reasons
+        .sort_by_key(|(reason, count)| (reason.starts_with("none of its rules"), std::cmp::Reverse(*count)));
+    if reasons.iter().any(|(reason, _)| !reason.starts_with("none of its rules")) {
+        reasons.retain(|(reason, _)| !reason.starts_with("none of its rules"));
+    }
+    let many = reasons.len() > 1;
+    let told =
+        reasons.iter().map(
+            |(reason, count)| {
+                if many { format!("{reason} ({count} objects)") } else { (*reason).to_owned() }
+            },
+        );
+    let told = told.collect::<Vec<_>>().join(", ");
+    let mut text = format!("the webhook was not called for any of {objects} objects: {told}");
+    for (begin, advice) in ADVICE {
+        if reasons.iter().any(|(reason, _)| reason.starts_with(begin)) {
+            let _ = write!(text, "; {advice}");
+        }
+    }
+    if !selects.is_empty() && reasons.iter().any(|(reason, _)| reason.starts_with("its objectSelector")) {
+        let _ = write!(text, "; its objectSelector names {}", selects.join(", "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_of_objects_that_a_rule_matches_come_first_with_their_advice() {
+        let unseen = |reasons: &[(&str, u64)]| {
+            let mismatches = reasons.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect();
+            let tried = Tried { mutating: true, mismatches, ..Tried::default() };
+            tried.unseen("c/inject.example.com", 18).unwrap()
+        };
+        assert_eq!(
+            unseen(&[
+                ("none of its rules matches the objects", 16),
+                ("its namespaceSelector does not select the namespace shop", 2),
+            ]),
+            "the webhook was not called for any of 18 objects: its namespaceSelector does not select the namespace \
+             shop; add the manifest of the namespace, with the labels that the namespaceSelector requires, to the \
+             configurations (-c)"
+        );
+        assert_eq!(
+            unseen(&[
+                ("its match condition asked is false", 2),
+                ("its objectSelector does not select the objects", 3)
+            ]),
+            "the webhook was not called for any of 18 objects: its objectSelector does not select the objects (3 \
+             objects), its match condition asked is false (2 objects); add objects with the labels that the \
+             objectSelector requires (-f, --label); add objects for which the matchConditions are true (-f, \
+             --annotation, --label)"
+        );
+        let none = unseen(&[("none of its rules matches the objects", 18)]);
+        assert!(none.ends_with("; add objects that a rule of the webhook matches (-f)"), "{none}");
     }
 }

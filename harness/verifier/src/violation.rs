@@ -98,6 +98,10 @@ pub struct Violation {
     pub requests: Vec<SampleRequest>,
     /// The severity, if it differs from the severity of the check.
     pub severity: Option<Severity>,
+    /// The reason why the violation matters, if it differs from the reason of the check.
+    pub why: Option<&'static str>,
+    /// The advice on how to fix the violation, if it differs from the advice of the check.
+    pub help: Option<&'static str>,
     /// The invalid field in the webhook's entry, such as `rules[0].scope`.
     ///
     /// Empty if the violation is about the whole entry, or if the check is not static.
@@ -119,6 +123,8 @@ impl Violation {
             exchanges: Vec::new(),
             requests: Vec::new(),
             severity: None,
+            why: None,
+            help: None,
             field: String::new(),
             about: None,
         }
@@ -177,6 +183,20 @@ impl Violation {
     #[must_use]
     pub fn about(mut self, webhook: &Arc<WebhookId>) -> Self {
         self.about = Some(Arc::clone(webhook));
+        self
+    }
+
+    /// Sets the reason why the violation matters, which overrides the reason of the check.
+    #[must_use]
+    pub fn with_why(mut self, why: &'static str) -> Self {
+        self.why = Some(why);
+        self
+    }
+
+    /// Sets the advice on how to fix the violation, which overrides the advice of the check.
+    #[must_use]
+    pub fn with_help(mut self, help: &'static str) -> Self {
+        self.help = Some(help);
         self
     }
 

@@ -14,8 +14,7 @@ pub(super) const CHECK: Check = Check {
     title: "configuration validity: the API server accepts the configuration",
     severity: Severity::Error,
     why: "A configuration that the API server rejects is never stored, so the webhook is not called, or an \
-          older configuration stays in effect. The message is the API server's own. V55 reports errors in \
-          matchConditions.",
+          older configuration stays in effect. The message is the API server's own.",
     help: "Correct the field that the message names.",
     source: "kubernetes pkg/apis/admissionregistration/validation/validation.go; apiserver \
              pkg/endpoints/handlers/create.go",
@@ -46,7 +45,7 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         let mut complete = configuration.clone();
         config::set_defaults(&mut complete);
         for error in config::validate(&complete) {
-            if !(manifests.is_readable(position) && error.field.contains(".matchConditions")) {
+            if !(manifests.has_subjects(position) && error.field.contains(".matchConditions")) {
                 refused("invalid", &error.to_string(), &error.field);
             }
         }

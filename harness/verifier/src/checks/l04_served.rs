@@ -33,7 +33,9 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     let webhook = &subject.webhook;
     if webhook.rules.is_empty() {
         let message = "the webhook has no rules: kube-apiserver never calls it";
-        return Ok(vec![Violation::new("no rules", message).at("rules")]);
+        return Ok(vec![
+            Violation::new("no rules", message).at("rules").with_help("Add a rule, or remove the webhook."),
+        ]);
     }
     let served = cluster_fixture.resources();
     let mut violations = Vec::new();
@@ -62,7 +64,11 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
             let matched = served.iter().filter(|it| names(rule, entry, it, webhook, cluster_fixture));
             let violation =
                 operations(rule, entry, matched).map(|message| Violation::new("no such operation", message));
-            violations.extend(violation.map(|violation| violation.at(field(position))));
+            violations.extend(violation.map(|violation| {
+                violation.at(field(position)).with_help(
+                    "Use operations that the resource supports, or name the resource that supports these operations.",
+                )
+            }));
         }
     }
     if violations.is_empty() && !undefined.is_empty() {

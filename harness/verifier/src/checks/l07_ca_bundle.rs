@@ -73,7 +73,11 @@ fn injection(subject: &Subject, manifests: &Manifests<'_>) -> Option<Violation> 
         if named.is_empty() {
             return None;
         }
-        let violation = |kind, message: String| Violation::new(kind, message).at("metadata.annotations");
+        let violation = |kind, message: String| {
+            Violation::new(kind, message).at("metadata.annotations").with_help(
+                "Correct the annotation, or add the object that it names to the manifests.",
+            )
+        };
         let Some((namespace, name)) = named.split_once('/') else {
             let message = format!("invalid {key} {named:?}: must be NAMESPACE/NAME; the caBundle is not injected");
             return Some(violation("invalid annotation", message));

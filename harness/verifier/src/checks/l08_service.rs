@@ -50,6 +50,9 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     if reference.path.is_empty() {
         let message = "clientConfig.service.path is not set: the webhook is called at `/`";
         let violation = Violation::new("no path", message).with_severity(Severity::Note);
+        let violation = violation.with_help(
+            "Set clientConfig.service.path to the path that the webhook serves; set it to / if that is the path.",
+        );
         violations.push(violation.at("clientConfig.service.path"));
     }
     Ok(violations)
@@ -68,7 +71,8 @@ fn cleaned(path: &str, field: &str) -> Option<Violation> {
         "kube-apiserver calls `{called}` instead of `{path}`: it removes trailing slashes and empty, `.`, and `..` \
          segments"
     );
-    Some(Violation::new("path is changed", message).with_severity(Severity::Warning).at(field))
+    let violation = Violation::new("path is changed", message).with_severity(Severity::Warning);
+    Some(violation.at(field).with_help("Write the path as kube-apiserver calls it, and serve it there."))
 }
 
 fn missing(reference: &ServiceReference, given: &WebhookManifests) -> Violation {

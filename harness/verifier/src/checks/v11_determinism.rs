@@ -39,7 +39,11 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         if let Verdict::Failed(reason) = again.verdict() {
             let message =
                 format!("the webhook answered a request once and then failed on the same request: {reason}");
-            return Ok(vec![Violation::new("fails intermittently", message).with_steps(steps)]);
+            return Ok(vec![
+                Violation::new("fails intermittently", message)
+                    .with_help("Find the reason for the failed call in the log of the webhook.")
+                    .with_steps(steps),
+            ]);
         }
         if first.refusal.is_some() != again.refusal.is_some() {
             let (one, other) = (first.verdict().to_string(), again.verdict().to_string());

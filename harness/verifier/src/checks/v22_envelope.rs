@@ -95,10 +95,8 @@ async fn on_the_error_path(
     match &exchange.reply {
         Err(error) => {
             let message = format!("{told}, the webhook does not respond: {error}");
-            vec![
-                Violation::new(format!("no response {path}"), message)
-                    .with_steps([with_exchange(outcome, exchange)]),
-            ]
+            let violation = Violation::new(format!("no response {path}"), message);
+            vec![undecodable(violation).with_steps([with_exchange(outcome, exchange)])]
         }
         // The API server does not read the review in this case, and failurePolicy applies.
         Ok(reply) if reply.status != 200 => {
@@ -108,14 +106,31 @@ async fn on_the_error_path(
                 reply.status
             );
             let steps = [with_exchange(outcome, exchange.clone())];
-            vec![Violation::new(kind, message).with_steps(steps).with_severity(Severity::Note)]
+            vec![undecodable(Violation::new(kind, message)).with_steps(steps).with_severity(Severity::Note)]
         }
         Ok(reply) => {
             let faults = faults(&exchange.review, reply.status, &reply.body);
             let told = with_exchange(outcome, exchange.clone());
-            faults.into_iter().map(|fault| violation(&CANNOT_READ, fault, &told)).collect()
+            let violations = faults.into_iter().map(|fault| violation(&CANNOT_READ, fault, &told));
+            violations.map(undecodable).collect()
         }
     }
+}
+
+/// Marks a violation in the response to an object that kube-apiserver does not send at present.
+fn undecodable(violation: Violation) -> Violation {
+    violation
+        .with_severity(Severity::Warning)
+        .with_why(
+            "kube-apiserver validates the types of built-in objects before it calls webhooks, so it does not send \
+             this object. A webhook meets an object that it cannot decode when a later Kubernetes release changes \
+             a type, or when a CustomResourceDefinition allows other types. Without a complete response, \
+             failurePolicy applies, and the client does not see the reason.",
+        )
+        .with_help(
+            "Handle errors and exceptions in the handler, and answer with a complete review that has allowed: false \
+             and a message.",
+        )
 }
 
 /// Returns the review with an object whose fields have the wrong types.

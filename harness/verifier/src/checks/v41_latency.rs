@@ -73,7 +73,11 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         // A webhook that is always slow is not reported again for its first call.
         if first >= timeout / 2 && violations.is_empty() {
             let message = format!("with a timeout of {} s: {figure}", timeout.as_secs());
-            violations.push(Violation::new("slow at first", message));
+            violations.push(
+                Violation::new("slow at first", message).with_help(
+                    "Fill caches and open connections before the webhook reports that it is ready.",
+                ),
+            );
         }
     }
     Ok(violations)

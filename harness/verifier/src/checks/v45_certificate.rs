@@ -65,7 +65,9 @@ fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> 
             "for the server name {}, the API server rejects the certificate: {complaint}",
             inspection.server_name
         );
-        return vec![Violation::new("rejected certificate", message)];
+        return vec![Violation::new("rejected certificate", message).with_help(
+            "Issue a certificate for this server name, and set caBundle to the certificate of its authority.",
+        )];
     }
     let mut violations = Vec::new();
     for (what, certificate) in certificates(inspection) {

@@ -35,6 +35,10 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::ConfigurationAndObject(configuration, |object_probe| Box::pin(object(object_probe))),
 };
 
+/// The advice for a condition that costs too much.
+const CHEAPER: &str =
+    "Avoid nested loops and regular expressions over long lists and strings, or check this in the webhook.";
+
 /// The divisor of the cost budget that gives the highest cost not to report, because objects may grow.
 const NEAR: u64 = 2;
 
@@ -100,7 +104,16 @@ fn refused(subject: &Subject) -> Vec<Violation> {
         let at = error.field.strip_prefix(&entry).unwrap_or_default().to_owned();
         let field = error.field.split('.').next_back().unwrap_or_default().to_owned();
         let message = format!("the API server rejects the configuration: {error}");
-        Violation::new(format!("rejected {field}"), message).at(at)
+        let help = if error.to_string().contains("undefined field 'object'")
+            || error.to_string().contains("undefined field 'oldObject'")
+        {
+            "Write object or oldObject: they are variables of their own, and not fields of request."
+        } else if field == "expression" {
+            "Correct the expression. Its variables are object, oldObject, request, and authorizer."
+        } else {
+            "Correct the field that the message names."
+        };
+        Violation::new(format!("rejected {field}"), message).at(at).with_help(help)
     };
     of_conditions.map(violation).collect()
 }
@@ -116,7 +129,9 @@ fn constant(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
     };
     let never = |which: String, at: String| {
         let message = format!("{which} for no request that the rules match: the webhook is never called");
-        Violation::new("never called", message).at(at)
+        let help =
+            "Correct the condition or the rules so that some request satisfies both, or remove the webhook.";
+        Violation::new("never called", message).at(at).with_help(help)
     };
     let all = || "matchConditions".to_owned();
     if known.is_empty() {
@@ -137,7 +152,8 @@ fn constant(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
             condition.name
         );
         let violation = Violation::new(format!("{} is always true", condition.name), message);
-        violation.with_severity(Severity::Note).at(format!("{}[{index}]", all()))
+        let violation = violation.with_severity(Severity::Note).at(format!("{}[{index}]", all()));
+        violation.with_help("Remove the condition, or correct it if it should exclude requests.")
     })
     .collect()
 }
@@ -267,7 +283,7 @@ fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Ve
                 "for the {what}, the conditions cost more than the budget of {RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS}: {follows} without a \
                  call"
             );
-            violations.push(Violation::new("over the budget of all conditions", message));
+            violations.push(Violation::new("over the budget of all conditions", message).with_help(CHEAPER));
         }
         Outcome::Errors(_) => {
             for condition in &evaluation.conditions {
@@ -287,7 +303,7 @@ fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Ve
                     "{what} cost {cost} of {budget}: a larger object may exceed the budget, and then \
                      {follows} without a call"
                 );
-                Violation::new("near the budget", message).with_severity(Severity::Warning)
+                Violation::new("near the budget", message).with_severity(Severity::Warning).with_help(CHEAPER)
             };
             let costly = |cost: u64, budget: u64| cost > budget / NEAR;
             let mut each = evaluation.conditions.iter();

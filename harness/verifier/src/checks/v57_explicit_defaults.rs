@@ -38,7 +38,12 @@ fn run(subject: &Subject) -> Vec<Violation> {
             FailurePolicy::Ignore => "failurePolicy is not set and defaults to Ignore",
         };
         let violation = Violation::new("failurePolicy is not set", message);
-        violations.push(violation.with_severity(Severity::Note).at("failurePolicy"));
+        violations.push(
+            violation
+                .with_severity(Severity::Note)
+                .at("failurePolicy")
+                .with_help("Set failurePolicy to Fail or Ignore."),
+        );
     }
     if !subject.webhook.admission_review_versions.iter().any(|version| version == "v1") {
         let message = format!(
@@ -46,7 +51,8 @@ fn run(subject: &Subject) -> Vec<Violation> {
              deprecated since 1.19",
             subject.webhook.admission_review_versions.join(", ")
         );
-        violations.push(Violation::new("v1 is not listed", message).at("admissionReviewVersions"));
+        let violation = Violation::new("v1 is not listed", message).at("admissionReviewVersions");
+        violations.push(violation.with_help("Support v1, and list it in admissionReviewVersions."));
     }
     let mut stored = (*subject.configuration).clone();
     config::set_defaults(&mut stored);
@@ -59,8 +65,11 @@ fn run(subject: &Subject) -> Vec<Violation> {
         .map(|field| format!("{field}: {}", stored[field]).replace('"', ""))
         .collect();
     if !effective.is_empty() {
-        let message = format!("the API server sets the defaults {}", effective.join(", "));
-        violations.push(Violation::new("defaults", message).with_severity(Severity::Note));
+        let message = format!("omitted fields have the defaults {}", effective.join(", "));
+        let violation = Violation::new("defaults", message).with_severity(Severity::Note);
+        violations.push(violation.with_help(
+            "Set the fields for which the default is not intended; otherwise no change is needed.",
+        ));
     }
     violations
 }

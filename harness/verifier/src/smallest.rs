@@ -1,0 +1,40 @@
+//! Looks for the smallest object that shows a finding.
+
+use serde_json::Value;
+
+use super::check::{Check, Violation};
+use super::object_probe::Memory;
+use super::plan::Plan;
+use super::shrink::Shrinking;
+use super::subject::Subject;
+use super::validity::Validity;
+
+/// The maximum number of smaller objects to try for a finding.
+const OFFERS: usize = 200;
+
+/// Returns the smallest object with a violation of this kind, or `None` if `object` no longer has the violation.
+pub(super) async fn smallest(
+    plan: &Plan,
+    (check, subject): (&'static Check, Option<&Subject>),
+    object: Value,
+    kind: &str,
+) -> Option<(Value, Violation)> {
+    let shown = async |object: &Value| {
+        let request = plan.environment.create(object.clone()).ok()?;
+        let observed = plan.probe(check, subject, &request, &Memory::default()).await?;
+        observed.ok()?.into_iter().find(|violation| violation.kind == kind)
+    };
+    let mut violation = shown(&object).await?;
+    let fields = violation.fields.clone();
+    let validity = Validity::of(&plan.environment, &object);
+    let mut shrinking = Shrinking::new(object, OFFERS);
+    while let Some(smaller) = shrinking.next(|object| validity.holds_for(object)) {
+        if let Some(smaller) = shown(smaller).await
+            && smaller.fields.is_superset(&fields)
+        {
+            violation = smaller;
+            shrinking.keep();
+        }
+    }
+    Some((shrinking.into_object(), violation))
+}
