@@ -1,14 +1,87 @@
-//! Locates the documentation of checks.
+//! Locates and prints the documentation of checks.
 
-/// The folder of the documentation in the repository and in the book.
-const DOCUMENTATION: &str = "docs/reference";
+use std::fmt::Write as _;
 
-/// Returns the location of an `admit verify` check in the documentation.
+use harness::verify::{Check, checks};
+
+use crate::diagnostic::{word, wrapped};
+use crate::verify::output::audience;
+
+/// Returns the URL of a page of the documentation of this version.
+macro_rules! documentation {
+    ($page:literal) => {
+        concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/v", env!("CARGO_PKG_VERSION"), "/docs/", $page)
+    };
+}
+pub(crate) use documentation;
+
+/// The width of `--explain`.
+const WIDTH: usize = 100;
+
+/// Returns the command that prints the documentation of an `admit verify` check.
 pub(crate) fn verify_docs(id: &str) -> String {
-    format!("{DOCUMENTATION}/checks.md#{}", id.to_lowercase())
+    format!("admit verify --explain {id}")
 }
 
-/// Returns the location of an `admit lint` check in the documentation.
+/// Returns the command that prints the documentation of an `admit lint` check.
 pub(crate) fn lint_docs(id: &str) -> String {
-    format!("{DOCUMENTATION}/lint-checks.md#{}", id.to_lowercase())
+    format!("admit lint --explain {id}")
+}
+
+/// Returns the URL of the documentation of a check of `admit verify` or `admit lint`.
+pub(crate) fn url(id: &str) -> String {
+    let is_verified = checks::find(id).is_some();
+    let page = if is_verified {
+        documentation!("reference/checks.md")
+    } else {
+        documentation!("reference/lint-checks.md")
+    };
+    format!("{page}#{}", id.to_lowercase())
+}
+
+/// Returns the check of `admit verify` or `admit lint` with this ID, ignoring case.
+///
+/// # Errors
+/// Returns an error if no check has this ID.
+pub(crate) fn known(id: &str) -> Result<&'static Check, String> {
+    let linted = || checks::STATIC.iter().map(|(check, _)| *check).find(|it| it.id.eq_ignore_ascii_case(id));
+    checks::find(id).or_else(linted).ok_or_else(|| {
+        format!("unknown check `{id}`: admit verify --list and admit lint --list print all checks")
+    })
+}
+
+/// Returns the documentation of a check, which `--explain` prints.
+pub(crate) fn explanation(check: &Check) -> String {
+    let Check { id, title, severity, why, help, source, audience: applies_to, .. } = check;
+    let mut text = String::new();
+    for (paragraph, label) in [(title, *id), (why, ""), (help, "Help:"), (source, "Source:")] {
+        let paragraph = format!("{label} {paragraph}");
+        let _ = writeln!(text, "{}\n", wrapped(paragraph.trim(), WIDTH).join("\n"));
+        if label == *id {
+            let _ = writeln!(text, "{}; for {}\n", word(*severity), audience(*applies_to));
+        }
+    }
+    let _ = writeln!(text, "{}", url(id));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn explanation_has_every_text_of_the_check() {
+        for check in checks::ALL.iter().chain(checks::STATIC.iter().map(|(check, _)| check)) {
+            let text = explanation(check);
+            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for part in [check.title, check.why, check.help, check.source, &url(check.id)] {
+                assert!(words(&text).contains(&words(part)), "{text}");
+            }
+            assert!(text.lines().all(|line| line.len() <= WIDTH || !line.contains(' ')), "{text}");
+        }
+        assert!(known("v01").is_ok_and(|check| check.id == "V01"));
+        assert!(known("L99").is_err());
+        assert!(url("V01").ends_with("/docs/reference/checks.md#v01"), "{}", url("V01"));
+        assert!(url("L04").ends_with("/docs/reference/lint-checks.md#l04"), "{}", url("L04"));
+    }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Creates a finding with `message`, which [`Diagnostic::write`] prints on one line.
+    /// Creates a finding with `message`. The lines after its first one are printed below the location.
     pub(crate) fn new(severity: Severity, message: impl Into<String>) -> Self {
         Self {
             severity,
@@ -78,8 +78,10 @@ impl Diagnostic {
         let style = style(self.severity);
         let code = if self.code.is_empty() { String::new() } else { format!("[{}]", self.code) };
         let word = word(self.severity);
-        let message = OneLine(&self.message);
+        let mut lines = self.message.trim_end().lines();
+        let message = OneLine(lines.next().unwrap_or_default());
         let _ = writeln!(text, "{style}{word}{code}{style:#}{BOLD}: {message}{BOLD:#}");
+        let details: Vec<&str> = lines.map(str::trim_end).collect();
         let number = match (&self.place, &self.source) {
             (Some((_, line)), Some(_)) => line.to_string(),
             _ => String::new(),
@@ -88,12 +90,16 @@ impl Diagnostic {
         if let Some((file, line)) = &self.place {
             let _ = writeln!(text, "{margin}{FRAME}-->{FRAME:#} {}:{line}", OneLine(file));
         }
-        if self.source.is_some() || !self.body.is_empty() {
+        let has_body = self.source.is_some() || !self.body.is_empty() || !details.is_empty();
+        if has_body {
             let _ = writeln!(text, "{margin} {FRAME}|{FRAME:#}");
         }
         if let Some(source) = &self.source {
             let source = cut(&one_line(source.trim_end()));
             let _ = writeln!(text, "{FRAME}{number} |{FRAME:#} {source}");
+        }
+        for line in &details {
+            let _ = writeln!(text, "{margin} {FRAME}|{FRAME:#}   {}", OneLine(line));
         }
         for (sign, line) in &self.body {
             let line = OneLine(line);
@@ -105,7 +111,7 @@ impl Diagnostic {
                 None => writeln!(text, "{margin} {FRAME}|{FRAME:#}   {line}"),
             };
         }
-        if (self.source.is_some() || !self.body.is_empty()) && !self.notes.is_empty() {
+        if has_body && !self.notes.is_empty() {
             let _ = writeln!(text, "{margin} {FRAME}|{FRAME:#}");
         }
         for (label, note) in &self.notes {
@@ -156,7 +162,7 @@ fn cut(line: &str) -> String {
 }
 
 /// Breaks `text` at spaces into lines of at most `width` characters, unless a word is longer.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let Some(line) = lines.last_mut() else { break };
@@ -192,7 +198,7 @@ mod tests {
             .place("deploy/webhook.yaml", 12)
             .source(Some("    resources: [pod]\n"));
         found.note("help", "use the plural name ".repeat(8).trim_end());
-        found.note("docs", "docs/reference/lint-checks.md#l04");
+        found.note("docs", "admit lint --explain L04");
         check(
             &found,
             &expect![[r"
@@ -203,7 +209,7 @@ mod tests {
                    |
                    = help: use the plural name use the plural name use the plural name use the plural name use the
                            plural name use the plural name use the plural name use the plural name
-                   = docs: docs/reference/lint-checks.md#l04
+                   = docs: admit lint --explain L04
             "]],
         );
     }
@@ -217,9 +223,10 @@ mod tests {
         check(
             &found,
             &expect![[r"
-                note: changes\u{1b}[2J\nmore
+                note: changes\u{1b}[2J
                  --> a\nb.yaml:7
                   |
+                  |   more
                   |   spec.replicas
                   | - 1
                   | + 2\u{202e}

@@ -37,6 +37,7 @@ pub mod testing;
 mod v1beta1;
 mod verify;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
 
 use crate::exit_code::{ExitCode, Failure};
@@ -131,8 +132,12 @@ pub fn main(shipped: &[(&str, &str)]) -> std::process::ExitCode {
 
 /// Prints the error in the command line, or the requested help or version.
 fn explain_usage(error: &clap::Error) -> std::process::ExitCode {
-    let text = error.render().ansi().to_string();
+    let mut text = error.render().ansi().to_string();
     if error.use_stderr() {
+        let command = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+        if let Some(tip) = file_tip(error, &command) {
+            text = format!("{}\n\n  tip: {tip}\n", text.trim_end());
+        }
         screen::prompt(&text);
         return ExitCode::Usage.into();
     }
@@ -143,6 +148,30 @@ fn explain_usage(error: &clap::Error) -> std::process::ExitCode {
             failure.code.into()
         }
     }
+}
+
+/// Returns how to pass a file that was given to `command` without its option, as `kubectl` users sometimes do.
+fn file_tip(error: &clap::Error, command: &str) -> Option<String> {
+    let given = [ContextKind::InvalidSubcommand, ContextKind::InvalidValue, ContextKind::InvalidArg];
+    let file = given.into_iter().find_map(|kind| match error.get(kind) {
+        Some(ContextValue::String(text)) if is_file(text) => Some(output::one_line(text).into_owned()),
+        _ => None,
+    })?;
+    let (what, option) = match command {
+        "verify" => ("pass webhook configurations with -c, and objects with -f", "-c"),
+        "lint" => ("pass webhook configurations with -c", "-c"),
+        "review" => ("pass objects with -f, and webhook configurations with -c", "-f"),
+        "fakes" => ("pass the file of the fakes with -f", "-f"),
+        "cel" => ("pass webhook configurations with -c, and objects with -f", "-c"),
+        _ => return None,
+    };
+    Some(format!("{what}: admit {command} {option} {file}"))
+}
+
+/// Returns whether a word of the command line is a manifest or another file.
+fn is_file(word: &str) -> bool {
+    let is_manifest = [".yaml", ".yml", ".json"].iter().any(|ending| word.ends_with(ending));
+    !word.starts_with('-') && (is_manifest || std::path::Path::new(word).is_file())
 }
 
 /// Returns the name of this host.

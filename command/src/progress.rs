@@ -64,7 +64,7 @@ impl ProgressReporter {
             self.begin(total);
         }
         self.bar.set_position(done);
-        let left = total.filter(|total| done > 0 && done < *total).map(|_| self.bar.eta());
+        let left = total.filter(|total| is_estimable(done, *total)).map(|_| self.bar.eta());
         let text = line(activity, done, total, left.filter(|left| !left.is_zero()), detail);
         let now = Instant::now();
         if self.form == Form::Bar {
@@ -102,6 +102,11 @@ impl Drop for ProgressReporter {
     fn drop(&mut self) {
         self.finish();
     }
+}
+
+/// Returns whether enough parts are complete to estimate the remaining time: the first parts are the slowest.
+fn is_estimable(done: u64, total: u64) -> bool {
+    done >= total.div_ceil(10) && done > 0 && done < total
 }
 
 fn line(activity: &str, done: u64, total: Option<u64>, left: Option<Duration>, detail: &str) -> String {
@@ -148,6 +153,12 @@ mod tests {
             "trying objects (3 of 12), about 40 s left: 9 calls"
         );
         assert_eq!(line("waiting for \u{1b}[2J", 0, None, None, ""), r"waiting for \u{1b}[2J");
+    }
+
+    #[test]
+    fn time_left_is_estimated_after_a_tenth() {
+        let estimable: Vec<u64> = (0..=20).filter(|done| is_estimable(*done, 20)).collect();
+        assert_eq!(estimable, (2..20).collect::<Vec<_>>());
     }
 
     #[tokio::test(start_paused = true)]

@@ -40,7 +40,10 @@ fn each_file_has_the_finding_that_its_name_says_and_no_other() {
         let ids: Vec<&str> = findings.iter().filter_map(|finding| finding["check"].as_str()).collect();
         let id = name.split('-').next().expect("an id");
         assert_eq!(ids, [id], "{file}: {report:#}");
-        assert_eq!(report["notChecked"], serde_json::json!([]), "{file}");
+        // Other checks of a rejected configuration are not completed.
+        if id != "L01" {
+            assert_eq!(report["notChecked"], serde_json::json!([]), "{file}");
+        }
         assert_eq!(status, Some(i32::from(findings[0]["severity"] == "error")), "{file}");
         checks.insert(id.to_owned());
         let text = lint(&["-c", &file]).stdout;

@@ -109,7 +109,7 @@ fn input_that_cannot_be_read_names_file_and_line() {
         4,
         "do not contain a MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
     );
-    complains(&["--list", "-o", "sarif"], 2, "expected --output text, json, or markdown");
+    complains(&["--list", "-o", "sarif"], 2, "expected --output text, json, yaml, or markdown");
     complains(&[], 2, "--configuration");
 }
 
@@ -138,7 +138,17 @@ fn sarif_and_junit_have_the_finding_with_its_line() {
     let place = &result["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], KUBE_SYSTEM);
     assert!(place["region"]["startLine"].as_u64().is_some_and(|line| line > 5), "{place}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let [written_junit, written_sarif] = ["lint.xml", "lint.sarif"].map(|name| folder.path().join(name));
+    let paths = [&written_junit, &written_sarif].map(|path| path.to_string_lossy().into_owned());
+    let yaml =
+        prints(&lint(&["-c", KUBE_SYSTEM, "-o", "yaml", "--junit", &paths[0], "--sarif", &paths[1]]), 1);
+    let report: Value = serde_saphyr::from_str(&yaml).expect("YAML");
+    assert_eq!(report["findings"][0]["check"], "V50");
+    let written = fs::read_to_string(written_sarif).expect("it is written");
+    assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), sarif);
     let junit = prints(&lint(&["-c", KUBE_SYSTEM, "-o", "junit"]), 1);
+    assert_eq!(fs::read_to_string(written_junit).expect("it is written"), junit);
     assert!(junit.contains("failures=\"1\"") && junit.contains(KUBE_SYSTEM), "{junit}");
 }
 
@@ -156,4 +166,47 @@ fn the_labels_of_the_backend_in_the_manifests_decide_whether_it_is_locked_out() 
     let (configurations, _) = text.split_once("---\napiVersion: v1").expect("a Service follows");
     let found = prints(&lint_with_input(&arguments, configurations), 0);
     assert!(found.ends_with("\n1 check passed (-v lists them)\n0 findings in 2 configurations\n"), "{found}");
+}
+
+#[test]
+fn a_workflow_shows_the_finding_at_its_line() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["lint", "-c", KUBE_SYSTEM]).current_dir(root()).env("GITHUB_ACTIONS", "true");
+    let output = command.output().expect("the command runs");
+    let annotations = String::from_utf8_lossy(&output.stderr);
+    assert!(annotations.starts_with(&format!("::error file={KUBE_SYSTEM},line=")), "{annotations}");
+    assert!(annotations.contains(",title=V50 system resources"), "{annotations}");
+}
+
+#[test]
+fn documentation_of_a_check_is_printed() {
+    let text = prints(&lint(&["--explain", "l04"]), 0);
+    assert!(text.starts_with("L04 served resources: "), "{text}");
+    assert!(text.contains("/docs/reference/lint-checks.md#l04\n"), "{text}");
+    complains(&["--explain", "V99"], 2, "unknown check `V99`");
+    complains(&[TIMEOUT], 2, &format!("tip: pass webhook configurations with -c: admit lint -c {TIMEOUT}"));
+}
+
+#[test]
+fn rejected_configuration_is_checked_as_far_as_it_can_be_read() {
+    let text =
+        fs::read_to_string(root().join("tests/lint/findings/flawless.yaml")).expect("the file is there");
+    let text = text.replacen("resources: [pods]", "resources: [pod]", 1);
+    let (first, rest) = text.split_once("sideEffects: None").expect("a field");
+    let rest = rest.replacen("timeoutSeconds: 5", "timeoutSeconds: 60", 1);
+    let text = format!("{first}sideEffects: Some{rest}");
+    let found = prints(&lint_with_input(&["-c", "-", "-v"], &text), 1);
+    assert!(found.contains("error[L01]: ") && found.contains("sideEffects"), "{found}");
+    assert!(found.contains("warning[L04]: Kubernetes 1.37 does not serve pod in v1"), "{found}");
+    // Checks that read a substitute do not pass.
+    assert!(found.contains("\nL06 not checked "), "{found}");
+    assert!(found.contains(" the API server rejects the configuration: see L01\n"), "{found}");
+}
+
+#[test]
+fn multi_line_error_is_printed_below_the_source_line() {
+    let text =
+        fs::read_to_string(root().join("tests/lint/findings/V55-does-not-compile.yaml")).expect("the file");
+    let found = prints(&lint_with_input(&["-c", "-"], &text), 1);
+    assert!(!found.contains("\\n") && found.contains("\n   |    | ...."), "{found}");
 }

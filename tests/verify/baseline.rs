@@ -60,3 +60,20 @@ async fn what_is_mended_is_reported_and_dropped_when_the_file_is_written_again()
     let text = verify(&mended, &["--baseline", "known.yaml"], 0).await;
     assert!(!text.contains("the baseline accepts"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_that_an_accepted_finding_explains_does_not_make_the_run_incomplete() {
+    let stage = Stage::with("non-idempotent").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V02"];
+    let write =
+        [&arguments[..], &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"]].concat();
+    let text = ends_with(&stage.verify(&write).await, 0);
+    assert!(text.contains("1 check not completed: V02"), "{text}");
+    let text = ends_with(&stage.verify(&[&arguments[..], &["--baseline", "known.yaml"]].concat()).await, 0);
+    assert!(!text.contains("exit status"), "{text}");
+    // Without V01, nothing explains V02.
+    let text =
+        ends_with(&stage.verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V02"]).await, 6);
+    let reason = "exit status 6: V02 could not be completed for c/w.example.com: the webhook changes its own result: see V01\n";
+    assert!(text.contains(reason), "{text}");
+}

@@ -3,6 +3,7 @@
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
 
+mod advice;
 mod baseline;
 mod cluster_fixture;
 mod command;

@@ -22,6 +22,8 @@ pub(super) struct Cause {
     pub(super) source: Option<String>,
     #[serde(default)]
     faults: Vec<String>,
+    /// The behavior of a fake that causes the message, if the message is not a fault of the webhook.
+    pub(super) behavior: Option<String>,
     /// The explanation, in which names in braces are replaced.
     pub(super) meaning: String,
     /// The most common reasons for the error.

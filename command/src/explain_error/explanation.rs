@@ -63,6 +63,9 @@ pub(super) struct Explanation {
     /// The Kubernetes file or Go package that contains the message, if the message has no recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
+    /// The behavior of a fake that causes the message, if the message is not a fault of the webhook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) behavior: Option<&'static str>,
     /// The faults of the catalog that reproduce the error.
     pub(super) faults: Vec<KnownFault>,
 }
@@ -197,6 +200,7 @@ fn explain_message(message: &str) -> Option<Explanation> {
         usually: &cause.usually,
         look: cause.look.iter().filter_map(|line| filled(line, &names)).collect(),
         source: cause.source.as_deref(),
+        behavior: cause.behavior.as_deref(),
         faults: cause
             .faults()
             .map(|fault| KnownFault { id: &fault.id, name: &fault.name, help: &fault.help })

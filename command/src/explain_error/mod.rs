@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anstyle::Style;
 
 use self::explanation::Explanation;
+use crate::check_help::documentation;
 use crate::{ExitCode, Failure, documents, screen};
 
 /// Explain an error of kube-apiserver about a webhook.
@@ -44,6 +45,9 @@ Examples:
 
 Exit status: 0 if a message is recognized, 1 otherwise.";
 
+/// The maximum number of faults to print as text.
+const MAX_FAULTS: usize = 3;
+
 impl ExplainError {
     /// Explains the messages on the command line and in the files.
     ///
@@ -65,7 +69,8 @@ impl ExplainError {
         }
         if explanations.is_empty() {
             screen::status!(
-                "no known error about a webhook in the input; docs/reference/faults.md lists known errors"
+                "no known error about a webhook in the input; known errors: {}",
+                documentation!("reference/faults.md")
             );
             return Ok(ExitCode::Failed);
         }
@@ -82,6 +87,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 /// Formats an explanation as text; escape sequences in messages are escaped.
 fn text(explanation: &Explanation) -> String {
     const BOLD: Style = Style::new().bold();
+    const REPRODUCE: &str = "Reproduce it with `admit fakes`";
     let Explanation { count, webhook, converts, url, service, cause, meaning, .. } = explanation;
     let mut text = format!("{BOLD}{cause}{BOLD:#}: {}\n", output::one_line(meaning));
     let mut about = Vec::new();
@@ -114,11 +120,16 @@ fn text(explanation: &Explanation) -> String {
     };
     list("Common causes", &mut explanation.usually.iter().cloned());
     list("How to investigate", &mut explanation.look.iter().map(|line| output::one_line(line).to_string()));
-    let faults = explanation.faults.iter();
-    list(
-        "Reproduce it with `admit fakes`",
-        &mut faults.map(|fault| format!("fault: {:<18} {}", fault.id, fault.help)),
-    );
+    if let Some(behavior) = explanation.behavior {
+        list(REPRODUCE, &mut std::iter::once(format!("behavior: {{{behavior}}}")));
+        return text;
+    }
+    let faults = explanation.faults.iter().take(MAX_FAULTS);
+    list(REPRODUCE, &mut faults.map(|fault| format!("fault: {:<18} {}", fault.id, fault.help)));
+    let more = explanation.faults.len().saturating_sub(MAX_FAULTS);
+    if more > 0 {
+        let _ = writeln!(text, "  and {more} more: {}", documentation!("reference/faults.md"));
+    }
     text
 }
 

@@ -244,3 +244,18 @@ fn messages_of_terraform_and_json_logs_and_wrapped_messages_are_read() {
         assert_eq!(found, causes, "{text}");
     }
 }
+
+#[test]
+fn denial_has_a_behavior_instead_of_faults_and_other_errors_have_few_faults() {
+    let [denial] = &explain("admission webhook \"a.example.com\" denied the request: no")[..] else {
+        panic!()
+    };
+    let shown = anstream::adapter::strip_str(&super::text(denial)).to_string();
+    assert!(shown.ends_with("\n  - behavior: {deny: {message: not today}}\n"), "{shown}");
+    let invalid = "failed calling webhook \"a\": received invalid webhook response: expected response.uid=\"a\", got \"b\"";
+    let [uid] = &explain(invalid)[..] else { panic!() };
+    assert!(uid.faults.len() > super::MAX_FAULTS);
+    let shown = anstream::adapter::strip_str(&super::text(uid)).to_string();
+    assert_eq!(shown.matches("fault: ").count(), super::MAX_FAULTS, "{shown}");
+    assert!(shown.contains("more: https://"), "{shown}");
+}

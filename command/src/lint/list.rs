@@ -1,14 +1,15 @@
-//! `admit lint --list`: lists the static checks as text, JSON, or Markdown.
+//! `admit lint --list`: lists the static checks as text, JSON, YAML, or Markdown.
 
 use std::fmt::Write as _;
 
 use harness::verify::{Check, Severity};
 use serde::Serialize;
 
-use super::output::{self, Format};
+use super::output;
 use super::page;
 use crate::Failure;
-use crate::verify::output::{audience as webhooks, word};
+use crate::machine_readable::yaml;
+use crate::verify::output::{Format, audience as webhooks, word};
 
 /// The document that `-o json` prints.
 #[derive(Debug, Serialize)]
@@ -28,20 +29,25 @@ struct Listed {
     page: &'static str,
 }
 
-/// Formats the checks as text, JSON, or Markdown.
+impl List {
+    fn new(checks: &[&'static Check]) -> Self {
+        let listed = |check: &&'static Check| {
+            let Check { id, title, severity, why, help, source, .. } = **check;
+            Listed { id, title, severity, why, help, source, page: page(check) }
+        };
+        Self { version: output::VERSION, checks: checks.iter().map(listed).collect() }
+    }
+}
+
+/// Formats the checks as text, JSON, YAML, or Markdown.
 pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
     match format {
         Format::Text => Ok(text(checks)),
         Format::Markdown => Ok(markdown(checks)),
-        Format::Json => {
-            let listed = |check: &&'static Check| {
-                let Check { id, title, severity, why, help, source, .. } = **check;
-                Listed { id, title, severity, why, help, source, page: page(check) }
-            };
-            output::json(&List { version: output::VERSION, checks: checks.iter().map(listed).collect() })
-        }
+        Format::Json => output::json(&List::new(checks)),
+        Format::Yaml => yaml(&List::new(checks)),
         Format::Junit | Format::Sarif => {
-            Err(Failure::usage("--list: expected --output text, json, or markdown"))
+            Err(Failure::usage("--list: expected --output text, json, yaml, or markdown"))
         }
     }
 }

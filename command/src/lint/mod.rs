@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use ::output::Readers;
 use harness::json::text;
 use harness::verify::checks;
 use harness::verify::{Check, lint};
@@ -17,11 +18,12 @@ use serde_json::Value;
 
 use self::baseline::LINT;
 use self::lines::Outline;
-use self::output::{Finding, Format, NotChecked, Report, Skipped};
+use self::output::{Finding, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
+use crate::run::report::ReportFile;
 use crate::verify::chosen::{self, Skip};
-use crate::verify::output::FailOn;
-use crate::{ExitCode, Failure, documents, screen};
+use crate::verify::output::{FailOn, Format, GitHub};
+use crate::{ExitCode, Failure, check_help, documents, screen};
 
 /// Check webhook configurations without calling anything.
 ///
@@ -37,16 +39,20 @@ pub(crate) struct Lint {
         short = 'c',
         long = "configuration",
         visible_short_alias = 'f',
-        visible_alias = "filename",
+        visible_aliases = ["filename", "configurations"],
         value_name = "PATH",
-        required_unless_present = "list",
+        required_unless_present_any = ["list", "explain"],
         num_args = 1..
     )]
     configuration: Vec<PathBuf>,
 
-    /// Print all checks in the format of --output (text, json, or markdown) without reading files
+    /// Print all checks in the format of --output (text, json, yaml, or markdown) without reading files
     #[arg(long)]
     list: bool,
+
+    /// Print the documentation of this check, such as L04, without reading files
+    #[arg(long, value_name = "ID", value_parser = check_help::known)]
+    explain: Option<&'static Check>,
 
     /// Run only these checks, such as L04,V48; can be repeated
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check)]
@@ -61,9 +67,17 @@ pub(crate) struct Lint {
     #[arg(long, value_name = "DAYS")]
     horizon: Option<u32>,
 
-    /// Output format on standard output
+    /// Print the report in this format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Format,
+
+    /// Write a JUnit report with a suite for each check
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Write a SARIF 2.1.0 report for code scanning
+    #[arg(long, value_name = "FILE")]
+    sarif: Option<PathBuf>,
 
     /// List every check with its result, including those that passed or could not run
     #[arg(short, long, visible_alias = "checks")]
@@ -72,7 +86,8 @@ pub(crate) struct Lint {
     #[command(flatten)]
     baseline: BaselineOptions,
 
-    /// Exit with status 1 only for findings of at least this severity
+    /// Exit with status 1 only for findings of at least this severity. The default differs from that of `admit verify`,
+    /// because many warnings depend on objects of the cluster that the files may not contain
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "error")]
     fail_on: FailOn,
 }
@@ -82,7 +97,7 @@ Examples:
   Check the configuration in a chart, with its Service and Deployment:
     helm template injector ./chart | admit lint -c -
   Write a report for code scanning:
-    admit lint -c deploy/ -o sarif > lint.sarif
+    admit lint -c deploy/ --sarif lint.sarif
   Accept the current findings, and report only new ones:
     admit lint -c deploy/ --write-baseline lint-baseline.yaml --baseline-reason 'before 2.0'
     admit lint -c deploy/ --baseline lint-baseline.yaml
@@ -121,10 +136,18 @@ struct Located {
 
 impl Lint {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        if let Some(check) = self.explain {
+            screen::print(&check_help::explanation(check))?;
+            return Ok(ExitCode::Ok);
+        }
         if self.list {
             screen::print_document(&list::list(&self.chosen(), self.output)?)?;
             return Ok(ExitCode::Ok);
         }
+        let create = |path: &Option<PathBuf>| {
+            path.as_deref().map(|path| ReportFile::create(path, Readers::Umask)).transpose()
+        };
+        let (junit, sarif) = (create(&self.junit)?, create(&self.sarif)?);
         let known = self.baseline.open(&LINT)?;
         let located = read(&self.configuration)?;
         reject_templates(&located)?;
@@ -146,6 +169,14 @@ impl Lint {
         let mut report = self.report(linted, &places, checks);
         report.names = objects.iter().filter_map(configuration_name).collect();
         known.apply(&mut report)?;
+        for (file, format) in [(junit, Format::Junit), (sarif, Format::Sarif)] {
+            if let Some(file) = file {
+                file.write(&output::document(&report, format, self.fail_on)?)?;
+            }
+        }
+        if GitHub::from_environment().annotates {
+            screen::prompt(&output::annotations(&report));
+        }
         output::print(&report, self.output, self.fail_on, self.verbose)?;
         let fails = report.new_findings().any(|finding| self.fail_on.includes(finding.severity));
         Ok(if fails { ExitCode::Failed } else { ExitCode::Ok })
@@ -178,6 +209,8 @@ impl Lint {
                 field: found.field,
                 kind: found.kind,
                 message: found.message,
+                why: found.why,
+                help: found.help,
                 page: page(found.check),
                 source,
                 accepted: None,

@@ -24,7 +24,7 @@ pub(crate) struct Review {
     pub(super) files: Vec<PathBuf>,
     /// Read webhook configurations from these files: files, directories, or - for standard input. Other objects in them
     /// are ignored
-    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["fakes", "admission_control_config_file", "record"])]
+    #[arg(short, long, visible_alias = "configuration", value_name = "FILE", required_unless_present_any = ["fakes", "admission_control_config_file", "record"])]
     pub(super) configurations: Vec<PathBuf>,
     /// Read objects that exist in the cluster from these files: namespaces with their labels, custom resource
     /// definitions, limit ranges. They do not go through admission
@@ -72,7 +72,7 @@ pub(crate) struct Review {
     #[command(flatten)]
     pub(super) record: RecordFlags,
 
-    /// Print reports in this format; docs/guide/review.md describes the schema of json and yaml
+    /// Print reports in this format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
     pub(super) output: Output,
     /// Show all details: defaults, audit annotations, and changes by the server

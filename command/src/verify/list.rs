@@ -6,8 +6,8 @@ use harness::verify::{Check, Probe, Severity};
 use serde::Serialize;
 
 use super::output::{self, Format};
-use crate::Failure;
 use crate::machine_readable::{json, yaml};
+use crate::{Failure, check_help};
 
 /// The version of [`List`], which increases when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -28,6 +28,8 @@ struct Listed {
     why: &'static str,
     help: &'static str,
     source: &'static str,
+    /// The URL of the documentation.
+    page: String,
     /// A description of the webhooks that the check applies to.
     #[serde(skip)]
     audience: &'static str,
@@ -44,6 +46,9 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
         Format::Json => Ok(json(&List { version: VERSION, checks })? + "\n"),
         Format::Yaml => yaml(&List { version: VERSION, checks }),
         Format::Markdown => Ok(page(&checks)),
+        Format::Junit | Format::Sarif => {
+            Err(Failure::usage("--list: expected --output text, json, yaml, or markdown"))
+        }
     }
 }
 
@@ -67,7 +72,8 @@ impl Listed {
             Probe::Manifests(_) => "checks manifests, makes no calls",
         };
         let Check { id, title, severity, why, help, source, .. } = *check;
-        Self { id, title, severity, why, help, source, audience, looks_at }
+        let page = check_help::url(id);
+        Self { id, title, severity, why, help, source, page, audience, looks_at }
     }
 }
 
@@ -93,7 +99,7 @@ Each entry lists the severity, the webhooks that the check applies to, and how i
 checks, and `--skip ID=REASON` skips one.
 "
     .to_owned();
-    for Listed { id, title, severity, why, help, source, audience, looks_at } in checks {
+    for Listed { id, title, severity, why, help, source, audience, looks_at, .. } in checks {
         let (anchor, severity) = (id.to_lowercase(), output::word(*severity));
         let _ = write!(
             page,

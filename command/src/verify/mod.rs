@@ -52,7 +52,7 @@ use crate::progress::ProgressReporter;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
 use crate::static_manifests::Loaded;
-use crate::{ExitCode, Failure, documents, exit_code, screen, v1beta1};
+use crate::{ExitCode, Failure, check_help, documents, exit_code, screen, v1beta1};
 
 /// Check whether webhooks are idempotent, safe to reinvoke, and honest about dry runs.
 ///
@@ -65,7 +65,7 @@ pub(crate) struct Verify {
     /// files: files, directories, or - for standard input. Other objects in them are stored only in the API server of
     /// --api-server-out. Configurations in the directories that --admission-control-config-file names are verified as
     /// well
-    #[arg(short, long, value_name = "PATH", required_unless_present_any = ["context", "list", "admission_control_config_file"], num_args = 1..)]
+    #[arg(short, long, value_name = "PATH", visible_alias = "configurations", required_unless_present_any = ["context", "list", "explain", "admission_control_config_file"], num_args = 1..)]
     configuration: Vec<PathBuf>,
 
     /// Read the configurations from the cluster of this kubeconfig context; nothing is written to the cluster
@@ -78,6 +78,10 @@ pub(crate) struct Verify {
     /// Print all checks, or those of --check, in the format of --output without running them
     #[arg(long, help_heading = "Selection")]
     list: bool,
+
+    /// Print the documentation of this check, such as V01, without running it
+    #[arg(long, value_name = "ID", value_parser = check_help::known, help_heading = "Selection")]
+    explain: Option<&'static Check>,
 
     /// Run only these checks, such as V01,V02; can be repeated
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check, help_heading = "Selection")]
@@ -175,6 +179,9 @@ enum Subcommand {
 /// The IDs of the checks that `--quick` runs.
 const QUICK: [&str; 10] = ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V38", "V39", "V40"];
 
+/// The reason why `--quick` skips a check.
+const SKIPPED_BY_QUICK: &str = "skipped by --quick";
+
 const AFTER_HELP: &str = "\
 Examples:
   Check in seconds whether a webhook is idempotent, safe to reinvoke, and
@@ -233,6 +240,10 @@ impl Verify {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         if let Some(Subcommand::Merge(merge)) = &self.command {
             return merge.run();
+        }
+        if let Some(check) = self.explain {
+            screen::print(&check_help::explanation(check))?;
+            return Ok(ExitCode::Ok);
         }
         if self.list {
             let checks: Vec<&Check> = self.checks().into_iter().map(|(check, _)| check).collect();
@@ -348,6 +359,9 @@ impl Verify {
         report.shard = self.objects.shard;
         report.locations = locations;
         let is_named = |id: &str| self.check.iter().any(|check| check.id == id);
+        for check in &mut report.checks {
+            check.page = check_help::url(&check.id);
+        }
         for check in report.checks.iter_mut().filter(|check| is_named(&check.id)) {
             for result in &mut check.results {
                 result.unequipped = false;
@@ -448,7 +462,7 @@ impl Verify {
         let mut active = Vec::new();
         for check in checks::ALL {
             if self.objects.quick && !QUICK.contains(&check.id) {
-                active.push((*check, Some("skipped by --quick".to_owned())));
+                active.push((*check, Some(SKIPPED_BY_QUICK.to_owned())));
             } else if chosen.is_empty() || chosen.contains(check.id) {
                 active.push((*check, skipped.get(check.id).map(|reason| (*reason).clone())));
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use harness::verify::{Progress, Stage};
 
+use crate::diagnostic::several;
 use crate::progress::ProgressReporter;
 
 /// Returns a callback with which the verifier reports its progress.
@@ -11,8 +12,7 @@ pub(super) fn observer(reporter: &Arc<ProgressReporter>) -> Box<dyn Fn(Progress)
     let reporter = Arc::clone(reporter);
     Box::new(move |progress| {
         let Progress { stage, done, total, objects, calls, findings, .. } = progress;
-        let kinds = if findings == 1 { "kind" } else { "kinds" };
-        let detail = format!("{objects} objects, {calls} calls, {findings} {kinds} of findings");
+        let detail = format!("{objects} objects, {calls} calls, {}", several(findings, "finding"));
         reporter.report(activity(stage), done, total, &detail);
     })
 }

@@ -39,7 +39,10 @@ pub(super) fn document(report: &Report, fail_on: FailOn) -> Result<String, Failu
             } else if fail_on.includes(finding.severity) {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_type(severity).set_message(finding.message.as_str());
-                status.set_description(format!("why: {}\n{}", check.why, finding.page));
+                status.set_description(format!(
+                    "why: {}\nhelp: {}\n{}",
+                    finding.why, finding.help, finding.page
+                ));
                 add(name.trim(), status, place, None);
             } else {
                 let told = Some(format!("{severity}: {}\n", finding.message));

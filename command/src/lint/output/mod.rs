@@ -13,26 +13,11 @@ use serde::Serialize;
 use crate::baseline::stale;
 use crate::diagnostic::{self, several};
 use crate::machine_readable;
-use crate::verify::output::{FailOn, cell, line, word};
+use crate::verify::output::{FailOn, Format, annotations as github, cell, line, word};
 use crate::{Failure, screen};
 
 /// The version of [`Report`] and of the list of checks. It changes when a field is removed or changes its meaning.
 pub(super) const VERSION: u32 = 1;
-
-/// The format of standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
-    /// Human-readable text
-    Text,
-    /// The complete report as JSON
-    Json,
-    /// A Markdown table
-    Markdown,
-    /// JUnit: a suite for each check
-    Junit,
-    /// SARIF 2.1.0, for code scanning
-    Sarif,
-}
 
 /// The result of a run of `admit lint`.
 #[derive(Debug, Serialize)]
@@ -71,6 +56,11 @@ pub(super) struct Finding {
     pub(super) field: String,
     pub(super) kind: String,
     pub(super) message: String,
+    /// The reason why the finding matters.
+    #[serde(skip)]
+    pub(super) why: &'static str,
+    /// The advice on how to fix the finding.
+    pub(super) help: &'static str,
     /// The page of the Kubernetes documentation about the check.
     pub(super) page: &'static str,
     /// The text of the line in the file.
@@ -114,14 +104,29 @@ pub(super) fn print(
 }
 
 /// Returns the report in `format`.
-fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, Failure> {
+pub(super) fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, Failure> {
     match format {
         Format::Text => Ok(text::text(report, false)),
         Format::Json => json(report),
+        Format::Yaml => machine_readable::yaml(report),
         Format::Markdown => Ok(markdown(report)),
         Format::Junit => junit::document(report, fail_on),
         Format::Sarif => Ok(sarif::document(report)),
     }
+}
+
+/// Returns a GitHub workflow command for each finding, each on a line.
+pub(super) fn annotations(report: &Report) -> String {
+    let findings = report.new_findings().map(|finding| {
+        let title = match crate::lint::find(finding.check) {
+            Some(check) => format!("{} {}", check.id, check.title),
+            None => finding.check.to_owned(),
+        };
+        // Standard input is not a file of the repository.
+        let place = (finding.file != "STDIN").then_some((finding.file.as_str(), finding.line));
+        github::command(finding.severity, place, &title, &finding.sentence())
+    });
+    findings.collect::<String>() + &github::stale_entries(&report.stale)
 }
 
 /// Formats a value as JSON, with a trailing newline.

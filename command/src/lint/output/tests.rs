@@ -18,6 +18,8 @@ fn report() -> Report {
         field: field.to_owned(),
         kind: "kind".to_owned(),
         message: message.to_owned(),
+        why: "It is rejected.",
+        help: "Correct it.",
         page: "https://kubernetes.io/docs/",
         source: Some(format!("  - line {line}\r")),
         accepted: None,

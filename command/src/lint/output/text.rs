@@ -25,7 +25,7 @@ pub(super) fn text(report: &Report, lists_checks: bool) -> String {
     let mut explained = BTreeSet::new();
     for finding in findings {
         text.push('\n');
-        diagnostic(report, finding, explained.insert(finding.check)).write(&mut text);
+        diagnostic(finding, explained.insert(finding.check)).write(&mut text);
     }
     for entry in &report.stale {
         text.push('\n');
@@ -71,7 +71,7 @@ fn verdicts(text: &mut String, report: &Report) {
     }
 }
 
-fn diagnostic(report: &Report, finding: &Finding, explains: bool) -> Diagnostic {
+fn diagnostic(finding: &Finding, explains: bool) -> Diagnostic {
     let mut shown = Diagnostic::new(finding.severity, &finding.message)
         .code(finding.check)
         .place(&finding.file, finding.line)
@@ -81,12 +81,10 @@ fn diagnostic(report: &Report, finding: &Finding, explains: bool) -> Diagnostic 
     if !finding.field.is_empty() {
         shown.note("field", &finding.field);
     }
-    if let Some(check) = report.checks.iter().find(|check| check.id == finding.check).filter(|_| explains) {
-        shown.note("why", check.why);
+    if explains {
+        shown.note("why", finding.why);
     }
-    if let Some(check) = crate::lint::find(finding.check) {
-        shown.note("help", check.help);
-    }
+    shown.note("help", finding.help);
     shown.note("docs", lint_docs(finding.check));
     shown
 }

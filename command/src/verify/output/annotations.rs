@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use harness::verify::Severity;
-use harness::verify::report::Report;
+use harness::verify::report::{Report, StaleEntry};
 
 use super::{details, relative};
 use crate::baseline::stale;
@@ -15,30 +15,35 @@ use crate::baseline::stale;
 pub(super) fn commands(report: &Report) -> String {
     let mut text = String::new();
     for (check, finding) in report.new_findings() {
-        let command = match finding.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "notice",
-        };
-        let place = report.places(finding).next().map_or_else(String::new, |(_, location)| {
-            format!("file={},line={},", property(&relative(&location.file)), location.line)
-        });
-        let title = property(&format!("{} {}", check.id, check.title));
+        let place = report.places(finding).next().map(|(_, place)| (place.file.as_str(), place.line));
+        let title = format!("{} {}", check.id, check.title);
         let mut message = format!("{}: {}", finding.webhook(), finding.message);
         for detail in details(report, finding) {
             let _ = write!(message, "\n{detail}");
         }
-        let _ = writeln!(text, "::{command} {place}title={title}::{}", data(&message));
+        text.push_str(&command(finding.severity, place, &title, &message));
     }
-    for entry in &report.stale {
-        let (file, line) = (property(&relative(&entry.place.file)), entry.place.line);
-        let _ = writeln!(
-            text,
-            "::warning file={file},line={line},title=stale baseline entry::{}",
-            data(&stale(entry))
-        );
-    }
-    text
+    text + &stale_entries(&report.stale)
+}
+
+/// Returns the commands for baseline entries that do not match a finding.
+pub(crate) fn stale_entries(entries: &[StaleEntry]) -> String {
+    let entries = entries.iter().map(|entry| {
+        let place = Some((entry.place.file.as_str(), entry.place.line));
+        command(Severity::Warning, place, "stale baseline entry", &stale(entry))
+    });
+    entries.collect()
+}
+
+/// Returns a command that shows `message` next to a line of a file.
+pub(crate) fn command(severity: Severity, place: Option<(&str, u64)>, title: &str, message: &str) -> String {
+    let command = match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "notice",
+    };
+    let place = place.map(|(file, line)| format!("file={},line={line},", property(&relative(file))));
+    format!("::{command} {}title={}::{}\n", place.unwrap_or_default(), property(title), data(message))
 }
 
 fn data(text: &str) -> String {

@@ -7,14 +7,17 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::{FailOn, details, differences, relative, table, word};
 use crate::Failure;
+use crate::verify::SKIPPED_BY_QUICK;
 
 /// Returns the JUnit report as XML.
 ///
-/// Checks that were not completed, are not applicable, or were skipped are skipped cases with a reason. Only findings
+/// Checks that were not completed, are not applicable, or were skipped are skipped cases with a reason;
+/// those that `--quick` skips are omitted. Only findings
 /// that `--fail-on` counts are failures.
 pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<String, Failure> {
     let mut report = Report::new("admit verify");
-    for check in &verification.checks {
+    let is_left_out = |check: &&CheckReport| check.skipped.as_deref() == Some(SKIPPED_BY_QUICK);
+    for check in verification.checks.iter().filter(|check| !is_left_out(check)) {
         let mut suite = TestSuite::new(format!("{} {}", check.id, check.title));
         if let Some(reason) = &check.skipped {
             let mut status = TestCaseStatus::skipped();
@@ -74,7 +77,7 @@ fn status(
             status.set_description(format!(
                 "{}\nwhy: {}\nsource: {}",
                 findings(verification, check, result),
-                check.why,
+                check.why_of(worst),
                 check.source
             ));
             status

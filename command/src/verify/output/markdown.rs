@@ -63,7 +63,7 @@ pub(super) fn summary(report: &Report) -> String {
             let fence = fence(&differences);
             let _ = writeln!(text, "\n{fence}diff\n{differences}{fence}");
         }
-        let _ = writeln!(text, "\n{}", line(&check.why));
+        let _ = writeln!(text, "\n{}", line(check.why_of(finding)));
         if let Some(proof) = &finding.proof {
             let _ = writeln!(text, "\nProof: {}", line(proof));
         }

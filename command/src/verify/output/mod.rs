@@ -1,6 +1,6 @@
 //! Writes reports and determines the exit status.
 
-mod annotations;
+pub(crate) mod annotations;
 mod junit;
 mod markdown;
 pub(crate) mod sarif;
@@ -63,9 +63,9 @@ pub(super) struct Outputs {
     fail_on: FailOn,
 }
 
-/// What standard output shows.
+/// What standard output shows. `admit lint` has the same formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// Human-readable text.
     Text,
     /// The complete report as JSON.
@@ -74,6 +74,10 @@ pub(super) enum Format {
     Yaml,
     /// A summary in Markdown.
     Markdown,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// JUnit: a suite for each check.
+    Junit,
 }
 
 /// The findings that count as failures.
@@ -105,8 +109,7 @@ impl FailOn {
         if report.has_untried() {
             return ExitCode::NothingRun;
         }
-        let mut results = report.checks.iter().flat_map(|check| &check.results);
-        if results.any(|result| result.verdict == Tally::NotChecked && !result.unequipped) {
+        if report.incomplete().next().is_some() {
             return ExitCode::NotChecked;
         }
         if report.count(Tally::Passed) + report.count(Tally::Found) == 0 {
@@ -128,15 +131,15 @@ pub(super) struct Files {
 
 /// The settings that a GitHub workflow provides.
 #[derive(Debug)]
-struct GitHub {
+pub(crate) struct GitHub {
     /// Whether the command prints annotations, because it runs in a workflow.
-    annotates: bool,
+    pub(crate) annotates: bool,
     /// The file to which the workflow summary is appended.
     summary: Option<PathBuf>,
 }
 
 impl GitHub {
-    fn from_environment() -> Self {
+    pub(crate) fn from_environment() -> Self {
         let text = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         Self {
             annotates: text("GITHUB_ACTIONS").as_deref() == Some("true"),
@@ -186,13 +189,16 @@ impl Outputs {
             (None, Some(path)) => append(path, &markdown::summary(report))?,
             (None, None) => {}
         }
+        let code = self.fail_on.exit_code(report);
         match self.output {
-            Format::Text => screen::print(&text::text(report, self.verbose))?,
+            Format::Text => screen::print(&text::text(report, self.verbose, code))?,
             Format::Json => screen::print_document(&(json(report)? + "\n"))?,
             Format::Yaml => screen::print_document(&yaml(report)?)?,
             Format::Markdown => screen::print_document(&markdown::summary(report))?,
+            Format::Sarif => screen::print_document(&sarif::document(report))?,
+            Format::Junit => screen::print_document(&junit::document(report, self.fail_on)?)?,
         }
-        Ok(self.fail_on.exit_code(report))
+        Ok(code)
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{details, differences, relative, table};
 use crate::baseline::stale;
+use crate::check_help;
 
 /// Returns the SARIF log as JSON.
 pub(super) fn document(report: &Report) -> String {
@@ -43,6 +44,7 @@ fn rule(check: &CheckReport) -> Value {
             "text": format!("{}\n\nSource: {}\n\nLeave it out: {silence}", check.why, check.source),
             "markdown": format!("{}\n\nSource: {}\n\nLeave it out: `{silence}`", check.why, check.source),
         },
+        "helpUri": check_help::url(&check.id),
         "defaultConfiguration": {"level": level(check.severity), "enabled": check.skipped.is_none()},
         "properties": {"tags": ["kubernetes", "admission-webhook"]},
     })

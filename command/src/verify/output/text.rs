@@ -10,11 +10,13 @@ use output::{OneLine, one_line};
 use serde_json::Value;
 
 use super::table;
-use super::verdict::{Outcome, brief, verdicts};
+use super::verdict::{self, Outcome, brief, verdicts};
 use super::{caveats, consequences, examples, other_fields};
+use crate::ExitCode;
 use crate::baseline::stale;
 use crate::check_help::verify_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
+use crate::verify::SKIPPED_BY_QUICK;
 
 const FAINT: Style = Style::new().dimmed();
 /// The style of the headings of a long report.
@@ -30,7 +32,9 @@ const MAX_VALUE_LENGTH: usize = 160;
 const MAX_OBJECT_LENGTH: usize = 400;
 
 /// Returns the report as text; with `lists_checks`, includes the result of each check.
-pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
+///
+/// The text explains the exit status `code` if no finding does.
+pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode) -> String {
     let mut text = String::new();
     if report.interrupted {
         let message = format!("the run was interrupted after {}", several(objects(report), "object"));
@@ -51,11 +55,12 @@ pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
             (false, true) => (verdict.words, counts),
             (false, false) => (verdict.words, format!(" ({counts})")),
         };
+        let passed = verdict.passed.map(|passed| format!("{GOOD}{passed}{GOOD:#}; ")).unwrap_or_default();
         let (webhook, words) = (OneLine(webhook), OneLine(words));
-        let _ = writeln!(text, "{webhook}: {style}{words}{style:#}{counts}");
+        let _ = writeln!(text, "{webhook}: {passed}{style}{words}{style:#}{counts}");
     }
     findings(&mut text, report);
-    remarks(&mut text, report);
+    remarks(&mut text, report, lists_checks);
     accepted(&mut text, report);
     for (webhook, denials) in denials(report) {
         let _ = writeln!(text, "\n{} {}", OneLine(webhook), denials.sum);
@@ -67,6 +72,9 @@ pub(crate) fn text(report: &Report, lists_checks: bool) -> String {
         let _ = write!(text, "\n{}", table::table(report));
     }
     summary(&mut text, report, lists_checks);
+    if code == ExitCode::NotChecked {
+        incomplete(&mut text, report);
+    }
     text
 }
 
@@ -135,10 +143,12 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
         shown.note("caveat", caveat);
     }
     if explains {
-        shown.note("why", &check.why);
+        shown.note("why", check.why_of(finding));
+    } else if let Some(why) = &finding.why {
+        shown.note("why", why);
     }
-    if !check.help.is_empty() {
-        shown.note("help", &check.help);
+    if !check.help_of(finding).is_empty() {
+        shown.note("help", check.help_of(finding));
     }
     shown.note("docs", verify_docs(&check.id));
     if let Some(proof) = &finding.proof {
@@ -148,7 +158,9 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
 }
 
 /// Appends remarks about conditions that limit the whole report.
-fn remarks(text: &mut String, report: &Report) {
+///
+/// Skipped objects are mentioned only with `lists_checks`.
+fn remarks(text: &mut String, report: &Report, lists_checks: bool) {
     let mut remark = |severity: Severity, message: String| {
         text.push('\n');
         let (message, help) = message.split_once("; ").unwrap_or((&message, ""));
@@ -181,8 +193,39 @@ fn remarks(text: &mut String, report: &Report) {
     for (webhook, caveat) in &report.caveats {
         remark(Severity::Note, format!("{webhook}: {caveat}"));
     }
-    for (reason, count) in &report.left_out {
+    let dry_runs: BTreeSet<String> = verdict::unobserved_dry_runs(report).map(|(_, reason)| reason).collect();
+    for reason in dry_runs {
+        let help = if reason.contains("--api-server-out") { "" } else { "; see --api-server-out" };
+        remark(Severity::Note, format!("dry runs were not checked: {reason}{help}"));
+    }
+    for (reason, count) in report.left_out.iter().filter(|_| lists_checks) {
         remark(Severity::Note, format!("{} skipped: {reason}", several_objects(*count)));
+    }
+}
+
+/// Appends the reasons why the run is incomplete, which determine the exit status.
+fn incomplete(text: &mut String, report: &Report) {
+    const MAX_REASONS: usize = 3;
+    let mut reasons: Vec<(Vec<&str>, &str, String)> = Vec::new();
+    for (check, result) in report.incomplete() {
+        let reason = brief(report, &result.webhook, &table::most(&result.not_checked));
+        let same = |known: &&mut (Vec<&str>, &str, String)| known.1 == result.webhook && known.2 == reason;
+        match reasons.iter_mut().find(same) {
+            Some((checks, ..)) => checks.push(&check.id),
+            None => reasons.push((vec![&check.id], &result.webhook, reason)),
+        }
+    }
+    for (checks, webhook, reason) in reasons.iter().take(MAX_REASONS) {
+        let ids = if checks.len() > MAX_IDS { several(checks.len(), "check") } else { checks.join(", ") };
+        let _ = writeln!(
+            text,
+            "{WARNING}exit status 6{WARNING:#}: {ids} could not be completed for {}",
+            OneLine(format!("{webhook}: {reason}"))
+        );
+    }
+    let more = reasons.len().saturating_sub(MAX_REASONS);
+    if more > 0 {
+        let _ = writeln!(text, "and {more} more (-v lists them)");
     }
 }
 
@@ -223,8 +266,10 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let (mut incomplete, mut skipped): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     for check in &report.checks {
         let any = |tally: Tally| check.results.iter().any(|result| result.verdict == tally);
-        if check.skipped.is_some() {
-            skipped.push(&check.id);
+        if let Some(reason) = &check.skipped {
+            if lists_checks || reason != SKIPPED_BY_QUICK {
+                skipped.push(&check.id);
+            }
         } else if any(Tally::NotChecked) {
             incomplete.push(&check.id);
         } else if any(Tally::Found) {

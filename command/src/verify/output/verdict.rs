@@ -17,6 +17,8 @@ const HEADLINES: [(&str, Option<&str>, &str); 5] = [
 /// The verdict on a webhook, and the severities of its findings.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
+    /// What the webhook does well, such as `idempotent`, if another finding determines the outcome.
+    pub(super) passed: Option<&'static str>,
     /// The verdict, such as `NOT idempotent`; empty if only the findings determine the outcome.
     pub(super) words: String,
     pub(super) outcome: Outcome,
@@ -73,12 +75,14 @@ fn verdict(report: &Report, webhook: &str) -> Verdict {
         .findings()
         .filter(|(_, finding)| finding.accepted.is_some() && finding.webhooks.contains_key(webhook));
     let accepted = accepted.count();
+    let mut passed = None;
     let (words, outcome) = if !bad.is_empty() {
         (bad.join(", "), Outcome::Bad)
     } else if let Some(reason) = unknown(report, webhook) {
         (reason, Outcome::Unknown)
     } else if severities.contains(&Severity::Error) {
-        // The counts of the findings are the verdict: that the webhook is idempotent as well would read as praise.
+        // The counts of the findings are the verdict.
+        passed = said(report, webhook);
         (String::new(), Outcome::Bad)
     } else {
         let words = match (said(report, webhook), accepted) {
@@ -88,10 +92,25 @@ fn verdict(report: &Report, webhook: &str) -> Verdict {
             (None, 0) => "no problems found".to_owned(),
             (None, accepted) => format!("no new problems; {accepted} accepted"),
         };
+        let is_observed = !unobserved_dry_runs(report).any(|(name, _)| name == webhook);
+        let words =
+            if is_observed || words.is_empty() { words } else { format!("{words}; dry runs not checked") };
         let so_far = if report.interrupted && !words.is_empty() { " so far" } else { "" };
         (format!("{words}{so_far}"), Outcome::Good)
     };
-    Verdict { words, outcome, findings: severities }
+    Verdict { passed, words, outcome, findings: severities }
+}
+
+/// Returns the idempotent webhooks whose dry runs were not checked, each with the reason.
+pub(super) fn unobserved_dry_runs(report: &Report) -> impl Iterator<Item = (&str, String)> {
+    let check = report.checks.iter().filter(|check| check.id == "V38");
+    let results = check.flat_map(|check| &check.results);
+    results
+        .filter(|result| {
+            result.verdict == Tally::NotChecked && said(report, &result.webhook) == Some("idempotent")
+        })
+        .filter(|result| unknown(report, &result.webhook).is_none())
+        .map(|result| (result.webhook.as_str(), most(&result.not_checked)))
 }
 
 /// Returns `idempotent` if the check passed, or `not idempotent` if the baseline accepts the findings.
@@ -110,10 +129,11 @@ fn said(report: &Report, webhook: &str) -> Option<&'static str> {
 /// Returns the reason why there is no verdict on the webhook.
 fn unknown(report: &Report, webhook: &str) -> Option<String> {
     let unchecked = |reason: &str| Some(format!("could not be checked: {}", brief(report, webhook, reason)));
+    // A warning below says why.
     let unreached = report.unreached.iter().find(|(_, webhooks)| webhooks.iter().any(|name| name == webhook));
-    let unanswered = || report.unanswered().find(|(name, _)| *name == webhook).map(|(_, reason)| reason);
-    if let Some(reason) = unreached.map(|(reason, _)| reason.as_str()).or_else(unanswered) {
-        return unchecked(reason);
+    let unanswered = || report.unanswered().find(|(name, _)| *name == webhook);
+    if unreached.is_some() || unanswered().is_some() {
+        return Some("could not be checked".to_owned());
     }
     if let Some(tried) = report.webhooks.get(webhook) {
         if tried.called == 0 {
@@ -203,15 +223,29 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_another_check_is_not_praised_as_idempotent() {
+    fn an_error_of_another_check_determines_the_outcome_of_an_idempotent_webhook() {
         let words = |findings: &Value| verdict(&with(findings), "c/a").words;
         assert_eq!(words(&json!([])), "idempotent");
         assert_eq!(words(&json!([finding("warning", None)])), "idempotent");
         assert_eq!(words(&json!([finding("error", None)])), "");
+        let bad = verdict(&with(&json!([finding("error", None)])), "c/a");
+        assert_eq!((bad.passed, bad.outcome), (Some("idempotent"), Outcome::Bad));
         assert_eq!(words(&json!([finding("error", Some("known"))])), "idempotent; 1 accepted");
         let mut without = with(&json!([finding("warning", Some("known")), finding("note", Some("known"))]));
         without.checks.remove(0);
         assert_eq!(verdict(&without, "c/a").words, "no new problems; 2 accepted");
+    }
+
+    #[test]
+    fn unobserved_dry_runs_are_part_of_the_verdict() {
+        let mut report = report();
+        report.checks[1].id = "V38".to_owned();
+        report.checks[1].results[0].verdict = Tally::NotChecked;
+        report.checks[1].results[0].unequipped = true;
+        report.checks[1].results[0].not_checked.insert("writes are not recorded".to_owned(), 1);
+        assert_eq!(verdict(&report, "c/a").words, "idempotent; dry runs not checked");
+        let text = super::super::text::text(&report, false, crate::ExitCode::Ok);
+        assert!(text.contains(": dry runs were not checked: writes are not recorded"), "{text}");
     }
 
     #[test]
@@ -235,8 +269,7 @@ mod tests {
         let failed = "failed calling webhook \"a\": failed to call webhook: Post \"https://a.b.svc:443/\": \
                       dial tcp a.b.svc:443: connect: connection refused";
         tried.failures.insert(failed.to_owned(), 1);
-        let expected = "could not be checked: connection refused at 127.0.0.1:9443";
-        assert_eq!(verdict(&report, "c/a").words, expected);
+        assert_eq!(verdict(&report, "c/a").words, "could not be checked");
         assert_eq!(report.unseen(), []);
     }
 

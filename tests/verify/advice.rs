@@ -1,0 +1,55 @@
+//! What the command advises: why a webhook was not called, the documentation of a check, and the option for a file.
+
+use serde_json::{Value, json};
+
+use super::command::{Stage, ends_with};
+use super::environment::{configuration, entry};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhook_that_was_never_called_has_the_reason_and_the_advice_for_it() {
+    let stage = Stage::with("always-mutate").await;
+    let mut picky = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    picky["namespaceSelector"] = json!({"matchLabels": {"inject": "yes"}});
+    picky["objectSelector"] = json!({"matchLabels": {"app": "web"}});
+    stage.write("picky.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[picky])]);
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"},
+        "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    let other = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "shop"},
+        "spec": {"ports": [{"port": 80}]}});
+    stage.write("objects.yaml", &[pod.clone(), other.clone()]);
+    let mut arguments = vec!["-c", "picky.yaml", "-f", "objects.yaml", "--check", "V01"];
+    let text = ends_with(&stage.verify(&arguments).await, 4);
+    let expected = "the webhook was not called for any of 2 objects: its namespaceSelector does not select the \
+                    namespace shop\n  = help: add the manifest of the namespace,";
+    assert!(text.contains(expected), "{text}");
+
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"inject": "yes"}}});
+    stage.write("namespace.yaml", &[namespace]);
+    arguments.insert(2, "namespace.yaml");
+    let text = ends_with(&stage.verify(&arguments).await, 4);
+    assert!(text.contains(": its objectSelector does not select the objects\n"), "{text}");
+    assert!(text.contains("its objectSelector names app"), "{text}");
+
+    stage.write("objects.yaml", &[other]);
+    let text = ends_with(&stage.verify(&arguments).await, 4);
+    assert!(text.contains(": none of its rules matches the objects\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documentation_of_a_check_and_the_option_for_a_file_are_printed() {
+    let stage = Stage::with("allow").await;
+    let text = ends_with(&stage.verify(&["--explain", "v01"]).await, 0);
+    assert!(
+        text.starts_with("V01 idempotence: ") && text.contains("/docs/reference/checks.md#v01\n"),
+        "{text}"
+    );
+    let text = ends_with(&stage.verify(&["configuration.yaml"]).await, 2);
+    assert!(text.ends_with("tip: pass webhook configurations with -c, and objects with -f: admit verify -c configuration.yaml\n"), "{text}");
+    let text =
+        ends_with(&stage.verify(&["--configurations", "configuration.yaml", "--check", "V57"]).await, 0);
+    assert!(!text.contains("tip: "), "{text}");
+    let sarif = stage.verify(&["-c", "configuration.yaml", "--check", "V57", "-o", "sarif"]).await;
+    let sarif: Value = serde_json::from_slice(&sarif.stdout).expect("JSON");
+    let rule = &sarif["runs"][0]["tool"]["driver"]["rules"][0];
+    assert!(rule["helpUri"].as_str().is_some_and(|url| url.starts_with("https://")), "{rule}");
+}
