@@ -158,11 +158,10 @@ fn file_tip(error: &clap::Error, command: &str) -> Option<String> {
         _ => None,
     })?;
     let (what, option) = match command {
-        "verify" => ("pass webhook configurations with -c, and objects with -f", "-c"),
+        "verify" | "cel" => ("pass webhook configurations with -c, and objects with -f", "-c"),
         "lint" => ("pass webhook configurations with -c", "-c"),
         "review" => ("pass objects with -f, and webhook configurations with -c", "-f"),
         "fakes" => ("pass the file of the fakes with -f", "-f"),
-        "cel" => ("pass webhook configurations with -c, and objects with -f", "-c"),
         _ => return None,
     };
     Some(format!("{what}: admit {command} {option} {file}"))

@@ -159,9 +159,7 @@ pub(super) async fn admit_and_store(
         let told = strategy::validate_after(Vec::from_iter(first), &object, None, &resource, "")?;
         request.warnings.extend(told);
         request.warnings.extend(strategy::warnings(&object, None, &resource, ""));
-        if !request.empty_fields.is_empty() {
-            drop(schema::normalize(&mut object, &resource.kind));
-        }
+        request.empty_fields.remove(&mut object, &resource.kind);
         let name = metadata::text(&object, "name").to_owned();
         let attributes = run.attributes_mut();
         attributes.object = Some(object);

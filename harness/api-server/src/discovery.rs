@@ -241,7 +241,7 @@ impl Resources {
 
     /// Returns the named groups with their versions, in order, without the core group.
     ///
-    /// Source: kube-aggregator pkg/apiserver/handler_apis.go, which lists its own group first.
+    /// Source: kube-aggregator `pkg/apiserver/handler_apis.go`, which lists its own group first.
     pub(super) fn groups(&self) -> Vec<(&str, Vec<&str>)> {
         let first = (api_services::GROUP, vec!["v1"]);
         std::iter::once(first)

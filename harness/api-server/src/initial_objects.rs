@@ -49,7 +49,7 @@ pub(super) fn store(storage: &Storage, options: &Options) {
     let made = objects(options).into_iter().map(|object| {
         let mut made = field_manager::made(object);
         // The strategy of namespaces sets these fields, so that they do not have a manager.
-        if made["kind"] == "Namespace" {
+        if made.get("kind").is_some_and(|kind| kind == "Namespace") {
             set(&mut made, &["spec"], json!({"finalizers": ["kubernetes"]}));
             set(&mut made, &["status"], json!({"phase": "Active"}));
         }

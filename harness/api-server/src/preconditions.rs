@@ -152,7 +152,7 @@ fn wrong_precondition(
 
 /// Returns the prefix of storage keys for resources that are not stored by their own name.
 ///
-/// Source: kubernetes pkg/kubeapiserver/default_storage_factory_builder.go, `specialDefaultResourcePrefixes`.
+/// Source: kubernetes `pkg/kubeapiserver/default_storage_factory_builder.go`, `specialDefaultResourcePrefixes`.
 fn storage_prefix(resource: &str) -> Option<&'static str> {
     Some(match resource {
         "replicationcontrollers" => "controllers",

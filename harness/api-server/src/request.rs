@@ -374,14 +374,10 @@ async fn outcome(
         let (resource, subresource) = (Arc::clone(&target.resource), target.subresource.clone());
         let came_over_a_connection = matches!(body, Incoming::Stream(_));
         let deadline = started + time_limit;
-        let body = match verb {
-            Verb::Get | Verb::List => Bytes::new(),
-            Verb::Create
-            | Verb::Update
-            | Verb::Patch
-            | Verb::Delete
-            | Verb::DeleteCollection
-            | Verb::Connect => spans::read(body.read(&mut reservation, deadline).await)?,
+        let body = if matches!(verb, Verb::Get | Verb::List) {
+            Bytes::new()
+        } else {
+            spans::read(body.read(&mut reservation, deadline).await)?
         };
         // The body is complete, so a slow client does not occupy a thread.
         let is_beside = came_over_a_connection && body.len() > LARGE_BYTES;

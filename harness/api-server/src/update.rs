@@ -211,8 +211,7 @@ async fn attempt(
     which: Attempt,
 ) -> Result<Option<Answer>, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
-    let name = request.target.name.clone();
-    let key = create::key(request, &name);
+    let key = create::key(request, &request.target.name.clone());
     let state = &request.server.state;
     let old = undecodable::read_for_update(state, stored, &resource, options).await?;
     let is_scale = request.target.subresource == "scale";
@@ -296,17 +295,15 @@ async fn attempt(
         restore_times(&old, &mut new, |old, new| are_same(old, new, &resource));
         let subresource = request.target.subresource.as_str();
         let first = strategy::admin_access(&new, Some(&old), &resource, subresource, &*request.server.state);
-        let verb = if is_patch { "patch" } else { "update" };
-        let first = first.into_iter().chain(status_fields::of_claim(request, verb, &new, &old)).collect();
+        let devices = status_fields::of_claim(request, if is_patch { "patch" } else { "update" }, &new, &old);
+        let first = first.into_iter().chain(devices).collect();
         let told = strategy::validate_after(first, &new, Some(&old), &resource, subresource)
             .map_err(|status| about_sent_kind(status, &given, &resource))?;
         status_fields::check_pod_certificate(request, &new, &old)?;
         request.warnings.extend(told);
         strategy::validate_conditions(&new, &old, &resource, subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource, subresource));
-        if !request.empty_fields.is_empty() {
-            drop(schema::normalize(&mut new, &resource.kind));
-        }
+        request.empty_fields.remove(&mut new, &resource.kind);
     }
     signers::check(request, &new, Some(&old))?;
     run.attributes_mut().object = Some(new);

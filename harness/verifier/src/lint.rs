@@ -154,7 +154,7 @@ impl Linted {
         let reason = match error {
             ConfigError::Unsupported(unsupported) => unsupported.to_string(),
             _ if config::is_v1beta1(object) => "the API server rejects the configuration: see L03".to_owned(),
-            _ => "the API server rejects the configuration: see L01".to_owned(),
+            ConfigError::Field { .. } => "the API server rejects the configuration: see L01".to_owned(),
         };
         for check in checks.iter().filter(|check| !COMPLETE.contains(&check.id)) {
             let is_known = self.findings.iter().any(|it| it.position == position && it.check.id == check.id);

@@ -160,7 +160,7 @@ fn substituted(configuration: &Value) -> Option<(Value, Vec<String>)> {
             Err(_) => return None,
         };
         let (parent, name) = field.rsplit_once('.')?;
-        let pointer = parent.replace('.', "/").replace('[', "/").replace(']', "");
+        let pointer = parent.replace(['.', '['], "/").replace(']', "");
         let members = complete.pointer_mut(&format!("/{pointer}"))?.as_object_mut()?;
         let value = match name {
             "sideEffects" => json!("None"),

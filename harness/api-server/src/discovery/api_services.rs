@@ -20,12 +20,13 @@ pub(crate) const RESOURCE: &str = "apiservices";
 
 /// The label of the `APIService`s that kube-aggregator creates.
 ///
-/// Source: kube-aggregator pkg/controllers/autoregister/autoregister_controller.go.
+/// Source: kube-aggregator `pkg/controllers/autoregister/autoregister_controller.go`.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// The priorities of the groups and versions of custom resources.
 ///
-/// Source: kubernetes pkg/controlplane/controller/crdregistration/crdregistration_controller.go, `handleVersionUpdate`.
+/// Source: kubernetes `pkg/controlplane/controller/crdregistration/crdregistration_controller.go`,
+/// `handleVersionUpdate`.
 const CUSTOM_GROUP_PRIORITY: i64 = 1000;
 const CUSTOM_VERSION_PRIORITY: i64 = 100;
 
@@ -143,7 +144,7 @@ pub(crate) fn initial() -> Vec<Value> {
     built_in().into_iter().map(create).collect()
 }
 
-/// Returns the stored `APIService`s; those of a server without APIServices if there are none.
+/// Returns the stored `APIService`s; those of a server without `APIService`s if there are none.
 pub(crate) fn stored(storage: &Storage) -> Vec<ApiService> {
     let stored = storage.list(GROUP, RESOURCE, "");
     if !stored.is_empty() {
@@ -209,7 +210,7 @@ fn is_remote(object: &Value) -> bool {
 ///
 /// The controllers write to the storage, before the response to the request that caused the write.
 ///
-/// Source: kube-aggregator pkg/controllers/autoregister/autoregister_controller.go, `checkAPIService`;
+/// Source: kube-aggregator `pkg/controllers/autoregister/autoregister_controller.go`, `checkAPIService`;
 /// `pkg/controllers/status/{local,remote}`.
 pub(crate) fn reconcile(storage: &Storage) -> bool {
     let mut has_changed = register(storage);
@@ -315,7 +316,7 @@ fn set_available(object: &mut Value, condition: &Available) {
 
 /// Returns the condition of an `APIService` that refers to a Service.
 ///
-/// Source: kube-aggregator pkg/controllers/status/remote/remote_available_controller.go, `sync`.
+/// Source: kube-aggregator `pkg/controllers/status/remote/remote_available_controller.go`, `sync`.
 fn remote(storage: &Storage, object: &Value) -> Available {
     let reference = at(object, &["spec", "service"]);
     let (namespace, name) = (text(reference, &["namespace"]), text(reference, &["name"]));
@@ -363,7 +364,7 @@ fn remote(storage: &Storage, object: &Value) -> Available {
 
 /// Returns whether a slice has a ready endpoint and a port with this name.
 ///
-/// Source: kube-aggregator pkg/controllers/status/remote/remote_available_controller.go, `hasAvailableEndpoint`.
+/// Source: kube-aggregator `pkg/controllers/status/remote/remote_available_controller.go`, `hasAvailableEndpoint`.
 fn has_endpoint(slice: &Value, port_name: &str) -> bool {
     let any = |field: &str, is: &dyn Fn(&Value) -> bool| {
         at(slice, &[field]).as_array().is_some_and(|items| items.iter().any(is))

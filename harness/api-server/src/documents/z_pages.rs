@@ -2,6 +2,8 @@
 //!
 //! The text of kube-apiserver has a random separator, so that no program depends on it; admit always writes a colon.
 
+use std::fmt::Write as _;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, WARNING};
 use http::{HeaderMap, HeaderValue, Response};
@@ -97,7 +99,10 @@ impl ZPage {
     fn text(self, server: &Server) -> String {
         let head = format!("\napiserver {}\n{HEADER}", self.kind().to_lowercase());
         let body: String = match self {
-            Self::Flags => flags(&server.options).map(|(name, value)| format!("{name}: {value}\n")).collect(),
+            Self::Flags => flags(&server.options).fold(String::new(), |mut text, (name, value)| {
+                let _ = writeln!(text, "{name}: {value}");
+                text
+            }),
             Self::Status => {
                 let started = server.started.strftime("%a %b %e %H:%M:%S UTC %Y");
                 let minutes = uptime(server).as_mins();

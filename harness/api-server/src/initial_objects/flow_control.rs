@@ -16,13 +16,13 @@ const INITIAL: &str = include_str!("flow-control.json");
 
 /// The field managers of the objects and of their conditions.
 ///
-/// Source: kubernetes pkg/registry/flowcontrol/rest/storage_flowcontrol.go; apiserver pkg/util/flowcontrol/apf_filter.go.
+/// Source: kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go`; apiserver `pkg/util/flowcontrol/apf_filter.go`.
 const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// The priority levels that exist even if they are not stored.
 ///
-/// Source: apiserver pkg/util/flowcontrol/apf_controller.go, `imaginePL`.
+/// Source: apiserver `pkg/util/flowcontrol/apf_controller.go`, `imaginePL`.
 const MANDATORY: [&str; 2] = ["catch-all", "exempt"];
 
 /// Returns the initial objects.
@@ -33,7 +33,7 @@ pub(crate) fn initial() -> Vec<Value> {
     };
     let create = |object: Value| {
         let mut object = field_manager::made_by(object, PRODUCER);
-        if object["kind"] == "FlowSchema" {
+        if object.get("kind").is_some_and(|kind| kind == "FlowSchema") {
             object = with_condition(&object, &condition(level(&object), true));
         }
         object
@@ -43,7 +43,7 @@ pub(crate) fn initial() -> Vec<Value> {
 
 /// Sets the condition `Dangling` of the stored `FlowSchema`s whose condition is outdated.
 ///
-/// Source: apiserver pkg/util/flowcontrol/apf_controller.go, `presyncFlowSchemaStatus`.
+/// Source: apiserver `pkg/util/flowcontrol/apf_controller.go`, `presyncFlowSchemaStatus`.
 pub(crate) fn reconcile(storage: &Storage) {
     for stored in storage.list(GROUP, "flowschemas", "") {
         let level = level(&stored);

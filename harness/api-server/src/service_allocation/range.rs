@@ -83,7 +83,7 @@ impl Default for NodePortRange {
 impl NodePortRange {
     /// Parses a range such as `30000-32767` or `30000+100`, or one port. Returns `None` for other text.
     ///
-    /// Source: apimachinery pkg/util/net/port_range.go, `Set`.
+    /// Source: apimachinery `pkg/util/net/port_range.go`, `Set`.
     pub fn parse(text: &str) -> Option<Self> {
         let number = |text: &str| text.trim().parse::<u32>().ok();
         let (first, last) = if let Some((first, last)) = text.split_once('-') {

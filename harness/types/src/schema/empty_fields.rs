@@ -65,6 +65,13 @@ impl EmptyFields {
         Self(self.0.iter().filter(|field| field.is_in_atomic_list).cloned().collect())
     }
 
+    /// Removes the fields, which are not stored. Normalizes an object that may have some.
+    pub fn remove(&self, object: &mut Value, kind: &GroupVersionKind) {
+        if !self.is_empty() {
+            drop(super::normalize(object, kind));
+        }
+    }
+
     /// Sets the fields in `object` where they are absent and the value that contains them exists.
     pub fn restore(&self, object: &mut Value) {
         for field in &self.0 {
