@@ -284,9 +284,9 @@ impl fmt::Display for Time {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SideEffect {
-    /// A request to send, in addition to the count in the journal.
+    /// A request to send, in addition to the count in the journal. Boxed, because nested behaviors are parsed recursively.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub write: Option<Write>,
+    pub write: Option<Box<Write>>,
     /// The behavior after the side effect.
     pub then: Box<Behavior>,
 }

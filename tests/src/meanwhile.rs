@@ -82,7 +82,7 @@ impl Meanwhile {
             body: json!({"name": "{name}"}),
             after: std::time::Duration::ZERO.into(),
         };
-        Ok(Behavior::SideEffect(SideEffect { write: Some(write), then: Box::new(then.clone()) }))
+        Ok(Behavior::SideEffect(SideEffect { write: Some(Box::new(write)), then: Box::new(then.clone()) }))
     }
 
     /// Returns the requests that were sent since the last call of this function, with their answers.
