@@ -315,13 +315,13 @@ async fn fake_replaces_a_webhook_whose_behavior_a_step_sets() {
     let fails = "    Then the request is rejected with 500 InternalError\n    And the message contains \"connection refused\"\n";
     let ignore = "    And \"inject.example.com\" has the failure policy Ignore\n";
     let admits = "    Then the request is admitted\n    And the object does not contain:\n      \"\"\"\n      metadata: {labels: {injected: 'true'}}\n      \"\"\"\n";
-    let denies = "    And \"inject.example.com\" denies the request with the message \"no\"\n";
+    let rejects = "    And \"inject.example.com\" denies the request with the message \"no\"\n";
     let denied = "    Then the request is rejected with 400\n";
     let targets =
         if machine::has_kube_apiserver() { vec!["in-process", "envtest"] } else { vec!["in-process"] };
     for target in targets {
         let both = format!("{down}{ignore}");
-        for (steps, checks) in [(down, fails), (&*both, admits), (denies, denied)] {
+        for (steps, checks) in [(down, fails), (&*both, admits), (rejects, denied)] {
             let stage = Stage::with(&feature(steps, checks)).await;
             ends_with(&stage.run(target).await, 0);
             assert!(stage.hosts().is_empty(), "{target}: the webhook is not called");

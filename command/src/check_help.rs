@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use harness::verify::{Check, checks};
+use harness::verify::{Audience, Check, checks};
 
 use crate::diagnostic::{word, wrapped};
-use crate::verify::output::audience;
 
 /// Returns the URL of a page of the documentation of this version.
 macro_rules! documentation {
@@ -63,6 +62,16 @@ pub(crate) fn explanation(check: &Check) -> String {
     }
     let _ = writeln!(text, "{}", url(id));
     text
+}
+
+/// Returns a description of the webhooks that a check applies to.
+pub(crate) fn audience(audience: Audience) -> &'static str {
+    match audience {
+        Audience::All => "all webhooks",
+        Audience::Mutating => "mutating webhooks",
+        Audience::Validating => "validating webhooks",
+        Audience::Conversion => "conversion webhooks",
+    }
 }
 
 #[cfg(test)]

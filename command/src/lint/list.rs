@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::output;
 use super::page;
 use crate::Failure;
+use crate::check_help::audience as webhooks;
 use crate::machine_readable::yaml;
-use crate::verify::output::{Format, audience as webhooks, word};
+use crate::verify::output::{Format, word};
 
 /// The document that `-o json` prints.
 #[derive(Debug, Serialize)]

@@ -54,7 +54,7 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
 
 impl Listed {
     fn of(check: &'static Check) -> Self {
-        let audience = output::audience(check.audience);
+        let audience = check_help::audience(check.audience);
         let looks_at = match check.probe {
             Probe::Configuration(_) => "checks the configuration, makes no calls",
             Probe::ConfigurationAndObject(..) => {

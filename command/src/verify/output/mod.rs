@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use harness::verify::report::{Finding, Report, Tally};
-use harness::verify::{Audience, Severity, without_positions};
+use harness::verify::{Severity, without_positions};
 use output::Readers;
 
 use self::markdown::differences;
@@ -212,16 +212,6 @@ fn append(path: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(|error| {
         Failure::environment(format!("cannot write $GITHUB_STEP_SUMMARY {}: {error}", path.display()))
     })
-}
-
-/// Returns a description of the webhooks that a check applies to.
-pub(crate) fn audience(audience: Audience) -> &'static str {
-    match audience {
-        Audience::All => "all webhooks",
-        Audience::Mutating => "mutating webhooks",
-        Audience::Validating => "validating webhooks",
-        Audience::Conversion => "conversion webhooks",
-    }
 }
 
 /// Returns the path of a file as in the repository, which is relative if the file is in the current directory.
