@@ -31,8 +31,7 @@ async fn send(
     body: Vec<u8>,
 ) -> (u16, Value) {
     let request = Request::builder().method(method).uri(path).header("content-type", content_type);
-    let accept = "application/vnd.kubernetes.protobuf,application/json";
-    let request = request.header("accept", accept).body(Body::from(body)).unwrap();
+    let request = request.header("accept", JSON).body(Body::from(body)).unwrap();
     let user = UserInfo {
         username: "admin".to_owned(),
         groups: vec!["system:masters".to_owned()],

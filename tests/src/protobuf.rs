@@ -227,8 +227,13 @@ mod tests {
     #[test]
     fn zero_values_and_the_order_of_fields_are_shown() {
         let status = b"\x0a\x06\x0a\x00\x12\x00\x1a\x00\x12\x07Failure\x30\x90\x03\x1a\x01x";
-        let envelope =
-            [b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12".as_slice(), &[26], status, b"\x1a\0\"\0"].concat();
+        let envelope = [
+            b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12".as_slice(),
+            &[u8::try_from(status.len()).unwrap_or(0)],
+            status,
+            b"\x1a\0\"\0",
+        ]
+        .concat();
         assert_eq!(
             readable(&envelope),
             Some(json!({
