@@ -25,7 +25,7 @@ pub struct Advertised {
     ///
     /// If `None`, the Service does not have an endpoint.
     pub address: Option<IpAddr>,
-    /// The address of the server in its Lease, whether or not the Service `kubernetes` has an endpoint.
+    /// The address of the server in its Lease, even if the Service `kubernetes` does not have an endpoint.
     pub external: Option<IpAddr>,
     /// `--secure-port`: the port on which the server listens.
     pub port: u16,

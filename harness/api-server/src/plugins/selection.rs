@@ -157,7 +157,7 @@ impl AdmissionPlugins {
         if errors.is_empty() { Ok(()) } else { Err(SelectionError::Refused(aggregate(errors))) }
     }
 
-    /// Returns the names of all plugins, whether or not admit supports them.
+    /// Returns the names of all plugins, including those that admit does not support.
     pub fn names() -> impl Iterator<Item = &'static str> {
         PLUGINS.iter().map(|(name, ..)| *name)
     }
