@@ -77,7 +77,8 @@ def checksums(sums: dict[str, str]) -> None:
 
 def manifests(sums: dict[str, str], out: Path, base_url: str) -> None:
     values = {"VERSION": version(), "BASE_URL": base_url}
-    values |= {name: sums[name] for name in [*ARCHIVES, *OPTIONAL.values()] if name in sums}
+    values |= {name: sums[name] for name in ARCHIVES}
+    values |= {name: sums[name] for name in OPTIONAL.values() if name in sums}
     out.mkdir(parents=True, exist_ok=True)
     for template in sorted(TEMPLATES.iterdir()):
         if OPTIONAL.get(template.name, "VERSION") not in values:
