@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::WARNING;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use jiff::Timestamp;
 use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use kubernetes_admission::authorizer::Authorizer;
@@ -122,8 +122,8 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
         let mut body = Incoming::Stream(body);
         let authorizer = Arc::clone(&server.state.authorizer);
         let (response, _) = respond(&server, &parts, &mut body, keep, &authorizer).await;
-        // kube-apiserver also drains the bodies of strangers, whom admit does not trust to send any.
-        if response.status() != StatusCode::UNAUTHORIZED {
+        // On an HTTP/2 connection, the few bytes that a stranger may send are for all of its requests.
+        if response.status() != StatusCode::UNAUTHORIZED || parts.version <= Version::HTTP_11 {
             body.drain(&parts).await;
         }
         response
