@@ -135,11 +135,11 @@ fn document(
     headers: &HeaderMap,
 ) -> Result<Answer, Box<Status>> {
     let object = |value: Value| Answer::ok(Arc::new(value));
-    let is_aggregated = negotiate_aggregated(headers, query).is_some();
+    let is_aggregated = || negotiate_aggregated(headers, query).is_some();
     match route {
         Route::Index => Ok(Answer::Prepared(Box::new(index::answer(resources)))),
-        Route::CoreVersions if is_aggregated => Ok(aggregated(resources.aggregated_core(), headers)),
-        Route::Groups if is_aggregated => Ok(aggregated(resources.aggregated_groups(), headers)),
+        Route::CoreVersions if is_aggregated() => Ok(aggregated(resources.aggregated_core(), headers)),
+        Route::Groups if is_aggregated() => Ok(aggregated(resources.aggregated_groups(), headers)),
         Route::CoreVersions => {
             Ok(object(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})))
         }
