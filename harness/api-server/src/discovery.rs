@@ -240,13 +240,8 @@ impl Resources {
     }
 
     /// Returns the named groups with their versions, in order, without the core group.
-    ///
-    /// Source: kube-aggregator `pkg/apiserver/handler_apis.go`, which lists its own group first.
     pub(super) fn groups(&self) -> Vec<(&str, Vec<&str>)> {
-        let first = (api_services::GROUP, vec!["v1"]);
-        std::iter::once(first)
-            .chain(api_services::by_priority(&self.api_services).into_iter().map(versions))
-            .collect()
+        after_own_group(api_services::by_priority(&self.api_services))
     }
 
     /// Returns whether a Service serves a group and version.
@@ -361,11 +356,8 @@ impl Resources {
 
     /// Returns the aggregated discovery document of `/apis`.
     pub(super) fn aggregated_groups(&self) -> Value {
-        let first = (api_services::GROUP, vec!["v1"]);
-        let groups = api_services::by_highest_priority(&self.api_services).into_iter().map(versions);
-        let groups = std::iter::once(first)
-            .chain(groups)
-            .map(|(name, versions)| self.aggregated_group(name, &versions));
+        let groups = after_own_group(api_services::by_highest_priority(&self.api_services));
+        let groups = groups.into_iter().map(|(name, versions)| self.aggregated_group(name, &versions));
         aggregated(&groups.collect::<Vec<_>>())
     }
 
@@ -420,9 +412,15 @@ fn maturity(version: &str) -> Option<(u8, u64, u64)> {
     Some((stage, number(major)?, minor))
 }
 
-/// Returns the names of the versions of a group.
-fn versions((group, services): Group<'_>) -> (&str, Vec<&str>) {
-    (group, services.into_iter().map(|service| &*service.version).collect())
+/// Returns the groups and the names of their versions, after the group of the `APIService`s.
+///
+/// Source: kube-aggregator `pkg/apiserver/handler_apis.go`, which lists its own group first.
+fn after_own_group(groups: Vec<Group<'_>>) -> Vec<(&str, Vec<&str>)> {
+    let mut named = vec![(api_services::GROUP, vec!["v1"])];
+    for (group, services) in groups {
+        named.push((group, services.into_iter().map(|service| &*service.version).collect()));
+    }
+    named
 }
 
 fn group_document(name: &str, versions: &[&str]) -> Value {
