@@ -280,7 +280,7 @@ impl Resources {
                     versions.push(&resource.gvr.version);
                 }
             }
-            Some((&*self.all.iter().find(|resource| resource.gvr.group == group)?.gvr.group, versions))
+            (!versions.is_empty()).then_some((group, versions))
         })?;
         let mut document = group_document(name, &versions);
         set(&mut document, &["kind"], "APIGroup");
