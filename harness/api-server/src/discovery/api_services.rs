@@ -3,6 +3,7 @@
 //! admit stores `APIService`s that refer to a Service but does not proxy to it: requests to their groups get the 503 of
 //! an unavailable server.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -138,7 +139,7 @@ pub(crate) fn built_in() -> Vec<ApiService> {
 pub(crate) fn initial() -> Vec<Value> {
     let create = |service: ApiService| {
         let mut object = field_manager::made(service.object("onstart"));
-        set_available(&mut object, &LOCAL.into());
+        set_available(&mut object, &LOCAL);
         object
     };
     built_in().into_iter().map(create).collect()
@@ -215,7 +216,7 @@ fn is_remote(object: &Value) -> bool {
 pub(crate) fn reconcile(storage: &Storage) -> bool {
     let mut has_changed = register(storage);
     for stored in storage.list(GROUP, RESOURCE, "") {
-        let condition = if is_remote(&stored) { remote(storage, &stored) } else { LOCAL.into() };
+        let condition = if is_remote(&stored) { remote(storage, &stored) } else { LOCAL };
         let mut next = (*stored).clone();
         set_available(&mut next, &condition);
         if next != *stored {
@@ -248,7 +249,7 @@ fn register(storage: &Storage) -> bool {
     }
     for service in missing.into_values() {
         let mut object = field_manager::made(service.object("true"));
-        set_available(&mut object, &LOCAL.into());
+        set_available(&mut object, &LOCAL);
         metadata::set(&mut object, "uid", uuid::Uuid::new_v4().to_string().into());
         metadata::set(&mut object, "creationTimestamp", metadata::now().into());
         has_changed |= storage.insert(&key(&object), object).is_ok();
@@ -283,17 +284,15 @@ fn key(object: &Value) -> Key {
 struct Available {
     status: &'static str,
     reason: &'static str,
-    message: String,
+    message: Cow<'static, str>,
 }
 
 /// The condition of an `APIService` that kube-apiserver itself serves.
-const LOCAL: (&str, &str, &str) = ("True", "Local", "Local APIServices are always available");
-
-impl From<(&'static str, &'static str, &str)> for Available {
-    fn from((status, reason, message): (&'static str, &'static str, &str)) -> Self {
-        Self { status, reason, message: message.to_owned() }
-    }
-}
+const LOCAL: Available = Available {
+    status: "True",
+    reason: "Local",
+    message: Cow::Borrowed("Local APIServices are always available"),
+};
 
 /// Sets the condition `Available`. `lastTransitionTime` changes only if the status changes.
 ///
@@ -321,7 +320,7 @@ fn remote(storage: &Storage, object: &Value) -> Available {
     let reference = at(object, &["spec", "service"]);
     let (namespace, name) = (text(reference, &["namespace"]), text(reference, &["name"]));
     let port = at(reference, &["port"]).as_i64().unwrap_or_default();
-    let not = |reason, message: String| Available { status: "False", reason, message };
+    let not = |reason, message: String| Available { status: "False", reason, message: message.into() };
     let Some(service) = storage.get("", "services", namespace, name) else {
         return not("ServiceNotFound", format!("service/{name} in {} is not present", quote(namespace)));
     };
