@@ -61,12 +61,7 @@ pub(super) fn write(storage: &Storage, stored: &Arc<Value>, definition: Value) -
 
 /// Returns the storage key of the definition with this name.
 pub(super) fn key(name: &str) -> Key {
-    Key {
-        group: GROUP.to_owned(),
-        resource: RESOURCE.to_owned(),
-        namespace: String::new(),
-        name: name.to_owned(),
-    }
+    Key::cluster_scoped(GROUP, RESOURCE, name)
 }
 
 pub(super) fn is_true(definition: &Value, kind: &str) -> bool {

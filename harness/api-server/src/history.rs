@@ -22,6 +22,16 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// Returns the key of a cluster-scoped object.
+    pub(super) fn cluster_scoped(group: &str, resource: &str, name: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            namespace: String::new(),
+            name: name.to_owned(),
+        }
+    }
+
     /// Returns the key of the object within its collection.
     pub(super) fn place(&self) -> String {
         place(&self.namespace, &self.name)

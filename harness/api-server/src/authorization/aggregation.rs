@@ -45,12 +45,8 @@ pub(crate) fn reconcile(storage: &Storage) {
         }
         for (stored, rules) in outdated {
             let role = with_rules(stored, &rules);
-            let key = Key {
-                group: RBAC_GROUP.to_owned(),
-                resource: "clusterroles".to_owned(),
-                namespace: String::new(),
-                name: super::super::metadata::text(stored, "name").to_owned(),
-            };
+            let name = super::super::metadata::text(stored, "name");
+            let key = Key::cluster_scoped(RBAC_GROUP, "clusterroles", name);
             // If another write came first, that write also aggregates.
             let _ = storage.replace(&key, Some(stored), role);
         }

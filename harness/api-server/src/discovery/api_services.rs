@@ -272,12 +272,7 @@ fn of_definitions(storage: &Storage) -> BTreeMap<String, ApiService> {
 }
 
 fn key(object: &Value) -> Key {
-    Key {
-        group: GROUP.to_owned(),
-        resource: RESOURCE.to_owned(),
-        namespace: String::new(),
-        name: metadata::text(object, "name").to_owned(),
-    }
+    Key::cluster_scoped(GROUP, RESOURCE, metadata::text(object, "name"))
 }
 
 /// The condition `Available` without `lastTransitionTime`.

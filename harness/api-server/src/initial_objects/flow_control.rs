@@ -58,12 +58,7 @@ pub(crate) fn reconcile(storage: &Storage) {
         if is_current {
             continue;
         }
-        let key = Key {
-            group: GROUP.to_owned(),
-            resource: "flowschemas".to_owned(),
-            namespace: String::new(),
-            name: metadata::text(&stored, "name").to_owned(),
-        };
+        let key = Key::cluster_scoped(GROUP, "flowschemas", metadata::text(&stored, "name"));
         // If another write came first, that write also sets the condition.
         let _ = storage.replace(&key, Some(&stored), with_condition(&stored, &wanted));
     }
