@@ -105,8 +105,8 @@ impl ZPage {
             }),
             Self::Status => {
                 let started = server.started.strftime("%a %b %e %H:%M:%S UTC %Y");
-                let minutes = uptime(server).as_mins();
-                let seconds = uptime(server).as_secs() % 60;
+                let uptime = uptime(server);
+                let (minutes, seconds) = (uptime.as_mins(), uptime.as_secs() % 60);
                 let version = kubernetes_types::KUBERNETES_VERSION;
                 format!(
                     "\nStarted: {started}\nUp: {} hr {:02} min {seconds:02} sec\nGo version: \n\
