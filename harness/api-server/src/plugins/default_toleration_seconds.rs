@@ -56,13 +56,15 @@ impl DefaultTolerationSeconds {
             })
         };
         let added: Vec<Value> = TAINTS
-        .into_iter()
-        .zip([self.not_ready, self.unreachable])
-        .filter(|(taint, _)| !is_tolerated(taint))
-        .map(|(taint, seconds)| {
-            json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
-        })
-        .collect();
+            .into_iter()
+            .zip([self.not_ready, self.unreachable])
+            .filter(|(taint, _)| !is_tolerated(taint))
+            .map(|(taint, seconds)| {
+                json!({
+                    "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds,
+                })
+            })
+            .collect();
         if !added.is_empty() {
             spec.insert("tolerations".to_owned(), given.into_iter().chain(added).collect());
         }
