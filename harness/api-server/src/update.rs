@@ -211,7 +211,7 @@ async fn attempt(
     which: Attempt,
 ) -> Result<Option<Answer>, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
-    let key = create::key(request, &request.target.name.clone());
+    let key = create::key(request, &request.target.name);
     let state = &request.server.state;
     let old = undecodable::read_for_update(state, stored, &resource, options).await?;
     let is_scale = request.target.subresource == "scale";
