@@ -17,7 +17,7 @@ use super::super::{custom_resources, field_manager, metadata};
 use super::compare;
 
 pub(crate) const GROUP: &str = "apiregistration.k8s.io";
-pub(crate) const RESOURCE: &str = "apiservices";
+const RESOURCE: &str = "apiservices";
 
 /// The label of the `APIService`s that kube-aggregator creates.
 ///
@@ -84,7 +84,7 @@ impl ApiService {
     }
 
     /// Returns the `APIService` of a group and version of custom resources.
-    pub(crate) fn of_custom(group: &str, version: &str) -> Self {
+    fn of_custom(group: &str, version: &str) -> Self {
         Self {
             group: group.to_owned(),
             version: version.to_owned(),

@@ -65,7 +65,7 @@ impl std::fmt::Display for ServiceRange {
 /// Returns how many values of a range are reserved for Services that request one.
 ///
 /// Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
-pub(super) fn offset(size: u32, most: u32, step: u32) -> u32 {
+fn offset(size: u32, most: u32, step: u32) -> u32 {
     const LEAST: u32 = 16;
     if size <= LEAST { 0 } else { (size / step).clamp(LEAST, most) }
 }
