@@ -4,8 +4,8 @@
   release.py envtest --archives DIR --out DIR --base-url URL
       Write an archive for setup-envtest from each archive of the release, and the index envtest-releases.yaml.
   release.py manifests --sums SHA256SUMS --out DIR [--base-url URL]
-      Write the Homebrew formula, the krew manifest, and the Nix expression, and for a release with an archive for
-      Windows the Scoop manifest.
+      Write the Homebrew formula, the krew manifest, the Nix expression, and, if the release has an archive for
+      Windows, the Scoop manifest.
   release.py checksums --sums SHA256SUMS
       Write the checksums into go/admittest/checksums.go.
 """
@@ -31,7 +31,7 @@ ARCHIVES = {
     "admit-arm64-darwin.tar.gz": ("darwin", "arm64"),
 }
 
-# The templates of archives that a release need not contain.
+# The templates for archives that a release may lack.
 OPTIONAL = {"admit.json": "admit-x86_64-windows.zip"}
 
 

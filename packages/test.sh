@@ -218,7 +218,7 @@ for file, line in {
 }.items():
     assert line in Path(file).read_text(), f"{file} has another version than Cargo.toml: {version}"
 END
-  [ ! -e "$out/admit.json" ] || { echo 'error: Scoop has a manifest, and no archive' >&2 && exit 1; }
+  [ ! -e "$out/admit.json" ] || { echo 'error: there is a Scoop manifest, but no archive for Windows' >&2 && exit 1; }
   echo "$(printf '0%.0s' {1..64})  admit-x86_64-windows.zip" | cat "$scratch/archives/SHA256SUMS" - >"$scratch/windows-sums"
   packages/release.py manifests --sums "$scratch/windows-sums" --out "$out"
   python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["architecture"]["64bit"]["hash"] == "0" * 64' "$out/admit.json"
