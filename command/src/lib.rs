@@ -161,7 +161,7 @@ fn file_tip(error: &clap::Error, command: &str) -> Option<String> {
         "verify" | "cel" => ("pass webhook configurations with -c, and objects with -f", "-c"),
         "lint" => ("pass webhook configurations with -c", "-c"),
         "review" => ("pass objects with -f, and webhook configurations with -c", "-f"),
-        "fakes" => ("pass the file of the fakes with -f", "-f"),
+        "fakes" => ("pass the fakes file with -f", "-f"),
         _ => return None,
     };
     Some(format!("{what}: admit {command} {option} {file}"))

@@ -46,7 +46,7 @@ pub(crate) fn check(features: &[Feature]) -> Result<(), Failure> {
                 } else {
                     " (relative to the feature file)"
                 };
-                problems.push(format!("{path}:{line}: cannot use {}{base}: {problem}", name_of(step)));
+                problems.push(format!("{path}:{line}: cannot read {}{base}: {problem}", name_of(step)));
             }
         }
     }

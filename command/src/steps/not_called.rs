@@ -82,8 +82,9 @@ impl World {
             && !rest.trim_start_matches('/').contains('/')
         {
             let step = "webhooks are also called for Namespace objects";
-            return (!self.matches_namespaces)
-                .then(|| format!("the scenario does not match Namespace objects: add the step `{step}`"));
+            return (!self.matches_namespaces).then(|| {
+                format!("the webhooks of the scenario do not match Namespace objects: add the step `{step}`")
+            });
         }
         let (_, rest) = self.last_path.split_once("/namespaces/")?;
         let name = rest.split(['/', '?']).next()?;

@@ -13,13 +13,13 @@ use super::{StepHelp, given as step};
 
 pub(super) const BEFORE: StepHelp = step(
     "{string} is called before the configuration {string}",
-    "Calls a mutating webhook before the webhooks of the configuration with this name, which an earlier step loads",
+    "Calls a mutating fake before the webhooks of this configuration, which an earlier step loads",
     r#"Given "labels" is called before the configuration "injector""#,
 );
 
 pub(super) const AFTER: StepHelp = step(
     "{string} is called after the configuration {string}",
-    "Calls a mutating webhook after the webhooks of the configuration with this name, which an earlier step loads",
+    "Calls a mutating fake after the webhooks of this configuration, which an earlier step loads",
     r#"Given "labels" is called after the configuration "injector""#,
 );
 
@@ -59,7 +59,8 @@ impl World {
         let webhook = self.change(short)?;
         if webhook.loaded.is_some() {
             return Err(StepFailure::new(format!(
-                "\"{short}\" is in a loaded configuration, whose name is its position: only a fake can be moved"
+                "cannot move \"{short}\": the name of its loaded configuration determines its position; only \
+                 fakes can be moved"
             )));
         }
         if webhook.admission == Admission::Validating {

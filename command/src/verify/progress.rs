@@ -12,7 +12,9 @@ pub(super) fn observer(reporter: &Arc<ProgressReporter>) -> Box<dyn Fn(Progress)
     let reporter = Arc::clone(reporter);
     Box::new(move |progress| {
         let Progress { stage, done, total, objects, calls, findings, .. } = progress;
-        let detail = format!("{objects} objects, {calls} calls, {}", several(findings, "finding"));
+        let count = |count: u64, word: &str| several(usize::try_from(count).unwrap_or(usize::MAX), word);
+        let counts = [count(objects, "object"), count(calls, "call"), several(findings, "finding")];
+        let detail = counts.join(", ");
         reporter.report(activity(stage), done, total, &detail);
     })
 }

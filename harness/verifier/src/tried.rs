@@ -79,7 +79,7 @@ pub(super) fn mismatch(
                 let name = conditions.get(index).map_or("", |condition| &*condition.name);
                 format!("its match condition {name} is false")
             }
-            Some(_) | None => "its match conditions have no value for the objects".to_owned(),
+            Some(_) | None => "its match conditions cannot be evaluated for the objects".to_owned(),
         },
         Mismatch::Exempt | Mismatch::NotReinvoked => "webhooks are not called for the objects".to_owned(),
     })
@@ -102,7 +102,7 @@ impl Tried {
                 return Some(uncalled(mismatches, &self.selects, objects));
             }
             Self { called: 0, .. } => {
-                format!("the webhook was not called for any of {objects} objects: nothing was tested")
+                format!("the webhook was not called for any of {}: nothing was tested", several(objects))
             }
             Self { .. } if self.unanswered().is_some() => return None,
             Self { mutating: true, patched: 0, called, .. } => {
@@ -128,6 +128,10 @@ impl Tried {
     }
 }
 
+fn several(objects: u64) -> String {
+    format!("{objects} object{}", if objects == 1 { "" } else { "s" })
+}
+
 /// Returns the reasons why a webhook was not called, the most frequent first, and advice.
 ///
 /// Objects that no rule matches are mentioned only if there are no others.
@@ -140,14 +144,11 @@ fn uncalled(mismatches: &BTreeMap<String, u64>, selects: &[String], objects: u64
         reasons.retain(|(reason, _)| !reason.starts_with("none of its rules"));
     }
     let many = reasons.len() > 1;
-    let told =
-        reasons.iter().map(
-            |(reason, count)| {
-                if many { format!("{reason} ({count} objects)") } else { (*reason).to_owned() }
-            },
-        );
+    let told = reasons.iter().map(|(reason, count)| {
+        if many { format!("{reason} ({})", several(*count)) } else { (*reason).to_owned() }
+    });
     let told = told.collect::<Vec<_>>().join(", ");
-    let mut text = format!("the webhook was not called for any of {objects} objects: {told}");
+    let mut text = format!("the webhook was not called for any of {}: {told}", several(objects));
     for (begin, advice) in ADVICE {
         if reasons.iter().any(|(reason, _)| reason.starts_with(begin)) {
             let _ = write!(text, "; {advice}");

@@ -60,7 +60,7 @@ impl Skipped {
 
     /// Creates the result of a check whose request has no value for a match condition of the webhook.
     pub(super) fn no_conditions() -> Self {
-        Self::not_applicable("match conditions have no value for the request: see V55")
+        Self::not_applicable("the match conditions cannot be evaluated for the request: see V55")
     }
 
     /// Creates the result of a check that could not be completed because of `reason`.

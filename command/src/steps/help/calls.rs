@@ -5,12 +5,12 @@ use super::super::{StepHelp, audit, metrics, then};
 pub(super) const STEPS: &[StepHelp] = &[
     then(
         "{string} is called {times}",
-        "The number of calls during the last request: those that a fake received, or those to a loaded webhook, even failed ones",
+        "The number of calls during the last request: those that a fake received, or those to a loaded webhook, including failed ones",
         r#"Then "sidecar" is called twice"#,
     ),
     then(
         "{string} is not called",
-        "No call to the webhook during the last request",
+        "The webhook was not called during the last request",
         r#"Then "sidecar" is not called"#,
     ),
     then(

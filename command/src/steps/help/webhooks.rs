@@ -155,7 +155,7 @@ pub(super) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} refuses connections",
-        "Closes the port, so that connections are refused; a webhook of a loaded configuration is replaced by a fake that does this",
+        "Closes the port, so that connections are refused; a fake replaces a webhook of a loaded configuration",
         r#"Given "policy" refuses connections"#,
     ),
     given(

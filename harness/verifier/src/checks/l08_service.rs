@@ -50,9 +50,8 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
     if reference.path.is_empty() {
         let message = "clientConfig.service.path is not set: the webhook is called at `/`";
         let violation = Violation::new("no path", message).with_severity(Severity::Note);
-        let violation = violation.with_help(
-            "Set clientConfig.service.path to the path that the webhook serves; set it to / if that is the path.",
-        );
+        let violation = violation
+            .with_help("Set clientConfig.service.path to the path that the webhook serves, even if it is /.");
         violations.push(violation.at("clientConfig.service.path"));
     }
     Ok(violations)

@@ -41,7 +41,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
                 format!("the webhook answered a request once and then failed on the same request: {reason}");
             return Ok(vec![
                 Violation::new("fails intermittently", message)
-                    .with_help("Find the reason for the failed call in the log of the webhook.")
+                    .with_help("Find the reason for the failed call in the webhook's log.")
                     .with_steps(steps),
             ]);
         }

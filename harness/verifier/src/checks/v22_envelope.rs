@@ -123,7 +123,7 @@ fn undecodable(violation: Violation) -> Violation {
         .with_severity(Severity::Warning)
         .with_why(
             "kube-apiserver validates the types of built-in objects before it calls webhooks, so it does not send \
-             this object. A webhook meets an object that it cannot decode when a later Kubernetes release changes \
+             this object. A webhook receives an object that it cannot decode when a later Kubernetes release changes \
              a type, or when a CustomResourceDefinition allows other types. Without a complete response, \
              failurePolicy applies, and the client does not see the reason.",
         )

@@ -100,9 +100,7 @@ async fn another_time(
     let text = format!("the same request is denied with different messages: {one:?}, {other:?}");
     let steps = [Arc::clone(&webhook_response.outcome), again];
     let violation = Violation::new("message varies", text).with_severity(Severity::Note).with_steps(steps);
-    Some(
-        violation.with_help("Leave times and random values out of status.message, and sort the lists in it."),
-    )
+    Some(violation.with_help("Omit times and random values from status.message, and sort the lists in it."))
 }
 
 fn faults(status: &Value, secrets: &[String]) -> Vec<Fault> {

@@ -29,7 +29,7 @@ pub(super) const CHECK: Check = Check {
           person with curl. A webhook that panics, hangs, or allows input that it could not read will do \
           the same on the first review that a future version encodes differently. If its process ends, \
           every write that it matches fails until it is back.",
-    help: "Return status 400 for a body that you cannot decode, and handle all errors in the handler.",
+    help: "Return status 400 for a body that you cannot decode, and handle all errors and panics in the handler.",
     source: "kubernetes-sigs/controller-runtime pkg/webhook/admission/http.go, which answers 200 with a \
              review that \
              says 400: that is as good; Go net/http, which closes the connection when a handler panics",

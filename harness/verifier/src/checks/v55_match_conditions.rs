@@ -107,7 +107,7 @@ fn refused(subject: &Subject) -> Vec<Violation> {
         let help = if error.to_string().contains("undefined field 'object'")
             || error.to_string().contains("undefined field 'oldObject'")
         {
-            "Write object or oldObject: they are variables of their own, and not fields of request."
+            "Write object or oldObject: they are separate variables, not fields of request."
         } else if field == "expression" {
             "Correct the expression. Its variables are object, oldObject, request, and authorizer."
         } else {
