@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::go_base64;
+use kubernetes_types::json::text;
 use kubernetes_types::quoting;
 use kubernetes_types::schema::{Field, Form, Kind, MESSAGES, Message, MessageId, Shape};
 use serde_json::{Map, Value};
@@ -154,8 +155,8 @@ impl Writer {
     fn end_envelope(mut self, end: usize, object: &Value) -> Vec<u8> {
         self.close(2, end);
         let end = self.end();
-        self.bytes(2, text(object, "kind").as_bytes());
-        self.bytes(1, text(object, "apiVersion").as_bytes());
+        self.bytes(2, text(object, &["kind"]).as_bytes());
+        self.bytes(1, text(object, &["apiVersion"]).as_bytes());
         self.close(1, end);
         self.prepend(PREFIX);
         self.finish()
@@ -315,8 +316,4 @@ fn is_nil_if_absent(kind: Kind) -> bool {
         | Kind::MicroTime
         | Kind::IntOrString => false,
     }
-}
-
-fn text<'a>(object: &'a Value, name: &str) -> &'a str {
-    object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
