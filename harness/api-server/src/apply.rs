@@ -120,13 +120,7 @@ pub(super) async fn apply(
     let applied = field_manager::apply(request, kind, live, &patch.object, patch.force).await;
     let ManagedObject { object, times } = applied?;
     let mut object = converted(request, object, patch, kind, times == TimePrecision::Nanos)?;
-    let completed = request.server.state.complete(&mut object);
-    completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
-    empty_fields::restore_over_defaults(
-        &request.empty_fields,
-        &request.target.resource.gvr.group,
-        &mut object,
-    );
+    body::complete(request, &mut object)?;
     match FieldValidation::from_request(request) {
         FieldValidation::Strict if !patch.repeated.is_empty() => {
             let keys = patch.repeated.join("\n  ");

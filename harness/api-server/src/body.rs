@@ -109,10 +109,19 @@ pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) 
     let server = request.server;
     let _turn = server.in_flight.turn(request.body.len());
     let before = weight(object);
-    server.state.complete(object).map_err(|unsupported| Status::unsupported(&unsupported))?;
-    empty_fields::restore_over_defaults(&request.empty_fields, &request.target.resource.gvr.group, object);
+    complete(request, object)?;
     let more = weight(object).saturating_sub(before);
     Ok(request.reservation.try_grow(more * copies(request.keep))?)
+}
+
+/// Sets the defaults of the object of a request, except where it has an empty list instead of a default.
+///
+/// # Errors
+/// Returns 501 for a schema that admit does not support.
+pub(super) fn complete(request: &ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
+    request.server.state.complete(object).map_err(|unsupported| Status::unsupported(&unsupported))?;
+    empty_fields::restore_over_defaults(&request.empty_fields, &request.target.resource.gvr.group, object);
+    Ok(())
 }
 
 /// Decodes the body as a document of any kind. Returns `None` if the body is empty.

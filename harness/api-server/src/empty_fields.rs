@@ -19,8 +19,8 @@ pub(super) fn find(
 /// Restores the empty lists that defaults do not replace: the policies of a `HorizontalPodAutoscaler`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/defaults.go, `copyHPAScalingRules`.
-pub(super) fn restore_over_defaults(fields: &EmptyFields, group: &str, object: &mut Value) {
+pub(super) fn restore_over_defaults(empty_fields: &EmptyFields, group: &str, object: &mut Value) {
     if group == "autoscaling" {
-        fields.restore_over_defaults(object, "policies");
+        empty_fields.restore_over_defaults(object, "policies");
     }
 }

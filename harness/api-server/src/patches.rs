@@ -208,13 +208,7 @@ fn patched(
     request.early_warnings.extend(told);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
-    let completed = request.server.state.complete(&mut object);
-    completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
-    empty_fields::restore_over_defaults(
-        &request.empty_fields,
-        &request.target.resource.gvr.group,
-        &mut object,
-    );
+    body::complete(request, &mut object)?;
     Ok(object)
 }
 

@@ -17,7 +17,6 @@ use kubernetes_managed_fields::{
 };
 use kubernetes_types::json::at;
 use kubernetes_types::quoting::is_printable;
-use kubernetes_types::schema;
 use kubernetes_types::status::{Status, StatusCause, StatusDetails, Unsupported};
 use kubernetes_types::weight::weight;
 use serde_json::Value;
@@ -71,7 +70,7 @@ pub(super) async fn update(
     if live.is_some() && !compared.is_empty() {
         compared.restore(&mut new);
         let mut managed = writes.update(live, new).map_err(create::conversion_failed)?;
-        drop(schema::normalize(&mut managed.object, kind));
+        compared.remove(&mut managed.object, kind);
         empty_fields::restore_over_defaults(
             &request.empty_fields,
             &request.target.resource.gvr.group,
