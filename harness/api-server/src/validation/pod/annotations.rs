@@ -94,15 +94,15 @@ pub(in super::super) fn decoded_list(
     value: &str,
     fields: &[&str],
 ) -> Option<Vec<Value>> {
-    let found = decoded(errors, path, key, value)?;
-    let items = if found.is_null() { Some(Vec::new()) } else { found.as_array().cloned() };
-    let items = items.map(|items| items.into_iter().map(|item| with_fields(item, fields)).collect());
-    let items: Option<Option<Vec<Value>>> = items;
-    let Some(Some(items)) = items else {
-        errors.cannot_validate(&format!("the annotation {key} with values of wrong types"));
-        return None;
+    let items: Option<Vec<Value>> = match decoded(errors, path, key, value)? {
+        Value::Null => Some(Vec::new()),
+        Value::Array(items) => items.into_iter().map(|item| with_fields(item, fields)).collect(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => None,
     };
-    Some(items)
+    if items.is_none() {
+        errors.cannot_validate(&format!("the annotation {key} with values of wrong types"));
+    }
+    items
 }
 
 /// Decodes the JSON in the annotation `key`. Returns `None` after an error.
