@@ -85,24 +85,22 @@ fn wrong_anchor(block: &pem::Pem) -> Option<&'static str> {
     if block.headers().iter().next().is_some() {
         return Some("has PEM block headers");
     }
-    match X509Certificate::from_der(block.contents()) {
-        Ok((_, certificate)) if is_certificate(block.contents()) => {
-            (!certificate.is_ca()).then_some("does not have the CA bit set")
-        }
-        _ => Some("does not parse as X.509"),
-    }
+    let Some(certificate) = parsed_certificate(block.contents()) else {
+        return Some("does not parse as X.509");
+    };
+    (!certificate.is_ca()).then_some("does not have the CA bit set")
 }
 
-/// Returns whether Go can parse a certificate.
+/// Returns a certificate, or `None` if Go cannot parse it.
 ///
 /// Source: Go crypto/x509/parser.go, `parseCertificate` and `processExtensions`.
-pub(super) fn is_certificate(der: &[u8]) -> bool {
-    let Ok(([], certificate)) = X509Certificate::from_der(der) else { return false };
+pub(super) fn parsed_certificate(der: &[u8]) -> Option<X509Certificate<'_>> {
+    let Ok(([], certificate)) = X509Certificate::from_der(der) else { return None };
     let inner = &certificate.tbs_certificate;
     let serial = inner.raw_serial();
     let is_canonical = !matches!(serial, [0, next, ..] if next & 0x80 == 0);
     let mut seen = HashSet::new();
-    inner.version.0 <= 2
+    let is_valid = inner.version.0 <= 2
         && is_canonical
         && serial.first().is_some_and(|first| first & 0x80 == 0)
         && inner.signature == certificate.signature_algorithm
@@ -110,7 +108,8 @@ pub(super) fn is_certificate(der: &[u8]) -> bool {
         && inner.extensions().iter().all(|extension| {
             let is_read = !matches!(extension.parsed_extension(), ParsedExtension::ParseError { .. });
             is_read && seen.insert(extension.oid.to_id_string())
-        })
+        });
+    is_valid.then_some(certificate)
 }
 
 /// Validates a Pod certificate request.

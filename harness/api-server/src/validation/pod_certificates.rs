@@ -18,7 +18,7 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-use super::certificates::{blocks, is_certificate};
+use super::certificates::{blocks, parsed_certificate};
 use super::fields::{Errors, Path, get, int, set, text};
 use super::signing_requests::{P256, P384, signature_error};
 
@@ -236,8 +236,7 @@ pub(super) fn issued(errors: &mut Errors, object: &Value, old: &Value, now: Time
         errors.invalid_text(&path, chain, why);
         return;
     }
-    let leaf = X509Certificate::from_der(block.contents()).ok().filter(|_| is_certificate(block.contents()));
-    let Some((_, leaf)) = leaf else {
+    let Some(leaf) = parsed_certificate(block.contents()) else {
         errors.invalid_text(&path, chain, "leaf certificate does not parse as valid X.509");
         return;
     };
@@ -254,7 +253,7 @@ pub(super) fn issued(errors: &mut Errors, object: &Value, old: &Value, now: Time
         let why = if block.tag() != "CERTIFICATE" {
             // The spelling is upstream's.
             "issued certificate chain must consist entirely of CERTFICATE PEM blocks"
-        } else if !is_certificate(block.contents()) {
+        } else if parsed_certificate(block.contents()).is_none() {
             "intermediate certificate does not parse as valid X.509"
         } else {
             continue;
