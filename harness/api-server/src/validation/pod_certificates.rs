@@ -12,7 +12,6 @@ use ring::signature::{
 };
 use serde_json::Value;
 use x509_parser::certificate::X509Certificate;
-use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
@@ -20,7 +19,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::certificates::{blocks, parsed_certificate};
 use super::fields::{Errors, Path, get, int, set, text};
-use super::signing_requests::{P256, P384, signature_error};
+use super::signing_requests::{P256, P384, parsed_request, signature_error};
 
 const UNKNOWN_KEY_TYPE: &str = "unknown public key type; supported types are Ed25519, ECDSA, and RSA";
 const UNVERIFIED: &str = "could not verify proof-of-possession signature";
@@ -98,10 +97,6 @@ fn bytes(spec: &Value, field: &str) -> Vec<u8> {
 
 fn parsed_key(bytes: &[u8]) -> Option<SubjectPublicKeyInfo<'_>> {
     SubjectPublicKeyInfo::from_der(bytes).ok().filter(|(rest, _)| rest.is_empty()).map(|(_, key)| key)
-}
-
-fn parsed_request(bytes: &[u8]) -> Option<X509CertificationRequest<'_>> {
-    X509CertificationRequest::from_der(bytes).ok().filter(|(rest, _)| rest.is_empty()).map(|(_, found)| found)
 }
 
 /// Validates the public key and the proof of possession of a request.

@@ -132,8 +132,7 @@ fn request_errors(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         errors.invalid(path, shown, "PEM block type must be CERTIFICATE REQUEST");
         return;
     };
-    let parsed = X509CertificationRequest::from_der(block.contents());
-    let Some(request) = parsed.ok().filter(|(rest, _)| rest.is_empty()).map(|(_, request)| request) else {
+    let Some(request) = parsed_request(block.contents()) else {
         errors.cannot_validate("the error message for a certificate request that cannot be parsed");
         return;
     };
@@ -142,6 +141,14 @@ fn request_errors(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
         Some(Ok(())) => {}
         Some(Err(why)) => errors.invalid(path, shown, why),
     }
+}
+
+/// Returns a PKCS #10 request, or `None` if it cannot be parsed.
+pub(super) fn parsed_request(der: &[u8]) -> Option<X509CertificationRequest<'_>> {
+    X509CertificationRequest::from_der(der)
+        .ok()
+        .filter(|(rest, _)| rest.is_empty())
+        .map(|(_, request)| request)
 }
 
 /// Verifies the signature of a request. Returns `None` if admit does not support the signature algorithm.
