@@ -4,16 +4,16 @@ use kubernetes_types::json::{at, set};
 use serde_json::Value;
 
 use super::super::discovery::Resource;
-use super::super::validation;
+use super::super::validation::{self, APP_ARMOR_PREFIX};
 
 /// Sets the `AppArmor` profiles of containers that have one only in an annotation. Returns the warnings.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `applyAppArmorVersionSkew`.
 /// Rule: VLO-36.
 pub(in super::super) fn apply_app_armor_annotations(pod: &mut Value, resource: &Resource) -> Vec<String> {
-    const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
     let annotations = at(pod, &["metadata", "annotations"]);
-    let has_any = annotations.as_object().is_some_and(|all| all.keys().any(|name| name.starts_with(PREFIX)));
+    let is_profile = |name: &String| name.starts_with(APP_ARMOR_PREFIX);
+    let has_any = annotations.as_object().is_some_and(|all| all.keys().any(is_profile));
     if !has_any || resource.gvr.group_resource() != "pods" || at(pod, &["spec", "os", "name"]) == "windows" {
         return Vec::new();
     }
@@ -24,7 +24,7 @@ pub(in super::super) fn apply_app_armor_annotations(pod: &mut Value, resource: &
         let containers = pod.pointer_mut(&format!("/spec/{field}")).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
             let name = container.get("name").and_then(Value::as_str).unwrap_or_default();
-            let annotation = format!("{PREFIX}{name}");
+            let annotation = format!("{APP_ARMOR_PREFIX}{name}");
             let Some(value) = annotations.get(&annotation).and_then(Value::as_str) else { continue };
             if !at(container, &["securityContext", "appArmorProfile"]).is_null() {
                 continue;

@@ -51,6 +51,7 @@ use serde_json::Value;
 pub(super) use self::devices::{admin_access, device_id};
 use self::fields::{Errors, Path};
 use self::internal::Form;
+pub(super) use self::pod::annotations::APP_ARMOR_PREFIX;
 pub(super) use self::pod::is_app_armor_profile;
 pub(super) use self::warnings::{app_armor_profile, warnings};
 use super::conversion;

@@ -10,7 +10,7 @@ use super::scheduling;
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub(super) const SECCOMP_CONTAINER_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
-pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+pub(in super::super::super) const APP_ARMOR_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 
 /// Validates the annotations for mirror Pods, tolerations, the deletion cost, and profiles.
@@ -65,7 +65,7 @@ fn profiles(errors: &mut Errors, path: &Path<'_>, annotations: &Value, spec: &Va
         }
     }
     for (name, profile) in &all {
-        let Some(container) = name.strip_prefix(APP_ARMOR) else { continue };
+        let Some(container) = name.strip_prefix(APP_ARMOR_PREFIX) else { continue };
         let lists = ["initContainers", "containers", "ephemeralContainers"];
         let is_there =
             lists.iter().any(|field| list(spec, field).iter().any(|found| text(found, "name") == container));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::fields::{Errors, Path, get, list, set, text, word};
-use super::annotations::{APP_ARMOR, SECCOMP_CONTAINER_PREFIX, SECCOMP_POD};
+use super::annotations::{APP_ARMOR_PREFIX, SECCOMP_CONTAINER_PREFIX, SECCOMP_POD};
 
 /// Validates that the profiles in annotations and fields of a new Pod are equal.
 ///
@@ -27,7 +27,7 @@ pub(super) fn match_annotations(errors: &mut Errors, path: &Path<'_>, pod: &Valu
     for_each_container(path, spec, |path, container| {
         let own = set(get(container, "securityContext"), "appArmorProfile");
         let Some(profile) = own.or_else(|| set(context, "appArmorProfile")) else { return };
-        let annotation = format!("{APP_ARMOR}{}", text(container, "name"));
+        let annotation = format!("{APP_ARMOR_PREFIX}{}", text(container, "name"));
         let Some(annotation) = word(annotations, &annotation) else { return };
         let path = path.child("securityContext");
         matches(

@@ -11,9 +11,8 @@ use serde_json::Value;
 use super::super::fields::{Errors, Path, get, int, list, set, text};
 use super::super::internal::Form;
 use super::super::{Change, formats};
+use super::annotations::APP_ARMOR_PREFIX;
 use super::{MIRROR, annotations, whole};
-
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// The message for a change of an immutable field.
 ///
@@ -221,7 +220,7 @@ pub(super) fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
         if set(new, key) == Some(value) {
             continue;
         }
-        if key.starts_with(APP_ARMOR) {
+        if key.starts_with(APP_ARMOR_PREFIX) {
             errors.forbidden(&path.key(key), "may not remove or update AppArmor annotations");
         }
         if key == MIRROR {
@@ -232,7 +231,7 @@ pub(super) fn of_annotations(errors: &mut Errors, pod: &Value, old: &Value) {
         if set(before, key).is_some() {
             continue;
         }
-        if key.starts_with(APP_ARMOR) {
+        if key.starts_with(APP_ARMOR_PREFIX) {
             errors.forbidden(&path.key(key), "may not add AppArmor annotations");
         }
         if key == MIRROR {
