@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use self::annotations::{MIRROR, annotations};
 use self::containers::SharedContext;
+pub(super) use self::profiles::for_each_container;
 pub(in super::super) use self::security::is_app_armor_profile;
 use super::super::pod_resources;
 use super::fields::{Errors, Path, entries, flag, get, int, list, set, text, texts, word};
@@ -357,14 +358,11 @@ fn host_users(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
             errors.forbidden(&path.child(shown), WHY);
         }
     }
-    for field in ["initContainers", "containers", "ephemeralContainers"] {
-        let path = path.child(field);
-        for (index, container) in list(spec, field).iter().enumerate() {
-            if !list(container, "volumeDevices").is_empty() {
-                errors.forbidden(&path.index(index).child("volumeDevices"), WHY);
-            }
+    for_each_container(path, spec, |path, container| {
+        if !list(container, "volumeDevices").is_empty() {
+            errors.forbidden(&path.child("volumeDevices"), WHY);
         }
-    }
+    });
 }
 
 /// Validates `hostnameOverride` of a Pod.
@@ -441,26 +439,22 @@ fn host_aliases(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateFileKeyRefVolumes`.
 fn file_volumes(errors: &mut Errors, path: &Path<'_>, spec: &Value, volumes: &[&Value]) {
-    for field in ["initContainers", "containers", "ephemeralContainers"] {
-        let path = path.child(field);
-        for (index, container) in list(spec, field).iter().enumerate() {
+    for_each_container(path, spec, |path, container| {
+        let path = path.child("env");
+        for (index, variable) in list(container, "env").iter().enumerate() {
+            let Some(reference) = set(get(variable, "valueFrom"), "fileKeyRef") else { continue };
             let item = path.index(index);
-            let path = item.child("env");
-            for (index, variable) in list(container, "env").iter().enumerate() {
-                let Some(reference) = set(get(variable, "valueFrom"), "fileKeyRef") else { continue };
-                let item = path.index(index);
-                let path = item.child("valueFrom");
-                let path = path.child("fileKeyRef");
-                let path = path.child("volumeName");
-                let name = text(reference, "volumeName");
-                match volumes.iter().rev().find(|volume| text(volume, "name") == name) {
-                    None => errors.not_found(&path, name),
-                    Some(volume) if set(volume, "emptyDir").is_none() => {
-                        errors.invalid_text(&path, name, "referenced volume must be of type emptyDir");
-                    }
-                    Some(_) => {}
+            let path = item.child("valueFrom");
+            let path = path.child("fileKeyRef");
+            let path = path.child("volumeName");
+            let name = text(reference, "volumeName");
+            match volumes.iter().rev().find(|volume| text(volume, "name") == name) {
+                None => errors.not_found(&path, name),
+                Some(volume) if set(volume, "emptyDir").is_none() => {
+                    errors.invalid_text(&path, name, "referenced volume must be of type emptyDir");
                 }
+                Some(_) => {}
             }
         }
-    }
+    });
 }

@@ -77,7 +77,11 @@ fn matches(
 /// Calls `visit` for each container of a Pod, in upstream's order.
 ///
 /// Source: kubernetes pkg/api/pod/util.go, `VisitContainersWithPath`.
-pub(super) fn for_each_container(path: &Path<'_>, spec: &Value, mut visit: impl FnMut(&Path<'_>, &Value)) {
+pub(in super::super) fn for_each_container<'a>(
+    path: &Path<'_>,
+    spec: &'a Value,
+    mut visit: impl FnMut(&Path<'_>, &'a Value),
+) {
     for field in ["initContainers", "containers", "ephemeralContainers"] {
         let path = path.child(field);
         for (index, container) in list(spec, field).iter().enumerate() {

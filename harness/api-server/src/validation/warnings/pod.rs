@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::addresses;
 use super::super::fields::{Path, entries, get, int, list, set, text, texts};
+use super::super::pod::for_each_container;
 use super::{Warnings, claim_spec, fractional, volumes};
 
 /// The deprecated node labels, each with a message.
@@ -100,7 +101,7 @@ fn of_both(warnings: &mut Warnings, root: Option<&Path<'_>>, owner: &Value) {
     if set(context, "seccompProfile").is_none() && annotations.get(SECCOMP).is_some() {
         no_seccomp(warnings, &annotations_path, SECCOMP);
     }
-    containers(&path, spec, &mut |path, container| {
+    for_each_container(&path, spec, |path, container| {
         profiles(warnings, &annotations_path, annotations, container, root.map(|_| context));
         let resources = path.child("resources");
         for name in ["memory", "ephemeral-storage"] {
@@ -127,16 +128,6 @@ fn of_both(warnings: &mut Warnings, root: Option<&Path<'_>>, owner: &Value) {
     for (index, alias) in list(spec, "hostAliases").iter().enumerate() {
         let path = aliases.index(index);
         addresses::unusual_ip(warnings, &path.child("ip"), text(alias, "ip"));
-    }
-}
-
-/// Calls `action` with the containers of all types and their paths.
-fn containers<'a>(path: &Path<'_>, spec: &'a Value, action: &mut dyn FnMut(&Path<'_>, &'a Value)) {
-    for field in ["initContainers", "containers", "ephemeralContainers"] {
-        let path = path.child(field);
-        for (index, container) in list(spec, field).iter().enumerate() {
-            action(&path.index(index), container);
-        }
     }
 }
 
@@ -348,7 +339,7 @@ fn ports(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
     const MAX_COMPARISONS: usize = 4_000_000;
     let mut left = MAX_COMPARISONS;
     let mut known: HashMap<(i64, &str), Vec<(String, Port<'_>)>> = HashMap::new();
-    containers(path, spec, &mut |path, container| {
+    for_each_container(path, spec, |path, container| {
         let path = path.child("ports");
         for (index, port) in list(container, "ports").iter().enumerate() {
             let (path, port) = (path.index(index), Port::new(port));
@@ -372,7 +363,7 @@ fn ports(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
         }
     });
     let mut named: HashMap<&str, String> = HashMap::new();
-    containers(path, spec, &mut |path, container| {
+    for_each_container(path, spec, |path, container| {
         let path = path.child("ports");
         for (index, port) in list(container, "ports").iter().enumerate() {
             let (path, name) = (path.index(index), text(port, "name"));
