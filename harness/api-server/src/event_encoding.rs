@@ -46,8 +46,13 @@ pub(super) fn encode_error(status: &Status, media_type: MediaType) -> Vec<u8> {
 }
 
 /// Returns the JSON before and after the object in an event.
-pub(super) fn around(happened: EventType) -> [Vec<u8>; 2] {
-    [format!("{{\"type\":\"{}\",\"object\":", happened.name()).into_bytes(), b"}\n".to_vec()]
+pub(super) fn around(happened: EventType) -> [&'static [u8]; 2] {
+    let before: &[u8] = match happened {
+        EventType::Added => br#"{"type":"ADDED","object":"#,
+        EventType::Modified => br#"{"type":"MODIFIED","object":"#,
+        EventType::Deleted => br#"{"type":"DELETED","object":"#,
+    };
+    [before, b"}\n"]
 }
 
 /// Encodes an event with this object; returns `None` if the event is large.
@@ -57,10 +62,10 @@ pub(super) fn encode_small(happened: EventType, object: &Value, media_type: Medi
         return (text.len() <= SMALL_EVENT_BYTES).then(|| text.into());
     }
     let [before, behind] = around(happened);
-    let mut line = BoundedWriter { text: before, bytes: SMALL_EVENT_BYTES - behind.len() };
+    let mut line = BoundedWriter { text: before.to_vec(), bytes: SMALL_EVENT_BYTES - behind.len() };
     serde_json::to_writer(&mut line, object).ok()?;
     let mut text = line.text;
-    text.extend(behind);
+    text.extend_from_slice(behind);
     Some(text.into())
 }
 

@@ -259,7 +259,7 @@ fn encode_if_small(event: &Event, served: ServedVersion<'_>) -> Result<Option<By
     if let Some(object) = event.text(served) {
         let [before, behind] = around(event.happened);
         let is_small = before.len() + object.text().len() + behind.len() <= SMALL_EVENT_BYTES;
-        return Ok(is_small.then(|| [&*before, object.text(), &*behind].concat().into()));
+        return Ok(is_small.then(|| [before, object.text(), behind].concat().into()));
     }
     if event.stored.encoded().text().len() > SMALL_STORED_BYTES {
         return Ok(None);
@@ -294,7 +294,7 @@ async fn encode_large(
     };
     let [before, behind] = around(event.happened);
     let room = with_room(before.len() + object.text().len() + behind.len(), room, reserved)?;
-    Ok(LargeEvent { text: [&*before, object.text(), &*behind].concat(), _room: room })
+    Ok(LargeEvent { text: [before, object.text(), behind].concat(), _room: room })
 }
 
 /// Reserves memory for an event of this length.
