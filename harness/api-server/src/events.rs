@@ -61,8 +61,9 @@ pub(super) struct ServedVersion<'a> {
     pub(super) media_type: MediaType,
 }
 
-/// The key of an encoded event: the `resourceVersion` of the write, the event type, the kind, and the encoding.
-type EventKey = (u64, EventType, GroupVersionKind, MediaType);
+/// The key of an encoded event: the `resourceVersion` of the write, the event type, the kind, and whether the event is
+/// encoded in protobuf. JSON events are never indented, so they are the same for all clients.
+type EventKey = (u64, EventType, GroupVersionKind, bool);
 
 impl Event {
     /// Returns the key of the encoded event; `None` for a Table.
@@ -77,7 +78,7 @@ impl Event {
             }
             Representation::Table(_) => return None,
         };
-        Some((self.version, self.happened, kind, served.media_type))
+        Some((self.version, self.happened, kind, served.media_type == MediaType::Protobuf))
     }
 
     /// Returns the stored JSON of the object; `None` if the object must be converted or encoded in protobuf.

@@ -3,7 +3,7 @@
 use super::protobuf;
 
 /// The encoding of a response, which determines its `Content-Type` header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MediaType {
     Json,
     /// JSON with line breaks and indentation, for human readers.
