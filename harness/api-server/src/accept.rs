@@ -240,8 +240,11 @@ pub(super) fn negotiate(
 ) -> Result<Accepted, Box<Status>> {
     let AvailableForms { scope, has_table, is_custom } = forms;
     if !is_custom {
-        let streams = if scope == MediaScope::Object { "" } else { SUPPORTED_STREAMS };
-        check_produced(headers, &[SUPPORTED_MEDIA_TYPES, streams])?;
+        let produced: &[&str] = match scope {
+            MediaScope::Object => &[SUPPORTED_MEDIA_TYPES],
+            MediaScope::List | MediaScope::Watch => &[SUPPORTED_MEDIA_TYPES, SUPPORTED_STREAMS],
+        };
+        check_produced(headers, produced)?;
     }
     let form = |media_type: MediaType, clause: &Clause<'_>| match clause.conversion() {
         None => (!is_custom || media_type != MediaType::Protobuf).then_some(Representation::Whole),
@@ -256,9 +259,8 @@ pub(super) fn negotiate(
         Some(_) => None,
     };
     let accepted = first_accepted(headers, query, Some("v1"), form);
-    let is_stream = |accepted: &Accepted| accepted.media_type != MediaType::Yaml;
     match (scope, accepted) {
-        (MediaScope::Watch, Some(accepted)) if !is_stream(&accepted) => {
+        (MediaScope::Watch, Some(Accepted { media_type: MediaType::Yaml, .. })) => {
             Err(not_acceptable(SUPPORTED_STREAMS))
         }
         (_, Some(accepted)) => Ok(accepted),
@@ -307,15 +309,15 @@ pub(super) fn negotiate_document(
 /// Returns 406 with the message of go-restful.
 pub(super) fn check_produced(headers: &HeaderMap, produced: &[&str]) -> Result<(), Box<Status>> {
     let accept = accept_header(headers);
-    let lists = || produced.iter().copied().filter(|types| !types.is_empty());
     let is_produced = |clause: &str| {
         let media_type = clause.split(';').next().unwrap_or_default().trim_matches(' ');
-        media_type == "*/*" || lists().flat_map(|types| types.split(", ")).any(|one| one == media_type)
+        media_type == "*/*"
+            || produced.iter().flat_map(|types| types.split(", ")).any(|one| one == media_type)
     };
     if accept.is_empty() || accept.split(',').any(is_produced) {
         return Ok(());
     }
-    let produced = lists().collect::<Vec<_>>().join(", ");
+    let produced = produced.join(", ");
     let message = format!("406: Not Acceptable\n\nAvailable representations: {produced}");
     let mut status = Status::failure(406, "NotAcceptable", message);
     status.details = Some(StatusDetails::default());
