@@ -98,6 +98,8 @@ enum Rows {
     BuiltIn {
         columns: &'static Value,
         cells: cells::Cells,
+        /// Whether the Table of an empty list has `null` as its rows.
+        is_null_if_empty: bool,
     },
     /// The name and the creation time, for a kind that has only the default columns.
     Default {
@@ -146,7 +148,8 @@ impl Rows {
             "CustomResourceDefinition" => &*cluster::DEFINITION_COLUMNS,
             _ => columns(kind),
         };
-        Ok(Self::BuiltIn { columns, cells })
+        let is_null_if_empty = kind == "CustomResourceDefinition";
+        Ok(Self::BuiltIn { columns, cells, is_null_if_empty })
     }
 
     fn columns(&self) -> &Value {
@@ -242,12 +245,12 @@ impl Serialize for Table {
         map.serialize_entry("columnDefinitions", &self.options.has_headers.then(|| self.rows.columns()))?;
         // For an empty list, the convertor of other kinds returns an empty list of rows instead of none.
         let is_empty = matches!(&self.objects, Objects::List(items) if items.is_empty());
-        let has_no_rows = match &self.rows {
+        let is_null_if_empty = match self.rows {
             Rows::Default { .. } => true,
-            Rows::BuiltIn { columns, .. } => std::ptr::eq(*columns, &raw const *cluster::DEFINITION_COLUMNS),
+            Rows::BuiltIn { is_null_if_empty, .. } => is_null_if_empty,
             Rows::Custom(_) => false,
         };
-        if is_empty && has_no_rows {
+        if is_empty && is_null_if_empty {
             map.serialize_entry("rows", &Value::Null)?;
         } else {
             map.serialize_entry("rows", &RowsOf(self))?;
