@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::record::{Attempt, Outcome, Record};
+use super::record::{Attempt, Record};
 
 /// Returns whether the command runs in a GitHub workflow, which shows annotations.
 pub(crate) fn are_enabled() -> bool {
@@ -15,12 +15,10 @@ pub(crate) fn are_enabled() -> bool {
 /// Returns a workflow command for each failed scenario, each on a line.
 pub(crate) fn commands(record: &Record) -> String {
     let mut text = String::new();
-    for scenario in record.scenarios().iter().filter(|scenario| scenario.outcome == Outcome::Failed) {
+    for scenario in record.failures() {
         let planned = &scenario.planned;
         let attempt = scenario.attempts.last();
-        let step = attempt
-            .and_then(Attempt::failed_step)
-            .and_then(|(position, message)| Some((planned.steps.get(position)?, message)));
+        let step = attempt.and_then(|attempt| scenario.failed_step(attempt));
         let line = step.map_or(planned.key.line, |(step, _)| step.line);
         let mut message = match step {
             Some((step, message)) => format!("{} {}\n{message}", step.keyword, step.text),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::status::UNSUPPORTED_PREFIX;
 use tokio::time::Instant;
 
-use super::plan::PlannedScenario;
+use super::plan::{PlannedScenario, PlannedStep};
 use crate::narrator::{Note, NoteKind};
 
 /// The record of all selected scenarios, in the order of the files.
@@ -123,6 +123,11 @@ impl Record {
         &self.scenarios
     }
 
+    /// Returns the scenarios whose last attempt failed, in the order of the files.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = &ScenarioRecord> {
+        self.scenarios.iter().filter(|scenario| scenario.outcome == Outcome::Failed)
+    }
+
     /// Returns the time since the run started.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
@@ -170,6 +175,12 @@ impl ScenarioRecord {
         let last = self.attempts.last().and_then(Attempt::failed_step);
         self.outcome == Outcome::Failed
             && last.is_some_and(|(_, message)| message.contains(UNSUPPORTED_PREFIX))
+    }
+
+    /// Returns the failed step of an attempt at this scenario, and the message.
+    pub(crate) fn failed_step<'a>(&'a self, attempt: &'a Attempt) -> Option<(&'a PlannedStep, &'a str)> {
+        let (position, message) = attempt.failed_step()?;
+        Some((self.planned.steps.get(position)?, message))
     }
 
     /// Returns the total duration of all attempts.

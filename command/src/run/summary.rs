@@ -47,12 +47,10 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
 
 /// Appends the failed scenarios, each with its failed step and the beginning of the message.
 fn failures(text: &mut String, record: &Record) {
-    for scenario in record.scenarios().iter().filter(|scenario| scenario.outcome == Outcome::Failed) {
+    for scenario in record.failures() {
         let planned = &scenario.planned;
         let attempt = scenario.attempts.last();
-        let step = attempt
-            .and_then(Attempt::failed_step)
-            .and_then(|(position, message)| Some((planned.steps.get(position)?, message)));
+        let step = attempt.and_then(|attempt| scenario.failed_step(attempt));
         let message = step.map(|(_, message)| message).or_else(|| attempt?.trouble.as_deref());
         let line = step.map_or(planned.key.line, |(step, _)| step.line);
         let line = u64::try_from(line).unwrap_or(u64::MAX);

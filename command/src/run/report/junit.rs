@@ -80,8 +80,7 @@ fn rerun(scenario: &ScenarioRecord, attempt: &Attempt) -> TestRerun {
 /// Returns the failed step, and its location with the message.
 fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> (String, String) {
     let planned = &scenario.planned;
-    let step = attempt.failed_step().and_then(|(at, message)| Some((planned.steps.get(at)?, message)));
-    match step {
+    match scenario.failed_step(attempt) {
         Some((step, message)) => (
             format!("{} {}", step.keyword, step.text),
             format!("{}:{}\n{message}", planned.key.path, step.line),
