@@ -14,6 +14,7 @@ mod documents;
 pub mod exit_code;
 mod explain_error;
 mod fakes;
+mod github;
 #[cfg(test)]
 mod hostile;
 mod junit;

@@ -20,9 +20,10 @@ use self::baseline::LINT;
 use self::lines::Outline;
 use self::output::{Finding, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
+use crate::github::GitHub;
 use crate::run::report::ReportFile;
 use crate::verify::chosen::{self, Skip};
-use crate::verify::output::{FailOn, Format, GitHub};
+use crate::verify::output::{FailOn, Format};
 use crate::{ExitCode, Failure, check_help, documents, screen};
 
 /// Check webhook configurations without calling anything.

@@ -1,16 +1,11 @@
 //! Formats failed scenarios as GitHub workflow commands, which show them next to the lines of the feature files.
-//!
-//! Source: GitHub's documentation, "Workflow commands for GitHub Actions".
 
 use std::fmt::Write as _;
-use std::path::Path;
+
+use harness::verify::Severity;
 
 use super::record::{Attempt, Record};
-
-/// Returns whether the command runs in a GitHub workflow, which shows annotations.
-pub(crate) fn are_enabled() -> bool {
-    std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
-}
+use crate::github::command;
 
 /// Returns a workflow command for each failed scenario, each on a line.
 pub(crate) fn commands(record: &Record) -> String {
@@ -29,27 +24,9 @@ pub(crate) fn commands(record: &Record) -> String {
                 let _ = write!(message, "\n{}", note.text);
             }
         }
-        let file = property(&relative(&planned.key.path));
-        let title = property(&planned.name);
-        let _ = writeln!(text, "::error file={file},line={line},title={title}::{}", data(&message));
+        let line = u64::try_from(line).unwrap_or(u64::MAX);
+        let place = Some((planned.key.path.as_str(), line));
+        text.push_str(&command(Severity::Error, place, &planned.name, &message));
     }
     text
-}
-
-/// Returns the path relative to the current directory if the file is in it, because GitHub expects such paths.
-fn relative(file: &str) -> String {
-    let path = Path::new(file);
-    let here = std::env::current_dir().ok();
-    let inner = here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path);
-    inner.strip_prefix(".").unwrap_or(inner).display().to_string()
-}
-
-/// Escapes the message of a workflow command.
-fn data(text: &str) -> String {
-    output::lines(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-/// Escapes the value of a property of a workflow command.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -38,6 +38,7 @@ use regex::Regex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::github::GitHub;
 use crate::steps::world::World;
 use crate::target::{Cleanup, Launched, TargetArguments, TargetKind};
 use crate::{ExitCode, Failure, exit_code, screen};
@@ -186,7 +187,7 @@ impl Run {
         let (counts, written, printed) = live.finish(|record, display| {
             let written = reports.write(record, circumstances);
             display.print(&summary::summary(record, circumstances.unchecked_audits));
-            if annotations::are_enabled() {
+            if GitHub::from_environment().annotates {
                 screen::prompt(&annotations::commands(record));
             }
             for unused in &unused_services {

@@ -13,8 +13,9 @@ use serde::Serialize;
 use crate::baseline::stale;
 use crate::diagnostic::{self, several};
 use crate::machine_readable;
-use crate::verify::output::{FailOn, Format, annotations as github, cell, line, word};
-use crate::{Failure, screen};
+use crate::verify::output::annotations::stale_entries;
+use crate::verify::output::{FailOn, Format, cell, line, word};
+use crate::{Failure, github, screen};
 
 /// The version of [`Report`] and of the list of checks. It changes when a field is removed or changes its meaning.
 pub(super) const VERSION: u32 = 1;
@@ -126,7 +127,7 @@ pub(super) fn annotations(report: &Report) -> String {
         let place = (finding.file != "STDIN").then_some((finding.file.as_str(), finding.line));
         github::command(finding.severity, place, &title, &finding.sentence())
     });
-    findings.collect::<String>() + &github::stale_entries(&report.stale)
+    findings.collect::<String>() + &stale_entries(&report.stale)
 }
 
 /// Formats a value as JSON, with a trailing newline.

@@ -1,15 +1,13 @@
 //! Formats findings as GitHub workflow commands, which show them next to the lines of the configuration.
-//!
-//! Source: GitHub's documentation, "Workflow commands for GitHub Actions"; actions/toolkit packages/core/src/command.ts
-//! for what is escaped.
 
 use std::fmt::Write as _;
 
 use harness::verify::Severity;
 use harness::verify::report::{Report, StaleEntry};
 
-use super::{details, relative};
+use super::details;
 use crate::baseline::stale;
+use crate::github::command;
 
 /// Returns a workflow command for each finding, each on a line.
 pub(super) fn commands(report: &Report) -> String {
@@ -33,23 +31,4 @@ pub(crate) fn stale_entries(entries: &[StaleEntry]) -> String {
         command(Severity::Warning, place, "stale baseline entry", &stale(entry))
     });
     entries.collect()
-}
-
-/// Returns a command that shows `message` next to a line of a file.
-pub(crate) fn command(severity: Severity, place: Option<(&str, u64)>, title: &str, message: &str) -> String {
-    let command = match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "notice",
-    };
-    let place = place.map(|(file, line)| format!("file={},line={line},", property(&relative(file))));
-    format!("::{command} {}title={}::{}\n", place.unwrap_or_default(), property(title), data(message))
-}
-
-fn data(text: &str) -> String {
-    output::lines(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -22,6 +22,8 @@ pub(crate) use self::markdown::{cell, line};
 use super::VERIFY;
 use crate::baseline::{Accepting, BaselineOptions};
 pub(crate) use crate::diagnostic::word;
+use crate::github::GitHub;
+pub(crate) use crate::github::relative;
 use crate::machine_readable::{json, yaml};
 use crate::run::report::ReportFile;
 use crate::{ExitCode, Failure, screen};
@@ -129,25 +131,6 @@ pub(super) struct Files {
     github: GitHub,
 }
 
-/// The settings that a GitHub workflow provides.
-#[derive(Debug)]
-pub(crate) struct GitHub {
-    /// Whether the command prints annotations, because it runs in a workflow.
-    pub(crate) annotates: bool,
-    /// The file to which the workflow summary is appended.
-    summary: Option<PathBuf>,
-}
-
-impl GitHub {
-    pub(crate) fn from_environment() -> Self {
-        let text = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
-        Self {
-            annotates: text("GITHUB_ACTIONS").as_deref() == Some("true"),
-            summary: text("GITHUB_STEP_SUMMARY").map(PathBuf::from),
-        }
-    }
-}
-
 impl Outputs {
     /// Masks the values of Secrets unless the user requests them. Must be called before the report is written.
     pub(super) fn mask(&self, report: &mut Report) {
@@ -212,15 +195,6 @@ fn append(path: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(|error| {
         Failure::environment(format!("cannot write $GITHUB_STEP_SUMMARY {}: {error}", path.display()))
     })
-}
-
-/// Returns the path of a file as in the repository, which is relative if the file is in the current directory.
-pub(crate) fn relative(file: &str) -> String {
-    let path = Path::new(file);
-    let here = std::env::current_dir().ok();
-    let inner = here.and_then(|here| path.strip_prefix(here).ok());
-    let inner = inner.unwrap_or(path);
-    inner.strip_prefix(".").unwrap_or(inner).display().to_string()
 }
 
 /// Returns `the same for A, B` for the other webhooks with the same finding, or `None` if there are none.
