@@ -33,9 +33,8 @@ impl World {
 
     /// Adds the scenario label to `object` if it is a Namespace and the scenario's webhooks match Namespaces.
     pub(super) fn label_if_namespace(&self, object: &mut Value) {
-        let text = |field: &str| object.get(field).and_then(Value::as_str);
-        if self.matches_namespaces && (text("apiVersion"), text("kind")) == (Some("v1"), Some("Namespace")) {
-            merge(object, &json!({"metadata": {"labels": {SCENARIO_LABEL: self.names.id()}}}));
+        if self.matches_namespaces {
+            self.label_own_namespace(object);
         }
     }
 
