@@ -14,7 +14,7 @@ use super::parameter::{Admission, Ordinal, Times};
 use super::webhook::Webhook;
 use super::world::World;
 use crate::narrator::NoteKind;
-use crate::target::{RecordedCall, RecordedSkip};
+use crate::target::RecordedCall;
 
 /// A call of a fake, or of a webhook in a configuration that the scenario loads.
 pub(super) struct Call<'a> {
@@ -81,8 +81,7 @@ impl World {
     pub(super) fn read_own_calls(&mut self, answer: &Answer) -> Outcome {
         let recorded = self.target()?.calls.for_request(&answer.audit_id);
         let (calls, skips) = recorded.map(|request| (request.calls, request.skips)).unzip();
-        let skips: Vec<RecordedSkip> = skips.unwrap_or_default();
-        self.skips = skips.into_iter().filter(|skip| self.is_of_scenario(skip)).collect();
+        self.skips = self.of_scenario(skips.unwrap_or_default());
         let is_own = |call: &RecordedCall| {
             let mut own = self.installation.own_webhooks();
             own.any(|(name, webhook)| {

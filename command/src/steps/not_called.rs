@@ -19,6 +19,13 @@ struct Identity<'a> {
     policy: Option<&'a str>,
 }
 
+impl Identity<'_> {
+    /// Returns whether the server skipped this webhook.
+    fn is_in(&self, skip: &RecordedSkip) -> bool {
+        skip.webhook.name == self.name && skip.webhook.configuration == self.configuration
+    }
+}
+
 impl World {
     /// Returns all webhooks of the scenario: the fakes, then the webhooks of loaded configurations.
     fn identities(&self) -> Vec<Identity<'_>> {
@@ -48,10 +55,11 @@ impl World {
         fakes.chain(own).collect()
     }
 
-    /// Returns whether `skip` concerns a webhook of the scenario.
-    pub(super) fn is_of_scenario(&self, skip: &RecordedSkip) -> bool {
-        let id = &skip.webhook;
-        self.identities().iter().any(|it| it.name == id.name && it.configuration == id.configuration)
+    /// Returns those of `skips` that concern webhooks of the scenario.
+    pub(super) fn of_scenario(&self, mut skips: Vec<RecordedSkip>) -> Vec<RecordedSkip> {
+        let identities = self.identities();
+        skips.retain(|skip| identities.iter().any(|it| it.is_in(skip)));
+        skips
     }
 
     /// Returns a line for each webhook that the last request did not call, with the reason.
@@ -60,11 +68,7 @@ impl World {
     pub(super) fn not_called(&self) -> Vec<String> {
         let identities = self.identities();
         let reason = |it: &Identity<'_>| {
-            let skip = self.skips.iter().find(|skip| {
-                skip.round == Round::First
-                    && skip.webhook.name == it.name
-                    && skip.webhook.configuration == it.configuration
-            })?;
+            let skip = self.skips.iter().find(|skip| skip.round == Round::First && it.is_in(skip))?;
             let is_called = self.calls_of(it.short).is_ok_and(|calls| !calls.is_empty());
             let reason = self.foreign_namespace(&skip.mismatch).unwrap_or_else(|| skip.reason.clone());
             (!is_called).then(|| format!("{}: not called: {reason}", it.short))
