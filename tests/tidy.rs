@@ -2,7 +2,6 @@
 
 #![expect(clippy::expect_used, reason = "a test may panic about a tree that cannot be read")]
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -78,18 +77,6 @@ fn read(file: &Path) -> String {
     fs::read_to_string(root().join(file)).expect("the file is text")
 }
 
-/// Returns the names that `source` imports from its own crate: `crate::NAME`.
-fn imports(source: &str) -> BTreeSet<&str> {
-    source
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .flat_map(|line| line.split("crate::").skip(1))
-        .map(|rest| {
-            rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or("")
-        })
-        .collect()
-}
-
 #[track_caller]
 fn nothing(findings: &[String]) {
     assert!(findings.is_empty(), "\n{}", findings.join("\n"));
@@ -97,25 +84,16 @@ fn nothing(findings: &[String]) {
 
 #[test]
 fn a_module_of_admission_imports_only_from_modules_above_it() {
+    let layer_of = |module: &str| ADMISSION_LAYERS.iter().position(|known| *known == module);
     let mut findings = Vec::new();
-    for file in rust_files() {
-        let Ok(inner) = file.strip_prefix("harness/admission/src") else { continue };
-        let module = inner.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
-        let Some(module) = module.map(|module| module.trim_end_matches(".rs").to_owned()) else { continue };
-        // The order does not include shared test code and tests in separate files.
-        if matches!(module.as_str(), "lib" | "testing") || inner.ends_with("tests.rs") {
-            continue;
-        }
-        let Some(layer) = ADMISSION_LAYERS.iter().position(|known| *known == module) else {
+    let files = rust_files();
+    for (file, module, imports) in cycles::imports_by_file(Path::new("harness/admission/src"), &files) {
+        let Some(layer) = layer_of(&module) else {
             findings.push(format!("{}: not in ADMISSION_LAYERS", file.display()));
             continue;
         };
-        let source = read(&file);
-        let outside_tests = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-        for import in imports(outside_tests) {
-            if let Some(other) = ADMISSION_LAYERS.iter().position(|known| *known == import)
-                && other > layer
-            {
+        for import in imports {
+            if layer_of(&import).is_some_and(|other| other > layer) {
                 findings.push(format!("{}: imports {import}, which stands below it", file.display()));
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -15,9 +16,18 @@ const KNOWN_CYCLES: [(&str, usize); 2] = [("fake-webhooks/src", 27), ("harness/a
 /// The imports of a crate: each top-level module with the modules that it imports from.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns the `src` folders of all crates of the workspace.
-fn crates() -> BTreeSet<PathBuf> {
-    let folders = rust_files().into_iter().filter_map(|file| {
+static STRING: LazyLock<Regex> = LazyLock::new(|| regex(r#""(?:[^"\\]|\\.)*""#));
+static IMPORT: LazyLock<Regex> = LazyLock::new(|| regex(r"\buse (?:self::|crate::)?(\w+)::([^;]*);"));
+static NAME: LazyLock<Regex> = LazyLock::new(|| regex(r"(\w+)(?:\s+as\s+(\w+))?\s*(?:[,}]|$)"));
+static PATH: LazyLock<Regex> = LazyLock::new(|| regex(r"\bcrate::|\b(?:super::)+"));
+
+fn regex(expression: &str) -> Regex {
+    Regex::new(expression).expect("the expression is valid")
+}
+
+/// Returns the `src` folders of all crates of the workspace, whose Rust files are `files`.
+fn crates(files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let folders = files.iter().filter_map(|file| {
         let folder = file.parent()?;
         (folder.ends_with("src") && file.ends_with("lib.rs")).then(|| folder.to_path_buf())
     });
@@ -29,8 +39,7 @@ fn code(source: &str) -> String {
     let outside_tests = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let without_comments: Vec<&str> =
         outside_tests.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
-    let strings = Regex::new(r#""(?:[^"\\]|\\.)*""#).expect("the expression is valid");
-    strings.replace_all(&without_comments.join("\n"), r#""""#).into_owned()
+    STRING.replace_all(&without_comments.join("\n"), r#""""#).into_owned()
 }
 
 /// Returns the first segment of each path at the beginning of `rest`: `a::B` or `{a::B, c::{D, E}}`.
@@ -59,13 +68,11 @@ fn first_segments(rest: &str) -> Vec<&str> {
 
 /// Returns the names that `lib.rs` imports from the crate's modules, with the module.
 fn reexports(library: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
-    let imports = Regex::new(r"\buse (?:self::|crate::)?(\w+)::([^;]*);").expect("the expression is valid");
-    let names = Regex::new(r"(\w+)(?:\s+as\s+(\w+))?\s*(?:[,}]|$)").expect("the expression is valid");
     let mut found = BTreeMap::new();
-    for import in imports.captures_iter(library) {
+    for import in IMPORT.captures_iter(library) {
         let (_, [module, list]) = import.extract();
         if modules.contains(module) {
-            for name in names.captures_iter(list) {
+            for name in NAME.captures_iter(list) {
                 let name = name.get(2).or_else(|| name.get(1)).map_or("", |it| it.as_str());
                 found.insert(name.to_owned(), module.to_owned());
             }
@@ -75,9 +82,14 @@ fn reexports(library: &str, modules: &BTreeSet<String>) -> BTreeMap<String, Stri
 }
 
 /// Returns the imports among the top-level modules of the crate in `folder`, without its tests.
-fn imports_of(folder: &Path) -> Imports {
-    let mut files: Vec<(String, usize, String)> = Vec::new();
-    for file in rust_files() {
+///
+/// Each Rust file of the crate has an entry: its path, its top-level module, and the modules that it imports from.
+pub(super) fn imports_by_file<'f>(
+    folder: &Path,
+    files: &'f [PathBuf],
+) -> Vec<(&'f Path, String, BTreeSet<String>)> {
+    let mut sources: Vec<(&Path, String, usize, String)> = Vec::new();
+    for file in files {
         let Ok(inner) = file.strip_prefix(folder) else { continue };
         let mut parts: Vec<String> =
             inner.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -87,27 +99,34 @@ fn imports_of(folder: &Path) -> Imports {
         let Some(module) = parts.first().cloned() else { continue };
         let is_test = parts.iter().any(|part| part == "tests") || module == "testing";
         if !is_test && !["lib", "main", "bin"].contains(&module.as_str()) {
-            files.push((module, parts.len(), code(&read(&file))));
+            sources.push((file.as_path(), module, parts.len(), code(&read(file))));
         }
     }
-    let modules: BTreeSet<String> = files.iter().map(|(module, ..)| module.clone()).collect();
+    let modules: BTreeSet<String> = sources.iter().map(|(_, module, ..)| module.clone()).collect();
     let reexported = reexports(&code(&read(&folder.join("lib.rs"))), &modules);
-    let paths = Regex::new(r"\bcrate::|\b(?:super::)+").expect("the expression is valid");
-    let mut imports: Imports = modules.iter().map(|module| (module.clone(), BTreeSet::new())).collect();
-    for (module, depth, source) in &files {
-        for path in paths.find_iter(source) {
+    let imports = sources.into_iter().map(|(file, module, depth, source)| {
+        let mut imported: BTreeSet<String> = BTreeSet::new();
+        for path in PATH.find_iter(&source) {
             // `super::super::name` in a module two levels deep names a top-level module.
-            let is_from_root = path.as_str() == "crate::" || path.as_str().matches("super").count() == *depth;
+            let is_from_root = path.as_str() == "crate::" || path.as_str().matches("super").count() == depth;
             if !is_from_root {
                 continue;
             }
             for name in first_segments(source.get(path.end()..).unwrap_or_default()) {
-                let imported = modules.get(name).or_else(|| reexported.get(name));
-                if let Some(imported) = imported.filter(|imported| *imported != module) {
-                    imports.entry(module.clone()).or_default().insert(imported.clone());
-                }
+                let other = modules.get(name).or_else(|| reexported.get(name));
+                imported.extend(other.filter(|other| **other != module).cloned());
             }
         }
+        (file, module, imported)
+    });
+    imports.collect()
+}
+
+/// Returns the imports among the top-level modules of the crate in `folder`, whose Rust files are in `files`.
+fn imports_of(folder: &Path, files: &[PathBuf]) -> Imports {
+    let mut imports = Imports::new();
+    for (_, module, imported) in imports_by_file(folder, files) {
+        imports.entry(module).or_default().extend(imported);
     }
     imports
 }
@@ -168,12 +187,13 @@ fn largest_cycle_includes_indirect_imports() {
 #[test]
 fn crates_have_no_import_cycles() {
     let mut findings = Vec::new();
-    let crates = crates();
+    let files = rust_files();
+    let crates = crates(&files);
     assert!(crates.len() > 12, "found only {} crates", crates.len());
     for folder in crates {
         let known =
             KNOWN_CYCLES.iter().find(|(path, _)| Path::new(path) == folder).map_or(0, |(_, size)| *size);
-        let imports = imports_of(&folder);
+        let imports = imports_of(&folder, &files);
         let cycle = largest_cycle(&imports);
         if cycle.len() != known {
             let modules: Vec<&str> = cycle.iter().copied().collect();
