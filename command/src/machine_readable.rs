@@ -2,10 +2,10 @@
 
 use crate::Failure;
 
-/// Formats `value` as JSON that is safe to show on a terminal.
+/// Formats `value` as JSON that is safe to show on a terminal, with a trailing newline.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
-        .map(|document| output::json(&document).into_owned())
+        .map(|document| output::json(&document).into_owned() + "\n")
         .map_err(|error| Failure::environment(format!("cannot write the report as JSON: {error}")))
 }
 
@@ -15,5 +15,5 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
 pub(crate) fn yaml(value: &impl serde::Serialize) -> Result<String, Failure> {
     let document = serde_saphyr::to_string(value)
         .map_err(|error| Failure::environment(format!("cannot write the report as YAML: {error}")))?;
-    if output::json(&document) == document { Ok(document) } else { Ok(json(value)? + "\n") }
+    if output::json(&document) == document { Ok(document) } else { json(value) }
 }

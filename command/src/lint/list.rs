@@ -9,7 +9,7 @@ use super::output;
 use super::page;
 use crate::Failure;
 use crate::check_help::audience as webhooks;
-use crate::machine_readable::yaml;
+use crate::machine_readable::{json, yaml};
 use crate::verify::output::{Format, word};
 
 /// The document that `-o json` prints.
@@ -45,7 +45,7 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
     match format {
         Format::Text => Ok(text(checks)),
         Format::Markdown => Ok(markdown(checks)),
-        Format::Json => output::json(&List::new(checks)),
+        Format::Json => json(&List::new(checks)),
         Format::Yaml => yaml(&List::new(checks)),
         Format::Junit | Format::Sarif => {
             Err(Failure::usage("--list: expected --output text, json, yaml, or markdown"))

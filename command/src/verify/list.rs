@@ -43,7 +43,7 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
     let checks: Vec<Listed> = checks.iter().copied().map(Listed::of).collect();
     match format {
         Format::Text => Ok(text(&checks)),
-        Format::Json => Ok(json(&List { version: VERSION, checks })? + "\n"),
+        Format::Json => json(&List { version: VERSION, checks }),
         Format::Yaml => yaml(&List { version: VERSION, checks }),
         Format::Markdown => Ok(page(&checks)),
         Format::Junit | Format::Sarif => {

@@ -108,7 +108,7 @@ pub(super) fn print(
 pub(super) fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, Failure> {
     match format {
         Format::Text => Ok(text::text(report, false)),
-        Format::Json => json(report),
+        Format::Json => machine_readable::json(report),
         Format::Yaml => machine_readable::yaml(report),
         Format::Markdown => Ok(markdown(report)),
         Format::Junit => junit::document(report, fail_on),
@@ -128,11 +128,6 @@ pub(super) fn annotations(report: &Report) -> String {
         github::command(finding.severity, place, &title, &finding.sentence())
     });
     findings.collect::<String>() + &stale_entries(&report.stale)
-}
-
-/// Formats a value as JSON, with a trailing newline.
-pub(super) fn json(value: &impl Serialize) -> Result<String, Failure> {
-    Ok(machine_readable::json(value)? + "\n")
 }
 
 impl Report {

@@ -175,7 +175,7 @@ impl Outputs {
         let code = self.fail_on.exit_code(report);
         match self.output {
             Format::Text => screen::print(&text::text(report, self.verbose, code))?,
-            Format::Json => screen::print_document(&(json(report)? + "\n"))?,
+            Format::Json => screen::print_document(&json(report)?)?,
             Format::Yaml => screen::print_document(&yaml(report)?)?,
             Format::Markdown => screen::print_document(&markdown::summary(report))?,
             Format::Sarif => screen::print_document(&sarif::document(report))?,
