@@ -6,10 +6,8 @@ use anstyle::{AnsiColor, Style};
 use harness::verify::Severity;
 use output::{OneLine, one_line};
 
-/// The style of successes and additions.
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// The style of errors and removals.
-pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) use crate::style::{BAD, GOOD};
+
 /// The style of warnings and of incomplete checks.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default().bold();

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-/// The style of passed scenarios and steps.
+/// The style of passed scenarios and steps, and of additions.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// The style of failed scenarios and steps.
+/// The style of failed scenarios and steps, of errors, and of removals.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// The style of scenarios and steps that were not checked.
 pub(crate) const NOT_DONE: Style = AnsiColor::Yellow.on_default();

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use anstyle::Style;
 use harness::verify::Severity;
 use output::OneLine;
 
@@ -11,8 +10,8 @@ use super::{Finding, Report, Skipped, counts};
 use crate::baseline::stale;
 use crate::check_help::lint_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
+use crate::style::FAINT;
 
-const FAINT: Style = Style::new().dimmed();
 /// The maximum number of checks to list by ID; further checks are only counted.
 const MAX_IDS: usize = 10;
 

@@ -2,14 +2,12 @@
 
 use std::fmt::Write as _;
 
-use anstyle::Style;
 use harness::verify::Severity;
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use output::{OneLine, one_line};
 
 use crate::diagnostic::{BAD, GOOD, WARNING};
-
-const FAINT: Style = Style::new().dimmed();
+use crate::style::FAINT;
 
 /// Returns the table, which contains the result of each check for each webhook.
 pub(super) fn table(report: &Report) -> String {

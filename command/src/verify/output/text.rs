@@ -16,9 +16,9 @@ use crate::ExitCode;
 use crate::baseline::stale;
 use crate::check_help::verify_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
+use crate::style::FAINT;
 use crate::verify::SKIPPED_BY_QUICK;
 
-const FAINT: Style = Style::new().dimmed();
 /// The style of the headings of a long report.
 const HEADING: Style = Style::new().bold().underline();
 /// The maximum number of checks to list by ID; further checks are only counted.
