@@ -38,13 +38,17 @@ pub(crate) fn url(id: &str) -> String {
     format!("{page}#{}", id.to_lowercase())
 }
 
+/// Returns the check of `admit lint` with this ID, ignoring case.
+pub(crate) fn linted(id: &str) -> Option<&'static Check> {
+    checks::STATIC.iter().map(|(check, _)| *check).find(|check| check.id.eq_ignore_ascii_case(id))
+}
+
 /// Returns the check of `admit verify` or `admit lint` with this ID, ignoring case.
 ///
 /// # Errors
 /// Returns an error if no check has this ID.
 pub(crate) fn known(id: &str) -> Result<&'static Check, String> {
-    let linted = || checks::STATIC.iter().map(|(check, _)| *check).find(|it| it.id.eq_ignore_ascii_case(id));
-    checks::find(id).or_else(linted).ok_or_else(|| {
+    checks::find(id).or_else(|| linted(id)).ok_or_else(|| {
         format!("unknown check `{id}`: admit verify --list and admit lint --list print all checks")
     })
 }

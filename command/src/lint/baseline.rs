@@ -11,7 +11,7 @@ use crate::baseline::{Findings, Known, Subcommand};
 pub(super) const LINT: Subcommand = Subcommand {
     name: "lint",
     noun: "lint check",
-    find: super::find,
+    find: crate::check_help::linted,
     // A finding can be about a configuration with an invalid name.
     is_webhook: |_| true,
     webhook: "CONFIGURATION/WEBHOOK or CONFIGURATION",

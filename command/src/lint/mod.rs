@@ -119,11 +119,6 @@ fn skip(text: &str) -> Result<Skip, String> {
     Skip::parse(text, known_check)
 }
 
-/// Returns the static check with this ID, ignoring case.
-fn find(id: &str) -> Option<&'static Check> {
-    checks::STATIC.iter().map(|(check, _)| *check).find(|check| check.id.eq_ignore_ascii_case(id))
-}
-
 /// An object and its position in a file.
 struct Located {
     file: String,

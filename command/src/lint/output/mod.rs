@@ -11,6 +11,7 @@ use harness::verify::{Check, Severity};
 use serde::Serialize;
 
 use crate::baseline::stale;
+use crate::check_help::linted;
 use crate::diagnostic::{self, several};
 use crate::machine_readable;
 use crate::verify::output::annotations::stale_entries;
@@ -119,7 +120,7 @@ pub(super) fn document(report: &Report, format: Format, fail_on: FailOn) -> Resu
 /// Returns a GitHub workflow command for each finding, each on a line.
 pub(super) fn annotations(report: &Report) -> String {
     let findings = report.new_findings().map(|finding| {
-        let title = match crate::lint::find(finding.check) {
+        let title = match linted(finding.check) {
             Some(check) => format!("{} {}", check.id, check.title),
             None => finding.check.to_owned(),
         };

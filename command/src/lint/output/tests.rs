@@ -62,7 +62,7 @@ fn report() -> Report {
             place: Location { file: "base line.yaml".to_owned(), line: 9 },
         }],
         names: vec!["injector".to_owned(), "other".to_owned()],
-        checks: ["L01", "L04", "L05", "V52"].map(|id| crate::lint::find(id).unwrap()).to_vec(),
+        checks: ["L01", "L04", "L05", "V52"].map(|id| crate::check_help::linted(id).unwrap()).to_vec(),
         unreadable: Vec::new(),
     }
 }
