@@ -64,7 +64,7 @@ pub async fn run(text: &str, server: &Server, manner: Manner<'_>) -> Result<Seen
     }
     let mut made = Vec::new();
     let outcome = run_case(&case, &names, server, manner, &mut made).await;
-    server.idle();
+    server.reset_webhooks();
     if server.is_shared() {
         server.remove(&made).await;
     }

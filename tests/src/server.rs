@@ -130,7 +130,7 @@ impl Server {
     }
 
     /// Resets the webhooks that run as long as the server, so that they allow everything again.
-    pub(crate) fn idle(&self) {
+    pub(crate) fn reset_webhooks(&self) {
         self.launch.standing.values().for_each(|fake| fake.set_behavior(Behavior::default()));
     }
 

@@ -192,9 +192,9 @@ impl Search {
                 *found.left_out.entry(feature.clone()).or_default() += count;
             }
             let named = batch.iter().map(|number| format!("seed-{}-{number}", self.seed));
-            let webhooks = self.webhooks(named.zip(situations).collect(), &servers, &mut found).await?;
-            found.passed += (batch.len() - webhooks.len()) as u64;
-            for (name, case, looks) in webhooks {
+            let unequal = self.unequal(named.zip(situations).collect(), &servers, &mut found).await?;
+            found.passed += (batch.len() - unequal.len()) as u64;
+            for (name, case, looks) in unequal {
                 if let Some(documents) = found.note(&name, looks, tell) {
                     self.write(&name, &case)?;
                     differing.push((name, case, documents));
@@ -221,7 +221,7 @@ impl Search {
     }
 
     /// Runs all situations, and runs the situations that differ a second time, because one difference may be random.
-    async fn webhooks(
+    async fn unequal(
         &self,
         situations: Vec<(String, Situation)>,
         servers: &Servers,
@@ -235,8 +235,8 @@ impl Search {
         let unequal: Vec<_> = situations.into_iter().zip(looks).filter(|(_, look)| !look.agrees()).collect();
         let cases: Vec<&Value> = unequal.iter().map(|((_, situation), _)| &situation.case).collect();
         let again = servers.looks(&cases, self.jobs).await?;
-        let webhooks = unequal.into_iter().zip(again);
-        Ok(webhooks.map(|(((name, it), look), again)| (name, it.case, [look, again])).collect())
+        let unequal = unequal.into_iter().zip(again);
+        Ok(unequal.map(|(((name, it), look), again)| (name, it.case, [look, again])).collect())
     }
 
     /// Writes a case to disk. Returns its path and its content.

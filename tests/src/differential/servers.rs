@@ -38,7 +38,7 @@ enum Ran {
 }
 
 /// The maximum number of servers that run concurrently, unless the cases in progress need more.
-const MAX_ATTEMPTS: usize = 5;
+const MAX_SERVERS: usize = 5;
 
 impl Servers {
     /// Creates the collection, without servers.
@@ -108,7 +108,7 @@ impl Servers {
                 None => return Err(error),
             },
         };
-        if running.len() >= MAX_ATTEMPTS {
+        if running.len() >= MAX_SERVERS {
             running.remove(0);
         }
         running.push((plugins.clone(), started.clone()));
