@@ -106,7 +106,7 @@ impl Drop for ProgressReporter {
 
 /// Returns whether enough parts are complete to estimate the remaining time: the first parts are the slowest.
 fn is_estimable(done: u64, total: u64) -> bool {
-    done >= total.div_ceil(10) && done > 0 && done < total
+    done >= total.div_ceil(10) && done < total
 }
 
 fn line(activity: &str, done: u64, total: Option<u64>, left: Option<Duration>, detail: &str) -> String {
