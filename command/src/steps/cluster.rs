@@ -72,10 +72,8 @@ impl World {
         let bytes = output::read(&path).map_err(cannot_read)?;
         let text = documents::text(bytes, path.display())
             .map_err(|failure| StepFailure::new(failure.to_string()))?;
-        let objects = document::parse_documents(&self.names.expand(&text));
-        let objects = objects.map_err(|failure| failure.during(path.display()))?;
-        let each = |mut object| documents::take_items(&mut object).unwrap_or_else(|| vec![object]);
-        Ok(objects.into_iter().flat_map(each).collect())
+        let objects = document::parse_objects(&self.names.expand(&text));
+        objects.map_err(|failure| failure.during(path.display()))
     }
 
     /// Reads the file `name`, which a step specifies and which must contain exactly one object.

@@ -28,13 +28,15 @@ pub(crate) fn parse(text: &str) -> Outcome<Value> {
     serde_saphyr::from_str(text).map_err(|error| invalid(&error))
 }
 
-/// Parses YAML documents and skips empty documents.
+/// Parses the objects in the YAML documents of a file, including the items of lists, and skips empty documents.
 ///
 /// # Errors
 /// The text is not valid YAML; the error contains line and column.
-pub(crate) fn parse_documents(text: &str) -> Outcome<Vec<Value>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| invalid(&error))?;
-    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+pub(crate) fn parse_objects(text: &str) -> Outcome<Vec<Value>> {
+    let parsed: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| invalid(&error))?;
+    let objects = parsed.into_iter().filter(|document| !document.is_null());
+    let each = |mut object| documents::take_items(&mut object).unwrap_or_else(|| vec![object]);
+    Ok(objects.flat_map(each).collect())
 }
 
 /// Parses the single YAML document in the doc string of `step`, whose text `expand` changes within its lines.
@@ -69,9 +71,7 @@ pub(crate) fn yaml_of(step: &Step) -> Vec<Value> {
 /// Returns the objects in a file, or an empty list if the file is not valid YAML.
 pub(crate) fn objects_of(path: &Path) -> Vec<Value> {
     let text = output::read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let objects = text.and_then(|text| parse_documents(&text).ok()).unwrap_or_default();
-    let each = |mut object| documents::take_items(&mut object).unwrap_or_else(|| vec![object]);
-    objects.into_iter().flat_map(each).collect()
+    text.and_then(|text| parse_objects(&text).ok()).unwrap_or_default()
 }
 
 /// Returns why a file cannot be read or parsed, or `None` if it is valid YAML.
