@@ -35,18 +35,15 @@ pub(crate) fn check(features: &[Feature]) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     let mut problems = Vec::new();
     for feature in features {
-        for (step, file) in steps(feature).filter_map(|step| Some((step, file_of(feature, step)?))) {
+        for (step, name) in steps(feature).filter_map(|step| Some((step, name_of(step)?))) {
+            let file = path_of(feature, name);
             if seen.insert(file.clone())
                 && let Some(problem) = file_error(&file)
             {
                 let path = feature.path.as_deref().unwrap_or(Path::new("")).display();
                 let line = step.position.line;
-                let base = if Path::new(&name_of(step)).is_absolute() {
-                    ""
-                } else {
-                    " (relative to the feature file)"
-                };
-                problems.push(format!("{path}:{line}: cannot read {}{base}: {problem}", name_of(step)));
+                let base = if Path::new(name).is_absolute() { "" } else { " (relative to the feature file)" };
+                problems.push(format!("{path}:{line}: cannot read {name}{base}: {problem}"));
             }
         }
     }
@@ -67,8 +64,9 @@ fn uses_shared_objects(feature: &Feature, step: &Step) -> bool {
     if step.value.starts_with("webhooks are also called in the namespace ") {
         return true;
     }
-    if let Some(file) = file_of(feature, step) {
-        return objects_of(&file).iter().any(|object| is_in_named_namespace(object) || is_shared(object));
+    if let Some(name) = name_of(step) {
+        let objects = objects_of(&path_of(feature, name));
+        return objects.iter().any(|object| is_in_named_namespace(object) || is_shared(object));
     }
     let is_object = ["this object ", "these objects "].iter().any(|begin| step.value.starts_with(begin));
     is_object && yaml_of(step).iter().any(is_in_named_namespace)
@@ -85,15 +83,14 @@ fn is_shared(object: &Value) -> bool {
     object.get("kind").and_then(Value::as_str).is_some_and(|kind| SHARED.contains(&kind))
 }
 
-/// Returns the name in a step that names a file, or an empty string.
-fn name_of(step: &Step) -> String {
-    let name = || Some(FILE.as_ref()?.captures(&step.value)?.get(1)?.as_str().to_owned());
-    name().unwrap_or_default()
+/// Returns the name in a step that names a file.
+fn name_of(step: &Step) -> Option<&str> {
+    let name = FILE.as_ref()?.captures(&step.value)?.get(1)?.as_str();
+    (!name.is_empty()).then_some(name)
 }
 
-/// Returns the path of the file that a step names, if any.
-fn file_of(feature: &Feature, step: &Step) -> Option<PathBuf> {
-    let name = name_of(step);
+/// Returns the path of the file that a step of `feature` names.
+fn path_of(feature: &Feature, name: &str) -> PathBuf {
     let folder = feature.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-    (!name.is_empty()).then(|| folder.join(name))
+    folder.join(name)
 }
