@@ -12,11 +12,13 @@ use crate::progress::ProgressReporter;
 use crate::screen::{self, Marks};
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
-/// The scenarios that the display shows.
+/// The scenarios and steps that the display shows. A failed scenario is always shown with its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Every scenario with its steps and their notes.
-    Everything,
+    Steps,
+    /// One line for each scenario that passes.
+    Scenarios,
     /// Only failed scenarios.
     Failures,
 }
@@ -55,7 +57,8 @@ impl Display {
             return;
         }
         let mut text = self.heading(scenario);
-        text.push_str(&scenario_text(scenario, self.marks));
+        let has_steps = self.detail == Detail::Steps || scenario.outcome == Outcome::Failed;
+        text.push_str(&scenario_text(scenario, self.marks, has_steps));
         self.print(&text);
     }
 
@@ -118,7 +121,7 @@ impl Display {
     }
 }
 
-pub(super) fn scenario_text(scenario: &ScenarioRecord, marks: Marks) -> String {
+pub(super) fn scenario_text(scenario: &ScenarioRecord, marks: Marks, has_steps: bool) -> String {
     let mut text = String::new();
     let mark = mark(marks, scenario.outcome == Outcome::Passed);
     let (name, duration) = (OneLine(&scenario.planned.name), brief(scenario.duration()));
@@ -127,7 +130,7 @@ pub(super) fn scenario_text(scenario: &ScenarioRecord, marks: Marks) -> String {
         let _ = write!(text, "  {NOT_DONE}flaky: attempt {} passed{NOT_DONE:#}", scenario.attempts.len());
     }
     text.push('\n');
-    if let Some(attempt) = scenario.attempts.last() {
+    if has_steps && let Some(attempt) = scenario.attempts.last() {
         attempt_text(&mut text, scenario, attempt, marks);
     }
     text

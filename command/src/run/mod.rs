@@ -92,8 +92,13 @@ pub(crate) struct Run {
     json: Option<PathBuf>,
 
     /// Show only failures and the summary, without progress
-    #[arg(long, short, help_heading = "Output")]
+    #[arg(long, short, help_heading = "Output", conflicts_with = "verbose")]
     quiet: bool,
+
+    /// Show the steps of every scenario; by default, the steps of scenarios that pass are shown if at most 20
+    /// scenarios run
+    #[arg(long, short, help_heading = "Output")]
+    verbose: bool,
 
     #[command(flatten)]
     target: TargetArguments,
@@ -110,7 +115,7 @@ impl Run {
             is_configured: self.target.admission_control.file.is_some(),
         };
         let plan = Plan::new(features::read(&self.paths, shipped)?, &selection);
-        let display = Display::new(if self.quiet { Detail::Failures } else { Detail::Everything });
+        let display = Display::new(self.detail(&plan));
         if self.list && !plan.scenarios.is_empty() {
             screen::print(&list::text(&plan.scenarios))?;
             return Ok(ExitCode::Ok);
@@ -205,6 +210,15 @@ impl Run {
         })
     }
 
+    fn detail(&self, plan: &Plan) -> Detail {
+        let running = plan.scenarios.iter().filter(|(_, skipped)| skipped.is_none()).count();
+        match () {
+            () if self.quiet => Detail::Failures,
+            () if self.verbose || running <= MAX_SCENARIOS_WITH_STEPS => Detail::Steps,
+            () => Detail::Scenarios,
+        }
+    }
+
     fn pace(&self) -> Pace {
         let concurrency = self.concurrency.unwrap_or(match self.target.target {
             TargetKind::InProcess => 16,
@@ -217,6 +231,9 @@ impl Run {
         }
     }
 }
+
+/// The maximum number of scenarios in a run for which the steps of passed scenarios are shown by default.
+const MAX_SCENARIOS_WITH_STEPS: usize = 20;
 
 /// Returns the order in which scenarios are shown on standard output.
 fn sequence() -> Sequence {

@@ -68,7 +68,7 @@ proptest::proptest! {
             list::text(&listed),
             summary::summary(&record, 1),
             display.heading(&record.scenarios()[0]),
-            scenario_text(&record.scenarios()[0], Marks::UNICODE),
+            scenario_text(&record.scenarios()[0], Marks::UNICODE, true),
         ] {
             hostile::is_safe(&shown);
         }
