@@ -36,7 +36,7 @@ cel-speed:
     cargo run --quiet --release -p kubernetes-cel --example speed
     cd tests/cel && go test -run '^$' -bench . ./kubecel
 
-# Writes harness/api-server/src/discovery.json from the API server that kubectl speaks to.
+# Writes harness/api-server/src/kinds/discovery.json from the API server that kubectl speaks to.
 discovery:
     harness/tools/discovery.sh
 
@@ -44,7 +44,7 @@ discovery:
 messages:
     harness/tools/messages.sh
 
-# Writes harness/api-server/src/openapi/documents.gz from a kube-apiserver of KUBEBUILDER_ASSETS; `just openapi` compares.
+# Writes harness/api-server/src/endpoints/openapi/documents.gz from a kube-apiserver of KUBEBUILDER_ASSETS; `just openapi` compares.
 openapi-record:
     cargo run --quiet -p tests -- openapi --record
 

@@ -17,7 +17,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 
 /// Requests of kubectl: method, path, body, and the JSON that Go decodes from it.
-const RECORDED: &str = include_str!("../api-server/src/protobuf/recorded.jsonl");
+const RECORDED: &str = include_str!("../api-server/src/apimachinery/protobuf/recorded.jsonl");
 
 fn server() -> ApiServer {
     ApiServer::new(Options::default())

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes api-server/src/discovery.json from a running kube-apiserver of the imitated version: the aggregated discovery
+# Writes api-server/src/kinds/discovery.json from a running kube-apiserver of the imitated version: the aggregated discovery
 # documents of /api and /apis, without what only that server knows (resource versions, freshness).
 #
 #   tools/discovery.sh https://127.0.0.1:6443 TOKEN
@@ -19,5 +19,5 @@ jq --slurp --sort-keys --compact-output '
     map(.items) | add
     | map({group: (.metadata.name // ""), versions: [.versions[] | {version, resources: [.resources[]? | del(..|.freshness?)]}]})
     ' /tmp/discovery-api.$$ /tmp/discovery-apis.$$ |
-    sed 's/{"resource":/\n&/g' >api-server/src/discovery.json
+    sed 's/{"resource":/\n&/g' >api-server/src/kinds/discovery.json
 rm /tmp/discovery-api.$$ /tmp/discovery-apis.$$

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes types/src/schema/messages.json from the Go types and the OpenAPI of the imitated version: the types of the kinds of
-# api-server/src/discovery.json, the protobuf numbers and the JSON of their fields, and what the fields are to patches and to
+# api-server/src/kinds/discovery.json, the protobuf numbers and the JSON of their fields, and what the fields are to patches and to
 # server-side apply.
 #
 #   tools/messages.sh
@@ -19,7 +19,7 @@ cp tools/messages.go "$folder/main.go"
     done
     printf ')\n'
 } >"$folder/go.mod"
-discovery=$PWD/api-server/src/discovery.json
+discovery=$PWD/api-server/src/kinds/discovery.json
 kubernetes=$(cd "$folder" && go mod download -json "k8s.io/kubernetes@v1${version#v0}" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
 mkdir -p types/src/schema
 (cd "$folder" && go mod tidy >&2 && go run . "$discovery" "$kubernetes/api/openapi-spec/v3") >"$folder/messages.json"

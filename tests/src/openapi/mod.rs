@@ -95,8 +95,8 @@ pub async fn record() -> Result<PathBuf, Error> {
     let sample = |name: &str| with_samples.get(name).cloned().unwrap_or_default();
     documents.push(Document { name: "sample/v3".to_owned(), text: sample("v3/apis/gggg.example/v9") });
     documents.push(Document { name: "sample/v2".to_owned(), text: pack::only(&sample("v2"), "gggg")? });
-    let path =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../harness/api-server/src/openapi/documents.gz");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../harness/api-server/src/endpoints/openapi/documents.gz");
     std::fs::write(&path, pack::packed(&documents)?)?;
     Ok(path)
 }

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     /// The names of the flags in `/flagz` of kube-apiserver 1.37.1.
-    const RECORDED: &str = include_str!("../../../../harness/api-server/src/documents/flagz.txt");
+    const RECORDED: &str = include_str!("../../../../harness/api-server/src/endpoints/documents/flagz.txt");
 
     #[test]
     fn each_flag_of_kube_apiserver_is_known() {

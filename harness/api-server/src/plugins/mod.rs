@@ -78,18 +78,18 @@ pub struct PluginConfiguration {
 }
 
 /// The plugins of a server, in the order in which they run.
-pub(super) struct Plugins {
+pub(crate) struct Plugins {
     /// Plugins that run before the webhooks.
-    pub(super) first: Vec<Box<dyn Plugin>>,
+    pub(crate) first: Vec<Box<dyn Plugin>>,
     /// Plugins that run after the webhooks.
-    pub(super) last: Vec<Box<dyn Plugin>>,
+    pub(crate) last: Vec<Box<dyn Plugin>>,
 }
 
 impl Plugins {
     /// Creates the enabled plugins that have an effect; the plugins read `objects`.
     ///
     /// Rule: CHN-10.
-    pub(super) fn new(
+    pub(crate) fn new(
         selection: &AdmissionPlugins,
         configuration: &PluginConfiguration,
         objects: &Arc<dyn ObjectReader>,
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     /// An object reader over a fixed list of objects, each with the name of its resource.
-    pub(super) struct Stored(pub(super) Vec<(&'static str, Value)>);
+    pub(crate) struct Stored(pub(crate) Vec<(&'static str, Value)>);
 
     impl ObjectReader for Stored {
         fn get(&self, _group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// Creates a request for an object of the core group in the namespace `ns`.
-    pub(super) fn request(operation: Operation, resource: &str, kind: &str, object: Value) -> Attributes {
+    pub(crate) fn request(operation: Operation, resource: &str, kind: &str, object: Value) -> Attributes {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         Attributes {
             operation,

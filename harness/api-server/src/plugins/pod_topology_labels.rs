@@ -8,7 +8,7 @@ use kubernetes_types::json::{at, text};
 use kubernetes_types::status::Status;
 use serde_json::{Map, Value};
 
-use crate::metadata;
+use crate::apimachinery::metadata;
 use crate::storage::ObjectReader;
 
 const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];

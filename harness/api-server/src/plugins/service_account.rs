@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::containers::{self, items};
 use super::{forbidden, member};
+use crate::kinds::strategy::generated_name;
 use crate::storage::ObjectReader;
-use crate::strategy::generated_name;
 
 /// Sets the service account `default` on new Pods without a service account, and mounts the account's token.
 ///

@@ -5,7 +5,7 @@ use kubernetes_admission::plugin::Plugin;
 use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
-use crate::metadata;
+use crate::apimachinery::metadata;
 
 /// Adds a finalizer to a new object. A controller removes the finalizer when the object is no longer used.
 ///

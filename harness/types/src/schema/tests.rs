@@ -16,8 +16,8 @@ fn check(mut object: Value, expected: &Value, unknown: &[&str]) {
 /// Returns the objects in `protobuf/recorded.jsonl` and `protobuf/complete.jsonl`, which Go encoded.
 fn written_by_go() -> Vec<Value> {
     let lines = [
-        include_str!("../../../api-server/src/protobuf/recorded.jsonl"),
-        include_str!("../../../api-server/src/protobuf/complete.jsonl"),
+        include_str!("../../../api-server/src/apimachinery/protobuf/recorded.jsonl"),
+        include_str!("../../../api-server/src/apimachinery/protobuf/complete.jsonl"),
     ];
     let cases = lines.into_iter().flat_map(str::lines);
     cases.map(|line| serde_json::from_str::<Value>(line).unwrap()["object"].clone()).collect()

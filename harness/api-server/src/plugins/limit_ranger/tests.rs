@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::super::tests::{Stored, request};
 use super::*;
-use crate::defaulting::set_defaults;
+use crate::kinds::defaulting::set_defaults;
 
 fn limit_range(limits: &Value) -> (&'static str, Value) {
     ("limitranges", json!({"metadata": {"name": "l", "namespace": "ns"}, "spec": {"limits": limits}}))

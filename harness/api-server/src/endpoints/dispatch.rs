@@ -1,0 +1,134 @@
+//! Executes a request for an object after its body has been read.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_admission::authorizer::Authorizer;
+use kubernetes_admission::event::Record;
+use kubernetes_admission::trace_context::TraceContext;
+use kubernetes_types::budget::Reservation;
+use kubernetes_types::schema::EmptyFields;
+use kubernetes_types::status::Status;
+use tokio::time::Instant;
+
+use super::answer::Answer;
+use super::request::{BodyRetention, ObjectRequest, Outcome};
+use super::route::{Target, Verb};
+use crate::Server;
+use crate::apimachinery::client_disconnect::ClientDisconnect;
+use crate::apimachinery::query::Query;
+use crate::endpoints::watch;
+use crate::kinds::service_reading;
+use crate::registry::admission::{RequestAdmission, SkipReasons};
+use crate::registry::{create, delete, read, update};
+use crate::subresources::connect;
+
+/// A complete request with all the state that is required to execute it on any thread.
+pub(crate) struct PreparedRequest {
+    pub(crate) server: Arc<Server>,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) verb: Verb,
+    pub(crate) target: Target,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) user: UserInfo,
+    pub(crate) keep: BodyRetention,
+    pub(crate) reservation: Reservation,
+    pub(crate) started: Instant,
+    pub(crate) deadline: Instant,
+    pub(crate) client_disconnect: Option<Arc<ClientDisconnect>>,
+}
+
+impl PreparedRequest {
+    pub(crate) async fn run(self) -> Outcome {
+        let Self { server, verb, started, deadline, .. } = &self;
+        let (server, verb) = (Arc::clone(server), *verb);
+        let deprecation = self.target.resource.deprecation().map(str::to_owned);
+        let admitting = RequestAdmission {
+            admission: &server.admission,
+            started: *started,
+            deadline: *deadline,
+            trace: TraceContext::from_request(&self.headers).with_spans(server.options.spans.clone()),
+            reasons: match (self.keep, &server.options.record) {
+                (BodyRetention::Nothing, None) => SkipReasons::Omitted,
+                (BodyRetention::Nothing, Some(_)) | (BodyRetention::Body | BodyRetention::Observed, _) => {
+                    SkipReasons::Recorded
+                }
+            },
+            record: Record::default(),
+            operation: None,
+            client_disconnect: self.client_disconnect,
+        };
+        let mut request = ObjectRequest {
+            server: &server,
+            target: self.target,
+            query: self.query,
+            headers: self.headers,
+            body: self.body,
+            user: self.user,
+            authorizer: &*self.authorizer,
+            keep: self.keep,
+            reservation: self.reservation,
+            decoded: None,
+            sent: None,
+            empty_fields: EmptyFields::default(),
+            early_warnings: deprecation.iter().cloned().collect(),
+            warnings: Vec::new(),
+            annotations: BTreeMap::new(),
+            admitting,
+        };
+        let answered = dispatch(verb, &mut request).await;
+        let answered = answered.map(|answer| service_reading::answered(answer, &request.target));
+        let ObjectRequest {
+            decoded,
+            sent,
+            reservation,
+            early_warnings,
+            warnings,
+            annotations,
+            admitting,
+            ..
+        } = request;
+        Outcome {
+            is_deprecated: deprecation.is_some(),
+            decoded,
+            sent,
+            admitted: admitting.operation,
+            early_warnings,
+            warnings,
+            annotations,
+            record: admitting.record,
+            reservation: Some(reservation),
+            ..Outcome::new(answered)
+        }
+    }
+}
+
+/// Calls the handler of a request for a built-in or a custom resource.
+///
+/// The future of each verb is boxed. Otherwise, every request would need as much stack as the largest verb, multiplied
+/// by the depth of nested requests.
+///
+/// Rule: CHN-12.
+fn dispatch<'r, 'o: 'r>(
+    verb: Verb,
+    request: &'r mut ObjectRequest<'o>,
+) -> Pin<Box<dyn Future<Output = Result<Answer, Box<Status>>> + Send + 'r>> {
+    match verb {
+        Verb::Get => Box::pin(read::get(request)),
+        Verb::List if read::is_watch(&request.query) => Box::pin(ready(watch::watch(request))),
+        Verb::List => Box::pin(read::list(request)),
+        Verb::Create => Box::pin(create::create(request)),
+        Verb::Update => Box::pin(update::update(request)),
+        Verb::Patch => Box::pin(update::patch(request)),
+        Verb::Delete => Box::pin(delete::delete(request)),
+        Verb::DeleteCollection => Box::pin(delete::delete_collection(request)),
+        Verb::Connect => Box::pin(connect::connect(request)),
+    }
+}

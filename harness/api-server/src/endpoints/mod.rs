@@ -1,0 +1,30 @@
+//! The HTTP API: routes, authentication, authorization, audit, negotiation, watches, and documents.
+
+pub(crate) mod accept;
+pub(crate) mod answer;
+pub(crate) mod audit_log;
+pub(crate) mod audit_policy;
+pub(crate) mod auditing;
+pub(crate) mod authentication;
+pub(crate) mod authorization;
+pub(crate) mod dispatch;
+pub(crate) mod documents;
+pub(crate) mod event_encoding;
+pub(crate) mod events;
+pub(crate) mod health;
+pub(crate) mod incoming;
+pub(crate) mod index;
+pub(crate) mod observation;
+pub(crate) mod openapi;
+pub(crate) mod openid;
+pub(crate) mod outcome;
+pub(crate) mod request;
+pub(crate) mod request_info;
+pub(crate) mod route;
+pub(crate) mod spans;
+pub(crate) mod watch;
+pub(crate) mod watch_end;
+pub(crate) mod watch_options;
+pub(crate) mod watch_paths;
+pub(crate) mod watch_piece;
+pub(crate) mod websocket;

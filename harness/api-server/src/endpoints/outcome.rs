@@ -1,0 +1,121 @@
+//! The result of a request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::{Operation, UserInfo};
+use kubernetes_admission::authorizer::AccessDecision;
+use kubernetes_admission::event::Record;
+use kubernetes_types::budget::Reservation;
+use kubernetes_types::status::Status;
+use serde_json::Value;
+use tracing::Span;
+
+use super::accept::MediaType;
+use super::answer::Answer;
+use super::audit_log::Stage;
+use super::authentication::Identity;
+use crate::Server;
+
+/// The parts of a request that are kept for the audit log, records, and observers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BodyRetention {
+    /// The body as sent and as decoded, and the response.
+    Observed,
+    /// The decoded body.
+    Body,
+    /// Nothing in addition to the data that the response needs.
+    Nothing,
+}
+
+impl BodyRetention {
+    /// Returns the retention for the audit log: `Nothing` if the server does not have an audit log.
+    pub(crate) fn for_audit(server: &Server) -> Self {
+        if server.options.audit.is_some() { Self::Body } else { Self::Nothing }
+    }
+}
+
+/// The result of a request with the data for the audit log.
+pub(crate) struct Outcome {
+    pub(crate) answered: Result<Answer, Box<Status>>,
+    /// The encoding of a response that is not an error.
+    pub(crate) media_type: MediaType,
+    pub(crate) stage: Stage,
+    /// The client; `None` if it could not be authenticated.
+    pub(crate) identity: Option<Identity>,
+    /// The authorization decision; `None` if the request failed earlier.
+    pub(crate) decision: Option<AccessDecision>,
+    /// Whether the resource is deprecated.
+    pub(crate) is_deprecated: bool,
+    pub(crate) decoded: Option<Value>,
+    /// The object as the client sent it, if retained.
+    pub(crate) sent: Option<Value>,
+    /// The operation of the first admission; `None` if the request did not reach admission.
+    pub(crate) admitted: Option<Operation>,
+    /// The object in the response before content negotiation, if retained.
+    pub(crate) object: Option<Arc<Value>>,
+    /// Warnings of the server that precede the warnings of webhooks.
+    pub(crate) early_warnings: Vec<String>,
+    /// Warnings of the server that follow the warnings of webhooks.
+    pub(crate) warnings: Vec<String>,
+    /// The audit annotations that admission did not add.
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) record: Record,
+    /// The request's share of the memory budget.
+    pub(crate) reservation: Option<Reservation>,
+    /// The span of the operation, which ends when the response is encoded.
+    pub(crate) operation: Span,
+}
+
+impl Outcome {
+    /// Creates the result of a request that did not call webhooks.
+    pub(crate) fn new(answered: Result<Answer, Box<Status>>) -> Self {
+        Self {
+            // The response of a watch has only started.
+            stage: match answered {
+                Ok(Answer::Watch(_)) => Stage::ResponseStarted,
+                Ok(_) | Err(_) => Stage::ResponseComplete,
+            },
+            media_type: MediaType::Json,
+            identity: None,
+            decision: None,
+            is_deprecated: false,
+            decoded: None,
+            sent: None,
+            admitted: None,
+            object: None,
+            early_warnings: Vec::new(),
+            warnings: Vec::new(),
+            annotations: BTreeMap::new(),
+            record: Record::default(),
+            reservation: None,
+            operation: Span::none(),
+            answered,
+        }
+    }
+
+    /// Sets the encoding of the response, or of its events.
+    pub(crate) fn encode_as(&mut self, media_type: MediaType) {
+        self.media_type = media_type;
+        if let Ok(Answer::Watch(watch)) = &mut self.answered {
+            watch.encode_as(media_type);
+        }
+    }
+
+    /// Keeps the object of the response if `keep` requires it.
+    pub(crate) fn keep_object(&mut self, keep: BodyRetention) {
+        if let BodyRetention::Observed = keep {
+            self.object = match &self.answered {
+                Ok(Answer::Object(_, object)) => Some(Arc::clone(object)),
+                Ok(Answer::Stored(_, stored)) => Some(stored.object()),
+                Ok(_) | Err(_) => return,
+            };
+        }
+    }
+
+    /// Creates the result of a request that failed because of its headers or query, with the user if known.
+    pub(crate) fn refused(status: Box<Status>, user: Option<UserInfo>) -> Self {
+        let stage = if user.is_some() { Stage::ResponseComplete } else { Stage::ResponseStarted };
+        Self { stage, identity: user.map(Identity::from_user), ..Self::new(Err(status)) }
+    }
+}

@@ -1,0 +1,30 @@
+//! The reasons why a watch ends.
+
+use kubernetes_types::status::Status;
+
+use crate::storage::HistoryExpired;
+
+/// The error that the watch ends after the events that have been written.
+pub(crate) struct WatchEnded;
+
+/// The reason why a watch ends.
+pub(crate) enum EndReason {
+    /// The watch ends with an error event.
+    Failed(Box<Status>),
+    /// The watcher lags too far behind, the definition of the custom resource has changed, or the client wants a form
+    /// that no event can have.
+    Lags,
+}
+
+impl From<Box<Status>> for EndReason {
+    fn from(status: Box<Status>) -> Self {
+        Self::Failed(status)
+    }
+}
+
+/// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `add` and `processInterval`: the channel is closed.
+impl From<HistoryExpired> for EndReason {
+    fn from(_: HistoryExpired) -> Self {
+        Self::Lags
+    }
+}

@@ -1,0 +1,242 @@
+//! Marks objects as being deleted and decides whether they are removed immediately.
+
+use kubernetes_types::json::set;
+use serde_json::Value;
+
+use crate::apimachinery::metadata;
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// The effect of a DELETE on an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum DeleteEffect {
+    /// The object is already being deleted and this DELETE does not shorten its grace period: admission does not run.
+    Pending,
+    /// The DELETE marks the object as being deleted or removes it.
+    Changed {
+        object: Value,
+        /// Whether the object is removed immediately, because neither finalizers nor a grace period keep it.
+        gone: bool,
+    },
+}
+
+/// Returns the effect of a DELETE with these `options` on an object.
+///
+/// The garbage collector and the kubelet, which finish the deletion, are not part of the API server.
+///
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; pkg/registry/generic/registry/store.go, `Delete`,
+/// `deletionFinalizersForGarbageCollection` and `markAsDeleting`.
+pub(crate) fn mark(stored: &Value, options: &Value, resource: &str) -> DeleteEffect {
+    let mut object = stored.clone();
+    if resource == "namespaces" {
+        // Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.
+        if !metadata::is_deleting(&object) {
+            metadata::set(&mut object, "deletionTimestamp", metadata::now().into());
+            metadata::set(&mut object, "finalizers", finalizers_of_namespace(stored, options).into());
+            set(&mut object, &["status", "phase"], "Terminating");
+            kubernetes_types::schema::normalize_metadata(&mut object);
+            return DeleteEffect::Changed { object, gone: false };
+        }
+        let waits_for = object.pointer("/spec/finalizers").and_then(Value::as_array);
+        if waits_for.is_some_and(|finalizers| !finalizers.is_empty()) {
+            return DeleteEffect::Pending;
+        }
+    }
+    let grace = if resource == "pods" {
+        let Some(seconds) = grace_of_pod(stored, options) else { return DeleteEffect::Pending };
+        seconds
+    } else {
+        0
+    };
+    let finalizers = finalizers(stored, options, resource);
+    let gone = grace == 0 && finalizers.is_empty();
+    // An object that is removed immediately is not marked first unless its kind has a grace period.
+    if !gone || is_graceful(stored, resource) {
+        metadata::set(&mut object, "finalizers", finalizers.into());
+        set_deletion(&mut object, grace);
+    }
+    kubernetes_types::schema::normalize_metadata(&mut object);
+    DeleteEffect::Changed { object, gone }
+}
+
+/// Returns whether an object is marked before it is removed, even if it could be removed immediately.
+///
+/// This is only true for Pods. It is false for a Pod that is already being deleted with a grace period of zero.
+///
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
+pub(crate) fn is_graceful(stored: &Value, resource: &str) -> bool {
+    let left = stored.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    resource == "pods" && !(metadata::is_deleting(stored) && left.unwrap_or_default() == 0)
+}
+
+fn set_deletion(object: &mut Value, grace: i64) {
+    if !metadata::is_deleting(object) {
+        if let Some(generation) = object.pointer("/metadata/generation").and_then(Value::as_i64) {
+            metadata::set(object, "generation", generation.wrapping_add(1).into());
+        }
+        metadata::set(object, "deletionTimestamp", metadata::seconds_from_now(grace).into());
+        metadata::set(object, "deletionGracePeriodSeconds", grace.into());
+    } else if object.pointer("/metadata/deletionGracePeriodSeconds").is_none() {
+        // A custom resource definition is first marked without a grace period.
+        metadata::set(object, "deletionGracePeriodSeconds", grace.into());
+    } else if object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64) != Some(grace) {
+        metadata::set(object, "deletionTimestamp", metadata::seconds_from_now(grace).into());
+        metadata::set(object, "deletionGracePeriodSeconds", grace.into());
+    }
+}
+
+/// Returns the new grace period of a Pod; `None` if the Pod is already being deleted and the DELETE does not shorten
+/// it.
+///
+/// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
+fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
+    let wanted = options.get("gracePeriodSeconds").and_then(Value::as_i64);
+    let wanted = wanted.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    if metadata::is_deleting(pod)
+        && let Some(left) = pod.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64)
+    {
+        return if left == 0 { Some(0) } else { wanted.filter(|wanted| *wanted < left) };
+    }
+    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/spec/nodeName").is_empty() || ["Succeeded", "Failed"].contains(&text("/status/phase")) {
+        return Some(0);
+    }
+    let of_spec = || pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    let seconds = wanted.or_else(of_spec).unwrap_or(0);
+    // A negative period means one second.
+    Some(if seconds < 0 { 1 } else { seconds })
+}
+
+/// Returns the finalizers of an object after the DELETE, including the finalizers for the garbage collector.
+///
+/// The order of the finalizers changes only if the set changes.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `deletionFinalizersForGarbageCollection`.
+/// Rule: CHN-14.
+fn finalizers(stored: &Value, options: &Value, resource: &str) -> Vec<String> {
+    let own: Vec<&str> = metadata::finalizers(stored).collect();
+    let policy = policy(&own, options, resource);
+    let mut all: Vec<String> =
+        own.iter().filter(|own| ![ORPHAN, FOREGROUND].contains(own)).map(|own| (*own).to_owned()).collect();
+    all.extend(policy.map(str::to_owned));
+    let are_same = own.iter().all(|own| all.iter().any(|it| it == own))
+        && all.iter().all(|it| own.contains(&it.as_str()));
+    if are_same { own.into_iter().map(str::to_owned).collect() } else { all }
+}
+
+/// Returns the finalizers of a namespace being deleted. `orphanDependents: false` means a foreground deletion.
+///
+/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `shouldHaveOrphanFinalizer` and
+/// `shouldHaveDeleteDependentsFinalizer`.
+/// Rule: REQ-24.
+fn finalizers_of_namespace(stored: &Value, options: &Value) -> Vec<String> {
+    let own: Vec<&str> = metadata::finalizers(stored).collect();
+    let orphans = options.get("orphanDependents").and_then(Value::as_bool);
+    let policy = options.get("propagationPolicy").and_then(Value::as_str);
+    let has = |finalizer: &str, wants_orphans: bool, wanted: &str| match (orphans, policy) {
+        (Some(orphans), _) => orphans == wants_orphans,
+        (None, Some(policy)) => policy == wanted,
+        (None, None) => own.contains(&finalizer),
+    };
+    let of_collector =
+        [(ORPHAN, has(ORPHAN, true, "Orphan")), (FOREGROUND, has(FOREGROUND, false, "Foreground"))];
+    let mut all: Vec<&str> = own.clone();
+    all.retain(|own| of_collector.iter().all(|(finalizer, has)| finalizer != own || *has));
+    for (finalizer, has) in of_collector {
+        if has && !all.contains(&finalizer) {
+            all.push(finalizer);
+        }
+    }
+    all.into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the garbage collector's finalizer for the deletion; `None` if no finalizer is needed.
+fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str> {
+    if resource == "events" || resource == "events.events.k8s.io" {
+        return None;
+    }
+    if let Some(orphan) = options.get("orphanDependents").and_then(Value::as_bool) {
+        return orphan.then_some(ORPHAN);
+    }
+    match options.get("propagationPolicy").and_then(Value::as_str) {
+        Some("Orphan") => return Some(ORPHAN),
+        Some("Foreground") => return Some(FOREGROUND),
+        Some("Background") => return None,
+        Some(_) | None => {}
+    }
+    let present = own.iter().find_map(|own| [ORPHAN, FOREGROUND].into_iter().find(|known| known == own));
+    // Two old resources orphan their Pods by default.
+    let orphans = ["replicationcontrollers", "jobs.batch"].contains(&resource);
+    present.or_else(|| orphans.then_some(ORPHAN))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(resource: &str, object: &Value, options: &Value, finalizers: &Value, expect_gone: bool) {
+        let DeleteEffect::Changed { object: marked, gone } = mark(object, options, resource) else {
+            panic!("pending: {resource} {object} {options}");
+        };
+        assert_eq!(gone, expect_gone, "{resource} {object} {options}");
+        let found = marked.pointer("/metadata/finalizers").cloned().unwrap_or_else(|| json!([]));
+        assert_eq!(found, *finalizers, "{resource} {object} {options}");
+    }
+
+    #[test]
+    fn propagation_policy_sets_a_finalizer() {
+        let plain = json!({"metadata": {}});
+        check("configmaps", &plain, &json!({}), &json!([]), true);
+        check("configmaps", &plain, &json!({"propagationPolicy": "Background"}), &json!([]), true);
+        check("configmaps", &plain, &json!({"propagationPolicy": "Foreground"}), &json!([FOREGROUND]), false);
+        check("configmaps", &plain, &json!({"propagationPolicy": "Orphan"}), &json!([ORPHAN]), false);
+        check("configmaps", &plain, &json!({"orphanDependents": true}), &json!([ORPHAN]), false);
+        check("events", &plain, &json!({"propagationPolicy": "Orphan"}), &json!([]), true);
+        check("jobs.batch", &plain, &json!({}), &json!([ORPHAN]), false);
+        check("jobs.batch", &plain, &json!({"propagationPolicy": "Background"}), &json!([]), true);
+        let kept = json!({"metadata": {"finalizers": ["a/b", "orphan"]}});
+        check("configmaps", &kept, &json!({}), &json!(["a/b", "orphan"]), false);
+        check("configmaps", &kept, &json!({"propagationPolicy": "Background"}), &json!(["a/b"]), false);
+        let first = json!({"metadata": {"finalizers": ["orphan", "a/b"]}});
+        check("configmaps", &first, &json!({}), &json!(["orphan", "a/b"]), false);
+        check(
+            "configmaps",
+            &first,
+            &json!({"propagationPolicy": "Foreground"}),
+            &json!(["a/b", FOREGROUND]),
+            false,
+        );
+    }
+
+    #[test]
+    fn a_pod_on_a_node_has_a_grace_period() {
+        let pod = |node: &str, phase: &str| {
+            json!({
+                "metadata": {"generation": 1},
+                "spec": {"nodeName": node, "terminationGracePeriodSeconds": 30},
+                "status": {"phase": phase},
+            })
+        };
+        check("pods", &pod("", "Pending"), &json!({"gracePeriodSeconds": 9}), &json!([]), true);
+        check("pods", &pod("n", "Failed"), &json!({}), &json!([]), true);
+        check("pods", &pod("n", "Running"), &json!({"gracePeriodSeconds": 0}), &json!([]), true);
+        let DeleteEffect::Changed { object, gone: false } = mark(&pod("n", "Running"), &json!({}), "pods")
+        else {
+            panic!("the object is removed");
+        };
+        assert_eq!(object["metadata"]["deletionGracePeriodSeconds"], 30);
+        assert_eq!(object["metadata"]["generation"], 2);
+        assert_eq!(mark(&object, &json!({}), "pods"), DeleteEffect::Pending);
+        assert_eq!(mark(&object, &json!({"gracePeriodSeconds": 30}), "pods"), DeleteEffect::Pending);
+        let DeleteEffect::Changed { object, gone: true } =
+            mark(&object, &json!({"gracePeriodSeconds": 0}), "pods")
+        else {
+            panic!("the object is not removed");
+        };
+        assert_eq!(object["metadata"]["generation"], 2);
+    }
+}

@@ -1,0 +1,120 @@
+//! Validates the names of objects by their kind.
+
+use std::net::IpAddr;
+
+use kubernetes_admission::authorizer::RBAC_GROUP;
+use kubernetes_types::json::text;
+use kubernetes_types::names;
+use kubernetes_types::quoting::quote;
+use serde_json::Value;
+
+use super::discovery::{Resource, api_services};
+use crate::apimachinery::metadata;
+
+/// Validates `metadata.name`. Returns no errors if the name is absent.
+///
+/// Rule: VLO-25.
+pub(crate) fn errors(object: &Value, resource: &Resource) -> Vec<String> {
+    let name = metadata::text(object, "name");
+    if name.is_empty() || is_by_type(resource) { Vec::new() } else { of_kind(name, object, resource) }
+}
+
+/// Validates `metadata.generateName`. Returns no errors if the field is absent.
+///
+/// Rule: VLO-25.
+pub(crate) fn prefix_errors(object: &Value, resource: &Resource) -> Vec<String> {
+    let prefix = metadata::text(object, "generateName");
+    if prefix.is_empty() || is_by_type(resource) {
+        return Vec::new();
+    }
+    // A trailing dash is valid because a suffix follows.
+    let begun = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |base| format!("{base}a"));
+    of_kind(&begun, object, resource)
+}
+
+/// Returns whether only upstream's generated validation checks the name.
+fn is_by_type(resource: &Resource) -> bool {
+    let kind = resource.gvr.group_resource();
+    matches!(kind.as_str(), "replicationcontrollers" | "deviceclasses.resource.k8s.io")
+}
+
+fn of_kind(name: &str, object: &Value, resource: &Resource) -> Vec<String> {
+    match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
+        // Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceName`, `ValidateServiceName`;
+        // pkg/apis/apps/validation/validation.go, `ValidateStatefulSet`.
+        ("", "namespaces") | ("apps", "statefulsets") if name.contains('.') => {
+            vec!["must not contain dots".to_owned()]
+        }
+        ("", "namespaces" | "services") | ("apps", "statefulsets") => names::dns1123_label(name),
+        // Source: kubernetes pkg/apis/rbac/validation/validation.go, `ValidateRBACName`;
+        // pkg/apis/certificates/validation/validation.go, `ValidateCertificateRequestName`. The other two are not looked at.
+        (RBAC_GROUP, _)
+        | ("certificates.k8s.io", "certificatesigningrequests")
+        | ("", "events")
+        | ("policy", "poddisruptionbudgets") => path_segment_errors(name),
+        ("certificates.k8s.io", "clustertrustbundles") => {
+            trust_bundle(name, text(object, &["spec", "signerName"]))
+        }
+        ("networking.k8s.io", "ipaddresses") => ip_address(name),
+        (api_services::GROUP, _) => api_service(name, object),
+        _ => names::dns1123_subdomain(name),
+    }
+}
+
+/// Validates the name of a `ClusterTrustBundle` with this signer, which may be empty.
+///
+/// Source: kubernetes pkg/apis/core/validation/names.go, `ValidateClusterTrustBundleName`.
+pub(crate) fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
+    if signer.is_empty() {
+        if name.contains(':') {
+            return vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()];
+        }
+        return names::dns1123_subdomain(name);
+    }
+    let prefix = format!("{}:", signer.replace('/', ":"));
+    match name.strip_prefix(&prefix) {
+        Some(rest) => names::dns1123_subdomain(rest),
+        None => {
+            vec![format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}")]
+        }
+    }
+}
+
+/// Validates the name of an `APIService`.
+///
+/// Source: kube-aggregator pkg/apis/apiregistration/validation/validation.go, `ValidateAPIService`.
+fn api_service(name: &str, object: &Value) -> Vec<String> {
+    let errors = path_segment_errors(name);
+    let required = format!("{}.{}", text(object, &["spec", "version"]), text(object, &["spec", "group"]));
+    if errors.is_empty() && name != required {
+        return vec![format!("must be `spec.version+\".\"+spec.group`: {}", quote(&required))];
+    }
+    errors
+}
+
+/// Validates a name that must be an IP address in canonical form.
+///
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidIP`.
+fn ip_address(name: &str) -> Vec<String> {
+    match name.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
+        Ok(address) if address.to_string() != name => {
+            vec![format!("must be in canonical form ({})", quote(&address.to_string()))]
+        }
+        Ok(_) => Vec::new(),
+    }
+}
+
+/// Returns the reasons why a name cannot be a path segment.
+///
+/// Source: apimachinery pkg/api/validate/content/path.go, `IsPathSegmentName`.
+pub(crate) fn path_segment_errors(name: &str) -> Vec<String> {
+    match name {
+        "." | ".." => vec![format!("may not be '{name}'")],
+        _ => ["/", "%"]
+            .iter()
+            .filter(|part| name.contains(**part))
+            .map(|part| format!("may not contain '{part}'"))
+            .collect(),
+    }
+}

@@ -1,0 +1,176 @@
+//! Prepares new objects between mutating admission and validation.
+
+use kubernetes_admission::attributes::UserInfo;
+use serde_json::{Value, json};
+
+use super::super::discovery::Resource;
+use super::{TEMPLATE_GENERATION, claim, counts_generation, disabled_fields, job, pod, set_annotation};
+use crate::apimachinery::metadata;
+use crate::kinds::apiextensions::custom_resources;
+use crate::kinds::defaulting;
+
+/// Applies the part of the create strategy that depends only on the object.
+///
+/// The caller must already have generated a name from `generateName`.
+///
+/// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and the resources' `PrepareForCreate`.
+/// Rule: KND-03.
+pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
+    metadata::remove(object, "deletionTimestamp");
+    metadata::remove(object, "deletionGracePeriodSeconds");
+    metadata::set(object, "uid", uuid::Uuid::new_v4().to_string().into());
+    metadata::set(object, "creationTimestamp", metadata::now().into());
+    if counts_generation(resource) {
+        metadata::set(object, "generation", 1.into());
+    }
+    // The kubelet sets the status when it creates a Node.
+    let keeps_status = resource.gvr.group_resource() == "nodes";
+    if resource.has_status() && !keeps_status {
+        reset_status(object);
+    }
+    match resource.gvr.group_resource().as_str() {
+        "namespaces" => namespace(object),
+        "pods" => pod::prepare_for_create(object),
+        "persistentvolumeclaims" => {
+            claim::normalize_data_sources(object, None);
+            // The phase is a default that is set when the claim is read from the storage.
+            set_status(object, json!({}));
+        }
+        "persistentvolumes" => {
+            set_status(object, json!({"phase": "Pending", "lastPhaseTransitionTime": metadata::now()}));
+        }
+        "limitranges" if metadata::text(object, "name").is_empty() => {
+            metadata::set(object, "name", uuid::Uuid::new_v4().to_string().into());
+        }
+        "serviceaccounts" => keep_names_of_secrets(object),
+        "endpointslices.discovery.k8s.io" => drop_topology(object, None),
+        "jobs.batch" => job::generate_selector(object),
+        "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
+        "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
+        // Source: kube-aggregator pkg/registry/apiservice/strategy.go, `PrepareForCreate`.
+        "apiservices.apiregistration.k8s.io" if object.pointer("/spec/service").is_none() => {
+            let available = json!({
+                "type": "Available", "status": "True", "lastTransitionTime": metadata::now(), "reason": "Local",
+                "message": "Local APIServices are always available",
+            });
+            set_status(object, json!({"conditions": [available]}));
+        }
+        _ => {}
+    }
+    disabled_fields::drop(object, resource);
+}
+
+/// Returns whether a new object is a Job whose template has a map of labels, which may be empty.
+///
+/// In kube-apiserver, a Job without labels and its template share that map until the Job is copied or decoded again.
+pub(crate) fn shares_labels(object: &Value, resource: &Resource) -> bool {
+    let labels = object.pointer("/spec/template/metadata/labels");
+    resource.gvr.group_resource() == "jobs.batch" && labels.is_some_and(Value::is_object)
+}
+
+/// Replaces the labels of a new Job with those of its template. [`shares_labels`] returns whether the two are shared.
+///
+/// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_Job`; pkg/registry/batch/job/strategy.go.
+/// Rule: KND-03.
+pub(crate) fn share_labels(object: &mut Value) {
+    if let Some(labels) = object.pointer("/spec/template/metadata/labels").cloned() {
+        metadata::set(object, "labels", labels);
+    }
+}
+
+/// Sets the requester of a `CertificateSigningRequest` to `user`, even if the object contains another requester.
+///
+/// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `PrepareForCreate`.
+/// Rule: KND-03.
+pub(crate) fn set_requester(object: &mut Value, resource: &Resource, user: &UserInfo) {
+    if resource.gvr.group_resource() != "certificatesigningrequests.certificates.k8s.io" {
+        return;
+    }
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let requester = json!({
+        "username": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra,
+    });
+    for (field, value) in requester.as_object().into_iter().flatten() {
+        let is_empty = value.as_str() == Some("")
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(serde_json::Map::is_empty);
+        if is_empty {
+            spec.remove(field);
+        } else {
+            spec.insert(field.clone(), value.clone());
+        }
+    }
+}
+
+fn namespace(object: &mut Value) {
+    let name = metadata::text(object, "name").to_owned();
+    if let Some(spec) =
+        object.as_object_mut().map(|members| members.entry("spec").or_insert_with(|| json!({})))
+    {
+        let finalizers = spec.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+        let missing = !finalizers.iter().any(|finalizer| finalizer == "kubernetes");
+        let all: Vec<Value> = finalizers.into_iter().chain(missing.then(|| "kubernetes".into())).collect();
+        *spec = json!({"finalizers": all});
+    }
+    set_status(object, json!({"phase": "Active"}));
+    super::set_label(object, "kubernetes.io/metadata.name", &name);
+}
+
+pub(super) fn set_status(object: &mut Value, status: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert("status".to_owned(), status);
+    }
+}
+
+/// Replaces the status with the initial status of the kind.
+fn reset_status(object: &mut Value) {
+    let mut bare = json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind")});
+    defaulting::set_defaults(&mut bare);
+    let Some(members) = object.as_object_mut() else { return };
+    match bare.get_mut("status").map(Value::take) {
+        Some(status) => members.insert("status".to_owned(), status),
+        None => members.remove("status"),
+    };
+}
+
+/// Removes all fields from the secrets of a `ServiceAccount` except for their names.
+///
+/// Source: kubernetes pkg/registry/core/serviceaccount/strategy.go, `cleanSecretReferences`.
+pub(super) fn keep_names_of_secrets(account: &mut Value) {
+    let secrets = account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten();
+    for secret in secrets {
+        if let Some(members) = secret.as_object_mut() {
+            members.retain(|field, _| field == "name");
+        }
+    }
+}
+
+/// Removes `deprecatedTopology`, which is read-only in `discovery.k8s.io/v1`.
+///
+/// Sets `nodeName` of an endpoint from its topology if the old slice contains an endpoint with this topology.
+///
+/// Source: kubernetes pkg/registry/discovery/endpointslice/strategy.go, `dropTopologyOnV1`.
+pub(super) fn drop_topology(slice: &mut Value, old: Option<&Value>) {
+    const HOST: &str = "kubernetes.io/hostname";
+    fn topology(endpoint: &Value) -> Option<&str> {
+        endpoint.get("deprecatedTopology")?.get(HOST)?.as_str()
+    }
+    let endpoints_of = |slice: &Value| slice.get("endpoints").and_then(Value::as_array).cloned();
+    let before = old.and_then(endpoints_of).unwrap_or_default();
+    if old.is_some() && endpoints_of(slice).unwrap_or_default() == before {
+        return;
+    }
+    let endpoints = slice.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten();
+    for endpoint in endpoints {
+        let node = topology(endpoint).map(str::to_owned);
+        let was_known = before.iter().any(|before| topology(before) == node.as_deref());
+        let Some(members) = endpoint.as_object_mut() else { continue };
+        if let Some(node) = node
+            && was_known
+            && !members.contains_key("nodeName")
+        {
+            members.insert("nodeName".to_owned(), node.into());
+        }
+        members.remove("deprecatedTopology");
+    }
+}

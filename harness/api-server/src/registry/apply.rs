@@ -1,0 +1,327 @@
+//! Server-side apply: parses the patch and computes the resulting object.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::ownership::TimePrecision;
+use kubernetes_types::json::json_type;
+use kubernetes_types::quoting::quote;
+use kubernetes_types::schema::{self, Type, strictness};
+use kubernetes_types::status::{Status, Unsupported};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::body::{self, FieldValidation, Types};
+use super::create;
+use super::field_manager::{self, ManagedObject};
+use super::update::check_name;
+use crate::apimachinery::empty_fields;
+use crate::apimachinery::metadata;
+use crate::apimachinery::options;
+use crate::endpoints::request::ObjectRequest;
+
+pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
+
+/// The first line of the error with which Go's strict YAML decoder reports duplicate keys.
+const STRICT_YAML_PREFIX: &str = "error converting YAML to JSON: yaml: unmarshal errors:";
+
+/// The decoded body of an apply request.
+#[derive(Debug)]
+pub(crate) struct ApplyPatch {
+    /// The applied fields, including `apiVersion` and `kind`.
+    object: Value,
+    /// Whether conflicts are resolved by taking ownership from other managers.
+    force: bool,
+    /// The errors about duplicate keys, in the format of Go's YAML decoder.
+    repeated: Vec<String>,
+}
+
+impl ApplyPatch {
+    /// Returns whether the applied object has labels.
+    pub(crate) fn has_labels(&self) -> bool {
+        metadata::has_labels(&self.object)
+    }
+}
+
+/// Reads the patch of a request. The patch is YAML, which includes JSON.
+///
+/// # Errors
+/// Returns 400 if the patch is invalid, 429 if other requests use the memory that it needs, or 501 if it exceeds the
+/// memory budget.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `validateAndTranscodePatch` and `applyPatcher`.
+/// Rule: APY-12.
+pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<Status>> {
+    let bytes = request.body.clone();
+    let bad = |why: String| Box::new(Status::bad_request(why));
+    let json = if bytes.trim_ascii_start().starts_with(b"{") {
+        body::reserve(request)?;
+        serde_json::from_slice::<Value>(&bytes).ok()
+    } else {
+        None
+    };
+    let is_json = json.is_some();
+    let read = match json {
+        Some(read) => read,
+        None if bytes.trim_ascii().is_empty() => Value::Null,
+        None => {
+            let options =
+                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+            let read = serde_saphyr::from_slice_with_options::<Value>(&bytes, options);
+            let read = read.map_err(|error| bad(format!("error encoding patch: yaml: {error}")))?;
+            body::hold(request, &read)?;
+            read
+        }
+    };
+    request.note_decoded(&read);
+    let mut object = match read {
+        Value::Null => Value::Object(Map::new()),
+        object @ Value::Object(_) => object,
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            return Err(bad(format!(
+                "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into \
+                 Go value of type map[string]interface {{}}",
+                json_type(&other)
+            )));
+        }
+    };
+    schema::normalize_numbers(&mut object);
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    // The faster JSON reader is sufficient if it finds no duplicate keys.
+    let is_plain = is_json && strictness::errors(text, &[], Type::Free).is_ok_and(|found| found.is_empty());
+    let repeated = if is_plain || FieldValidation::from_request(request) == FieldValidation::Ignore {
+        Vec::new()
+    } else {
+        repeated_keys(text)
+    };
+    let force = options::truth(&request.query, "force").unwrap_or_default();
+    Ok(ApplyPatch { object, force, repeated })
+}
+
+/// Applies the patch to the stored object, or creates the object if none is stored.
+///
+/// # Errors
+/// Returns the Status of a conflict, or of a patch that cannot be applied.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher` and `applyPatch`; apimachinery
+/// pkg/util/managedfields/internal/structuredmerge.go, `Apply`.
+/// Rule: APY-01, APY-11, APY-12.
+pub(crate) async fn apply(
+    request: &mut ObjectRequest<'_>,
+    patch: &ApplyPatch,
+    live: Option<&Value>,
+    kind: &GroupVersionKind,
+) -> Result<ManagedObject, Box<Status>> {
+    if let Some(live) = live {
+        check_former_managers(request, patch, live, kind)?;
+    }
+    let applied = field_manager::apply(request, kind, live, &patch.object, patch.force).await;
+    let ManagedObject { object, times } = applied?;
+    let mut object = converted(request, object, patch, kind, times == TimePrecision::Nanos)?;
+    body::complete(request, &mut object)?;
+    match FieldValidation::from_request(request) {
+        FieldValidation::Strict if !patch.repeated.is_empty() => {
+            let keys = patch.repeated.join("\n  ");
+            let why = format!("error strict decoding patch: {STRICT_YAML_PREFIX}\n  {keys}");
+            return Err(Box::new(Status::bad_request(why)));
+        }
+        FieldValidation::Strict | FieldValidation::Warn | FieldValidation::Ignore => {
+            request.early_warnings.extend(patch.repeated.iter().cloned());
+        }
+    }
+    let uid = metadata::text(&object, "uid");
+    if live.is_none() && !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        let gvr = &request.target.resource.gvr;
+        return Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, &request.target.name, &why)));
+    }
+    create::fill_in_namespace(&mut object, request)?;
+    check_name(&object, &request.target.name)?;
+    Ok(ManagedObject { object, times })
+}
+
+/// Rejects an apply that would have to create managers for fields that were set before the first apply.
+///
+/// Only an apply to the Scale of a custom resource is rejected.
+///
+/// Source: apimachinery pkg/util/managedfields/internal/skipnonapplied.go, `Apply`.
+/// Rule: APY-14.
+fn check_former_managers(
+    request: &ObjectRequest<'_>,
+    patch: &ApplyPatch,
+    live: &Value,
+    kind: &GroupVersionKind,
+) -> Result<(), Box<Status>> {
+    let resource = &request.target.resource;
+    let is_scale = resource.custom.is_some() && *kind != resource.kind;
+    let is_managed = live.pointer("/metadata/managedFields").is_some();
+    if !is_scale || is_managed || GroupVersionKind::from_object(&patch.object) != *kind {
+        return Ok(());
+    }
+    let message = format!(
+        "failed to create manager for existing fields: failed to convert live object (/; {}) to proper version: request \
+         to convert CR to an invalid group/version: {}",
+        named(kind),
+        kind.api_version()
+    );
+    Err(Box::new(Status::failure(500, "", message)))
+}
+
+/// Returns the object converted to the type of its kind. A custom resource stays unchanged.
+fn converted(
+    request: &mut ObjectRequest<'_>,
+    object: Value,
+    patch: &ApplyPatch,
+    kind: &GroupVersionKind,
+    is_changed: bool,
+) -> Result<Value, Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    let failed = |why: String| {
+        let namespace = metadata::text(&patch.object, "namespace");
+        let (name, what) = (metadata::text(&patch.object, "name"), named(kind));
+        let message =
+            format!("failed to convert new object ({namespace}/{name}; {what}) to proper version: {why}");
+        Box::new(Status::failure(500, "", message))
+    };
+    if resource.custom.is_some() && *kind == resource.kind {
+        return Ok(object);
+    }
+    // A Scale is not a version of the custom resource.
+    if resource.custom.is_some() && is_changed {
+        let version = kind.api_version();
+        return Err(failed(format!("request to convert CR to an invalid group/version: {version}")));
+    }
+    request.empty_fields = empty_fields::find(&object, kind, resource.built_in_kind());
+    let typed = body::typed(object, kind, Types::for_resource(&resource, kind));
+    typed.map(|(object, _)| object).map_err(|status| {
+        let why = status.message.split_once(" cannot be handled as a ");
+        let why = why.and_then(|(_, rest)| rest.split_once(": "));
+        let why = why.map_or(status.message.as_str(), |(_, why)| why);
+        if !why.starts_with("quantities must match") {
+            // kube-apiserver's text comes from its decoder of unstructured objects.
+            let what = format!("the error of an object that an apply produces: {why}");
+            return Box::new(Status::unsupported(&Unsupported { what }));
+        }
+        failed(format!("unable to convert unstructured object to {}: {why}", named(kind)))
+    })
+}
+
+/// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionKind.String`.
+fn named(kind: &GroupVersionKind) -> String {
+    format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
+}
+
+/// Returns an error for each duplicate key in a YAML document, with the line of the later value.
+///
+/// Source: sigs.k8s.io/yaml goyaml.v2/decode.go, `setMapIndex`.
+pub(crate) fn repeated_keys(text: &str) -> Vec<String> {
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let found = serde_saphyr::from_str_with_options::<Repeated>(text, options);
+    found.map(|Repeated(found)| found).unwrap_or_default()
+}
+
+/// The errors about duplicate keys in a value, innermost first.
+struct Repeated(Vec<String>);
+
+impl<'de> Deserialize<'de> for Repeated {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RepeatedKeys)
+    }
+}
+
+struct RepeatedKeys;
+
+impl<'de> Visitor<'de> for RepeatedKeys {
+    type Value = Repeated;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Repeated, A::Error> {
+        let (mut seen, mut found) = (HashSet::new(), Vec::new());
+        while let Some(key) = members.next_key::<String>()? {
+            let value = members.next_value::<serde_saphyr::Spanned<Repeated>>()?;
+            found.extend(value.value.0);
+            if seen.contains(&key) {
+                let line = value.referenced.line();
+                found.push(format!("line {line}: key {} already set in map", quote(&key)));
+            }
+            seen.insert(key);
+        }
+        Ok(Repeated(found))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Repeated, A::Error> {
+        let mut found = Vec::new();
+        while let Some(Repeated(more)) = items.next_element()? {
+            found.extend(more);
+        }
+        Ok(Repeated(found))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_none<E>(self) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Repeated, D::Error> {
+        Repeated::deserialize(deserializer)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Repeated, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Repeated(Vec::new()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicate_keys_are_reported_with_lines() {
+        for (text, expected) in [
+            ("a: 1\nb: 2\n", &[][..]),
+            ("a: 1\na: 2\n", &["line 2: key \"a\" already set in map"]),
+            ("{\"a\": {\"b\": 1, \"b\": 2}}", &["line 1: key \"b\" already set in map"]),
+            (
+                "- x: [1]\n  x: true\n  x: null\n",
+                &["line 2: key \"x\" already set in map", "line 3: key \"x\" already set in map"],
+            ),
+            (
+                "a:\n  c: 1\na:\n  b: 1.5\n  b: text\n",
+                &["line 5: key \"b\" already set in map", "line 4: key \"a\" already set in map"],
+            ),
+            ("not: [closed", &[]),
+        ] {
+            assert_eq!(repeated_keys(text), expected, "{text}");
+        }
+    }
+}

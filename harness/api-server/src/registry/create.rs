@@ -1,0 +1,361 @@
+//! Handles requests that create objects.
+
+use http::StatusCode;
+use kubernetes_admission::admission_run::AdmissionRun;
+use kubernetes_admission::attributes::Operation;
+use kubernetes_admission::cluster_state::ConversionError;
+use kubernetes_types::schema;
+use kubernetes_types::status::{Status, Unsupported};
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::authorization::{escalation, signers};
+use super::field_manager::ManagedObject;
+use super::state::State;
+use crate::apimachinery::{metadata, options};
+use crate::endpoints::answer::Answer;
+use crate::endpoints::authorization;
+use crate::endpoints::request::ObjectRequest;
+use crate::endpoints::spans;
+use crate::kinds::strategy;
+use crate::registry::{body, field_manager, undecodable};
+use crate::storage::Key;
+use crate::subresources::access_review;
+use crate::subresources::token_review;
+use crate::subresources::{binding, connect};
+
+/// The `Retry-After` value in seconds of the 429 for a conversion that lacks memory.
+const RETRY_AFTER: i32 = 1;
+
+/// The maximum number of attempts to generate an unused name.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `maxNameGenerationCreateAttempts`.
+/// Rule: CHN-05.
+const NAME_ATTEMPTS: usize = 8;
+
+/// The addition to the warning about duplicate owner references that the client sent.
+///
+/// Source: apiserver pkg/endpoints/handlers/create.go and rest.go, `DuplicateOwnerReferencesWarningFormat`.
+pub(crate) const DUPLICATE_OWNERS: &str = "";
+/// The addition to the warning about duplicate owner references that remain after mutating webhooks.
+pub(crate) const DUPLICATE_OWNERS_AFTER_ADMISSION: &str = " after mutating admission happens";
+
+/// Creates an object in kube-apiserver's order: decoding and defaults, mutating admission, the strategy of the
+/// resource, validation, validating admission, storage.
+///
+/// Source: apiserver pkg/endpoints/handlers/create.go and pkg/registry/generic/registry/store.go.
+/// Rule: CHN-01, CHN-05, MUT-19, REQ-09, REQ-15, SEL-08.
+pub(crate) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    if !request.target.subresource.is_empty() {
+        return connect::create_subresource(request).await;
+    }
+    let resource = std::sync::Arc::clone(&request.target.resource);
+    let options = options::of_write("CreateOptions", &request.query)?;
+    info!("About to convert to expected version");
+    let mut object = body::object(request, &resource.kind)?;
+    request.note_sent(&object);
+    let origin = CreateOrigin::Create { has_labels: metadata::has_labels(&object) };
+    body::set_defaults(request, &mut object)?;
+    info!("Conversion done");
+    request.note_decoded(&object);
+    fill_in_namespace(&mut object, request)?;
+    metadata::wipe(&mut object);
+    request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, DUPLICATE_OWNERS));
+    info!("About to store object in database");
+    let body_bytes = request.body.len();
+    let managed = field_manager::update(request, &resource.kind, None, object).await?;
+    let stored = admit_and_store(request, managed, options, origin).await;
+    spans::wrote(body_bytes, &stored);
+    stored
+}
+
+/// The kind of request that creates an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CreateOrigin {
+    /// A POST. `has_labels` is true if the object had labels before its defaults were set.
+    Create { has_labels: bool },
+    /// A PUT or an apply of an object that does not exist. `has_labels` has the same meaning as for a POST.
+    Update { has_labels: bool },
+}
+
+impl CreateOrigin {
+    fn has_labels(self) -> bool {
+        let (Self::Create { has_labels } | Self::Update { has_labels }) = self;
+        has_labels
+    }
+
+    fn is_update(self) -> bool {
+        matches!(self, Self::Update { .. })
+    }
+}
+
+/// Admits an object whose defaults are already set, then stores it.
+///
+/// # Errors
+/// Returns the Status that the client receives, or 409 `AlreadyExists` if the object already exists.
+///
+/// Rule: KND-11.
+pub(crate) async fn admit_and_store(
+    request: &mut ObjectRequest<'_>,
+    managed: ManagedObject,
+    options: options::RequestOptions,
+    origin: CreateOrigin,
+) -> Result<Answer, Box<Status>> {
+    let ManagedObject { object, times } = managed;
+    let resource = std::sync::Arc::clone(&request.target.resource);
+    let mut attributes = request.attributes(Operation::Create, &resource.kind);
+    metadata::text(&object, "name").clone_into(&mut attributes.name);
+    if resource.gvr.group_resource() == "namespaces" {
+        attributes.namespace.clone_from(&attributes.name);
+    }
+    attributes.object = Some(object);
+    attributes.options = Some(options.document);
+    attributes.dry_run = options.dry_run;
+    if crate::is_terminating(&resource) {
+        // Rule: SCH-17.
+        let (gvr, why) =
+            (&resource.gvr, "create not allowed while custom resource definition is terminating");
+        return Err(Box::new(Status::forbidden(&gvr.group, &gvr.resource, &attributes.name, why)));
+    }
+    let mut run = request.admitting.begin(attributes, times);
+    field_manager::mutate(request, &mut run).await?;
+    let Some(mut mutated) = run.take_object() else {
+        return Err(Box::new(Status::internal_error("admission left no object")));
+    };
+    request
+        .warnings
+        .extend(metadata::without_duplicate_owners(&mut mutated, DUPLICATE_OWNERS_AFTER_ADMISSION));
+    // A webhook may have changed the namespace.
+    fill_in_namespace(&mut mutated, request)?;
+
+    if !resource.verbs.iter().any(|verb| verb == "get") {
+        return answer_review(request, run, mutated).await;
+    }
+    escalation::check(request, &mutated, None)?;
+    if origin.is_update() {
+        metadata::wipe(&mut mutated);
+    }
+
+    let generate = metadata::text(&mutated, "generateName").to_owned();
+    let generate = if metadata::text(&mutated, "name").is_empty() { generate } else { String::new() };
+    let attempts = if generate.is_empty() { 1 } else { NAME_ATTEMPTS };
+    let mut last = None;
+    for _ in 0..attempts {
+        let mut object = mutated.clone();
+        // The JSON of a patched object omits these fields.
+        if !run.was_patched() {
+            request.empty_fields.restore(&mut object);
+        }
+        if !generate.is_empty() {
+            metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
+        }
+        fill_in_namespace(&mut object, request)?;
+        // The values allocated to a Service are held until it is stored.
+        let allocation = request.server.services.complete(&mut object, None, &resource, options.dry_run)?;
+        request.warnings.extend(strategy::apply_app_armor_annotations(&mut object, &resource));
+        strategy::set_requester(&mut object, &resource, &request.user);
+        let shares_labels = strategy::shares_labels(&object, &resource);
+        strategy::prepare_for_create(&mut object, &resource);
+        // An object with a generated name is copied first.
+        // Source: apiserver pkg/registry/generic/registry/store.go, `createWithGenerateNameRetry`.
+        if shares_labels && generate.is_empty() && !run.had_labels().unwrap_or(origin.has_labels()) {
+            strategy::share_labels(&mut object);
+        }
+        let first = strategy::admin_access(&object, None, &resource, "", &*request.server.state);
+        let told = strategy::validate_after(Vec::from_iter(first), &object, None, &resource, "")?;
+        request.warnings.extend(told);
+        request.warnings.extend(strategy::warnings(&object, None, &resource, ""));
+        request.empty_fields.remove(&mut object, &resource.kind);
+        let name = metadata::text(&object, "name").to_owned();
+        let attributes = run.attributes_mut();
+        attributes.object = Some(object);
+        if attributes.name.is_empty() {
+            attributes.name.clone_from(&name);
+        }
+        if origin.is_update() {
+            authorization::check_creation(request)?;
+        }
+        if let Some(object) = &run.attributes().object {
+            signers::check(request, object, None)?;
+        }
+        request.admitting.validate(&mut run).await?;
+        let Some(mut object) = run.take_object() else {
+            return Err(Box::new(Status::internal_error("admission left no object")));
+        };
+        if !generate.is_empty() {
+            run.attributes_mut().name.clear();
+        }
+        // A dry run does not reach the storage, which would reject it, or uses another storage.
+        // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create` and `GuaranteedUpdate`.
+        let version = metadata::text(&object, "resourceVersion");
+        // Source: apiserver pkg/storage/etcd3/store.go, `Create`.
+        let has_version = version.parse::<u64>().is_ok_and(|version| version > 0);
+        if !options.dry_run && (origin.is_update() || !has_version) {
+            metadata::remove(&mut object, "resourceVersion");
+        } else if !options.dry_run {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Box::new(Status::failure(500, "", message)));
+        }
+        let stored = store(request, &name, object, options.dry_run).await;
+        drop(allocation);
+        match stored {
+            Err(status) if status.reason == "AlreadyExists" && !generate.is_empty() => last = Some(status),
+            done => return done,
+        }
+    }
+    Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
+}
+
+/// Answers a request that creates an object without storing it: access review, self subject review, or binding.
+///
+/// Source: kubernetes pkg/registry/authorization and pkg/registry/authentication.
+async fn answer_review<'a>(
+    request: &mut ObjectRequest<'a>,
+    mut run: AdmissionRun<'a>,
+    review: Value,
+) -> Result<Answer, Box<Status>> {
+    let resource = run.attributes().resource.resource.clone();
+    let is_of_access = run.attributes().resource.group == "authorization.k8s.io";
+    if is_of_access {
+        access_review::check(&resource, &review)?;
+    } else if resource == "bindings" {
+        binding::check(&review)?;
+    } else if resource == "tokenreviews" {
+        token_review::check(&review)?;
+    }
+    run.attributes_mut().object = Some(review);
+    request.admitting.validate(&mut run).await?;
+    let review = run.take_object().unwrap_or_default();
+    if resource == "bindings" {
+        return binding::bind(request, &review, run.attributes().dry_run);
+    }
+    let answer = if is_of_access {
+        access_review::answer(&resource, review, &request.user, &*request.server.state.authorizer)?
+    } else if resource == "tokenreviews" {
+        token_review::answer(review, &request.server.tokens)?
+    } else if resource == "selfsubjectreviews" {
+        json!({
+            "kind": review.get("kind"),
+            "apiVersion": review.get("apiVersion"),
+            "metadata": {"creationTimestamp": metadata::now()},
+            "status": {"userInfo": request.user},
+        })
+    } else {
+        let what = format!("creating {resource}");
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    };
+    Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(answer)))
+}
+
+/// Rule: CNV-08, CNV-09.
+async fn store(
+    request: &ObjectRequest<'_>,
+    name: &str,
+    mut object: Value,
+    dry_run: bool,
+) -> Result<Answer, Box<Status>> {
+    let resource = &request.target.resource;
+    let state = &request.server.state;
+    let key = key(request, name);
+    // This also applies if the client set a name in addition to generateName.
+    // Source: apiserver pkg/registry/rest/create.go, `CheckGeneratedNameError`.
+    let taken = match metadata::text(&object, "generateName") {
+        "" => Status::already_exists,
+        _ => Status::generate_name_conflict,
+    };
+    let taken = || Box::new(taken(&resource.gvr.group, &resource.gvr.resource, name));
+    if resource.custom.is_some() && !dry_run {
+        // Upstream encodes the object before the storage checks whether its name exists.
+        schema::normalize_metadata(&mut object);
+        object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
+    }
+    if let Some(other) = state.storage.at(&key) {
+        let mut status = taken();
+        // Source: apiserver pkg/registry/generic/registry/store.go, `create`.
+        if metadata::is_deleting(&other) {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        return Err(status);
+    }
+    schema::normalize_metadata(&mut object);
+    if dry_run {
+        // Upstream encodes and decodes the object as if it were stored, which sets the defaults of its version.
+        // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create`.
+        object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
+        state.complete_stored(&mut object).map_err(|what| unsupported(&what))?;
+        let object = std::sync::Arc::new(object);
+        let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;
+        return Ok(Answer::Object(StatusCode::CREATED, answer));
+    }
+    // By default a Job has the labels of its Pods, which are set after its other defaults. The phase of a claim is set
+    // when the claim is read from the storage.
+    let lacks_default = match resource.gvr.group_resource().as_str() {
+        "jobs.batch" => !metadata::has_labels(&object),
+        "persistentvolumeclaims" => true,
+        _ => false,
+    };
+    let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
+    // Objects read from the storage have the defaults of their version.
+    let has_status = object.get("status").is_some();
+    let is_incomplete = state.complete_written(&mut object, resource).map_err(|what| unsupported(&what))?;
+    if resource.custom.is_some() && resource.has_status() && !has_status {
+        // The status was removed after the defaults were set, and the stored object has none.
+        // Rule: SCH-18.
+        if let Some(members) = object.as_object_mut() {
+            members.remove("status");
+        }
+    }
+    state.storage.check_space(&key, &object)?;
+    let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
+    if is_incomplete || lacks_default {
+        state.storage.note_incomplete(&key, &stored);
+    }
+    request.server.has_changed(resource)?;
+    let text = state.storage.stored_at(&key).filter(|now| now.is(&stored));
+    if let Some(text) = text.filter(|text| State::is_served_as_stored(text, resource)) {
+        return Ok(Answer::Stored(StatusCode::CREATED, text));
+    }
+    let answer = state.in_version_of(&stored, resource).await;
+    let answer = answer.map_err(|error| undecodable::of_write(error, &stored, resource))?;
+    Ok(Answer::Object(StatusCode::CREATED, answer))
+}
+
+/// Returns the storage key of the object with this name in the request's resource and namespace.
+pub(crate) fn key(request: &ObjectRequest<'_>, name: &str) -> Key {
+    let resource = &request.target.resource;
+    Key {
+        group: resource.storage_group().to_owned(),
+        resource: resource.gvr.resource.clone(),
+        namespace: request.target.namespace.clone(),
+        name: name.to_owned(),
+    }
+}
+
+pub(crate) fn unsupported(what: &Unsupported) -> Box<Status> {
+    Box::new(Status::unsupported(what))
+}
+
+/// Rule: CNV-09.
+pub(crate) fn conversion_failed(error: ConversionError) -> Box<Status> {
+    Box::new(match error {
+        ConversionError::Refused(message) => Status::failure(500, "", message),
+        ConversionError::Unsupported(unsupported) => Status::unsupported(&unsupported),
+        ConversionError::ByWebhook(asked) => Status::unsupported(&Unsupported::from(&*asked)),
+        ConversionError::TooManyRequests => Status::too_many_requests(RETRY_AFTER),
+    })
+}
+
+/// Source: apiserver pkg/registry/rest/meta.go, `EnsureObjectNamespaceMatchesRequestNamespace`.
+pub(crate) fn fill_in_namespace(object: &mut Value, request: &ObjectRequest<'_>) -> Result<(), Box<Status>> {
+    let expected = &request.target.namespace;
+    let found = metadata::text(object, "namespace");
+    if expected.is_empty() {
+        metadata::remove(object, "namespace");
+    } else if found.is_empty() {
+        metadata::set(object, "namespace", expected.clone().into());
+    } else if found != expected {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Box::new(Status::bad_request(message)));
+    }
+    Ok(())
+}
