@@ -3,94 +3,74 @@
 //! A [`Behavior`] describes a fake; [`act()`] maps it and a review to an [`Answer`] without I/O; [`FakeWebhook`] sends
 //! the response over TLS and records the calls in a journal.
 //!
+//! Each module imports only from the modules above it:
+//!
+//! - `json` and `random`: JSON documents, and reproducible random numbers;
+//! - `admission_registration`: the fields of a webhook configuration;
+//! - `catalog`: the faults that a webhook can have;
+//! - `behavior`: what a fake does, as data;
+//! - `answer`: the response to a call, a pure function of the behavior, the circumstances, and the review;
+//! - `transport`: the connections, the certificate, and the HTTP versions of a fake, as data;
+//! - `limits`, `journal`, and `metrics`: the calls that a fake received;
+//! - `socket`: serves a router on a port, with TLS;
+//! - `endpoint`: the handler of a fake: reads calls, remembers objects, and performs side effects;
+//! - `fake_webhook`: one fake on its own port, for tests;
+//! - `fakes_file`, `plan`, and `kubeconfig`: parses fakes files, assigns the fakes to ports, and creates the
+//!   configurations for an API server;
+//! - `running`, `admin`, and `fleet`: the running fakes of fakes files, and the endpoint that changes them;
+//! - `command`: the command line.
+//!
 //! Reviews are plain JSON here. No code is shared with the caller of webhooks, so that both sides cannot have the same
 //! bug.
 
 mod admin;
+mod admission_registration;
 mod answer;
 mod behavior;
-mod bound_port;
-mod bytes_of;
 mod catalog;
-mod certificate;
-mod change;
-mod changed;
-mod circumstances;
-mod client_config;
 mod command;
-mod condition;
-mod configurations;
-mod connection;
-mod conversion;
-mod demand;
-mod dice;
 mod endpoint;
+mod fake_webhook;
 mod fakes_file;
-mod fields;
 mod fleet;
-mod hang;
 mod journal;
 mod json;
 mod kubeconfig;
-mod list;
-mod listener;
-mod log_line;
-mod memory;
+mod limits;
 mod metrics;
-mod misanswer;
-mod mutation;
-mod open_files;
-mod parameters;
 mod plan;
-mod pointer;
-mod raw;
-mod refusing_port;
-mod script;
-mod server;
-mod signals;
-mod slots;
-mod tls;
+mod random;
+mod running;
+mod socket;
 mod transport;
-mod write;
 
 // The public interface is:
 pub use admin::{AdminOptions, InvalidToken, Token};
-pub use answer::{Act, Answer, Effect, Reply, act, answer};
-pub use behavior::Behavior;
-pub use bytes_of::{End, RawBytes, Script};
+pub use admission_registration::{
+    FailurePolicy, Fields, Kind, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy,
+    Requirement, Rule, Scope, Selector, SideEffects,
+};
+pub use answer::{Act, Answer, Caller, Circumstances, Effect, Reply, Script, act, answer};
+pub use behavior::{
+    Allow, AlwaysMutate, Append, BadResponse, Behavior, Change, Condition, ContainerEnv, Convert,
+    Credentials, Cycle, Delay, Demand, Deny, Distribution, DropUnknownFields, EachContainer, Encoding, End,
+    Exponential, First, Hang, InAnyOrder, InvalidHang, InvalidTime, Keep, Leak, ListAppend, ListEntry, Lists,
+    MixUp, Move, Mutate, Order, Patch, Pointer, Probability, Queue, Rate, Raw, RawBytes, RemoveContainers,
+    ReorderLists, Repeat, ReplaceContainers, Round, Sequence, SideEffect, Sidecar, StatusCode, Target, Time,
+    Timeout, Uniform, Unknown, When, Write,
+};
 pub use catalog::{Class, Family, Fault, FaultError, Reference, catalog};
-pub use certificate::{Authority, Certificate, UnknownCertificate};
-pub use change::{
-    Change, DropUnknownFields, EachContainer, InAnyOrder, Keep, ListAppend, Mutate, Order, RemoveContainers,
-    ReorderLists, ReplaceContainers,
+pub use command::{
+    Arguments, CommandError, List, StopSignal, StopSignals, Understand, raise_open_file_limit,
 };
-pub use circumstances::Circumstances;
-pub use command::{Arguments, CommandError, Understand};
-pub use condition::{Condition, ListEntry, Round};
-pub use conversion::{Convert, Lists, Move, Unknown};
-pub use demand::{Caller, Credentials, Demand};
-pub use fakes_file::{FakeEntry, FakesFile, FileError, Kind};
-pub use fields::{
-    FailurePolicy, Fields, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy, Requirement,
-    Rule, Scope, Selector, SideEffects,
-};
-pub use fleet::{Fleet, FleetError, FleetOptions, Log};
-pub use hang::{Hang, InvalidHang};
-pub use journal::{Answered, Entry, Filter, Subject, UnreadableEntry};
-pub use list::List;
-pub use open_files::raise_open_file_limit;
-pub use parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat, Sidecar,
-    StatusCode, Timeout, When,
-};
+pub use fake_webhook::{Fake, FakeWebhook, TooFewCalls};
+pub use fakes_file::{FakeEntry, FakesFile, FileError};
+pub use fleet::{Fleet, FleetError, FleetOptions};
+pub use journal::{Answered, Entry, Filter, Observer, Subject, UnreadableEntry};
+pub use limits::Limits;
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
-pub use pointer::Pointer;
-pub use refusing_port::RefusingPort;
-pub use script::{
-    Cycle, Delay, Distribution, Exponential, First, InvalidTime, Leak, MixUp, Probability, Queue, Rate,
-    Sequence, SideEffect, Target, Time, Uniform, Write,
+pub use running::Log;
+pub use socket::{RefusingPort, StartError, TlsError};
+pub use transport::{
+    Authority, Certificate, Connection, HttpVersions, RemoteAccess, Transport, UnknownCertificate,
 };
-pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError, TooFewCalls};
-pub use signals::{StopSignal, StopSignals};
-pub use tls::TlsError;
-pub use transport::{Connection, HttpVersions, Transport};

@@ -11,7 +11,7 @@ use super::{nothing, read, rust_files};
 /// The number of modules in the largest cycle of the crates that still have one.
 ///
 /// A crate with a larger cycle fails, and so does one with a smaller cycle, so that the number is lowered here, too.
-const KNOWN_CYCLES: [(&str, usize); 2] = [("fake-webhooks/src", 27), ("harness/api-server/src", 8)];
+const KNOWN_CYCLES: [(&str, usize); 1] = [("harness/api-server/src", 8)];
 
 /// The imports of a crate: each top-level module with the modules that it imports from.
 type Imports = BTreeMap<String, BTreeSet<String>>;

@@ -6,8 +6,9 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde_json::json;
 
-use crate::fleet::{Missing, PutError};
-use crate::{FileError, TlsError};
+use crate::FileError;
+use crate::running::{PutError, UnknownFake};
+use crate::socket::TlsError;
 
 /// An error response: a status and the body `{"error": MESSAGE}`.
 #[derive(Debug)]
@@ -32,9 +33,9 @@ impl IntoResponse for ApiError {
     }
 }
 
-impl From<Missing> for ApiError {
-    fn from(missing: Missing) -> Self {
-        Self::new(StatusCode::NOT_FOUND, missing.to_string())
+impl From<UnknownFake> for ApiError {
+    fn from(unknown: UnknownFake) -> Self {
+        Self::new(StatusCode::NOT_FOUND, unknown.to_string())
     }
 }
 

@@ -8,10 +8,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use self::token::{InvalidToken, Token};
-use crate::bound_port::BoundPort;
-use crate::fleet::Running;
-use crate::server::Socket;
-use crate::{RemoteAccess, StartError, Transport};
+use crate::running::Running;
+use crate::socket::{BoundPort, Socket, StartError};
+use crate::{RemoteAccess, Transport};
 
 /// The options of the admin endpoint.
 #[derive(Clone, Debug)]

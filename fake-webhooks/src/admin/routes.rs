@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use super::Token;
 use super::error::ApiError;
 use crate::fakes_file::{self, FakeEntry};
-use crate::fleet::Running;
 use crate::journal::{Credentials, Filter, document};
+use crate::running::Running;
 use crate::{Behavior, Certificate};
 
 /// The maximum size of a request body in bytes.

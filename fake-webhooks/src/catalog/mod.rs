@@ -9,8 +9,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::fakes_file::Settings;
-use crate::{Behavior, Kind};
+use crate::admission_registration::Kind;
 
 /// A fault that a webhook can have, as in a catalog file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,29 +162,9 @@ impl Fault {
         catalog().iter().find(|fault| fault.id.eq_ignore_ascii_case(text) || fault.name == text)
     }
 
-    /// Returns the fields of a fakes file entry that has this fault.
-    pub(crate) fn settings(&self) -> Settings {
-        let settings: Settings = serde_json::from_value(Value::Object(self.fake.clone()))
-            .unwrap_or_else(|error| panic!("catalog/{}.yaml: {}: {error}", self.family, self.id));
-        // A conversion webhook is not called for admission.
-        if self.family == Family::Conversion { settings.without_rules() } else { settings }
-    }
-
-    /// Returns the behavior that has this fault.
-    ///
-    /// # Errors
-    /// Returns an error if the fault is unknown, or if it concerns the connection, the certificate, or the
-    /// configuration.
-    pub(crate) fn behavior(text: &str) -> Result<Behavior, FaultError> {
-        let fault = Self::find(text).ok_or_else(|| FaultError::Unknown(text.to_owned()))?;
-        let elsewhere = |what| FaultError::NoBehavior(fault.id.clone(), what);
-        if fault.fake.contains_key("connection") {
-            Err(elsewhere("the connection"))
-        } else if fault.fake.contains_key("certificate") || fault.fake.contains_key("rotate") {
-            Err(elsewhere("the certificate"))
-        } else {
-            fault.settings().behavior.ok_or_else(|| elsewhere("the configuration"))
-        }
+    /// Panics, because an entry of the catalog is part of the program.
+    pub(crate) fn invalid(&self, error: &serde_json::Error) -> ! {
+        panic!("catalog/{}.yaml: {}: {error}", self.family, self.id)
     }
 }
 

@@ -3,6 +3,8 @@
 mod document;
 mod entry;
 mod filter;
+mod log_line;
+mod observer;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +16,9 @@ pub use self::document::UnreadableEntry;
 pub(crate) use self::document::{Credentials, document};
 pub use self::entry::{Answered, Entry, Subject};
 pub use self::filter::Filter;
-use crate::Limits;
+pub(crate) use self::log_line::log_line;
+pub use self::observer::Observer;
+use crate::limits::Limits;
 
 /// The newest calls within limits, shared by all fakes of a fleet.
 pub(crate) struct Journal {

@@ -1,0 +1,20 @@
+//! Creates the raw bytes that replace an HTTP response.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::raw::filled;
+use super::reply::Script;
+use crate::{End, Hang, RawBytes};
+
+/// Returns the bytes that `raw` writes in response to `review`.
+pub(super) fn script(raw: &RawBytes, review: &Value) -> Script {
+    let (every, then) = match raw.every {
+        None => (None, raw.then),
+        Some(Hang::For(time)) => (Some(time), raw.then),
+        Some(Hang::Forever) => (None, End::Hang),
+    };
+    let text = filled(&raw.text, review);
+    let bytes = if raw.every == Some(Hang::Forever) { Bytes::new() } else { Bytes::from(text) };
+    Script { head: Bytes::from(filled(&raw.head, review)), bytes, every, then }
+}

@@ -1,0 +1,34 @@
+//! Limits on the memory use of fakes.
+
+/// The limits of a fake, which bound its memory use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The maximum number of calls in the journal; the oldest are forgotten first.
+    pub journal_entries: usize,
+    /// The maximum size of the journal in bytes.
+    pub journal_bytes: usize,
+    /// The maximum size of one body in bytes; larger bodies are rejected with 413.
+    pub body_bytes: usize,
+    /// The maximum total size of all bodies in progress, in bytes; further bodies are rejected with 503.
+    pub bodies_bytes: usize,
+    /// The maximum number of calls in progress for one fake; further calls are rejected with 503.
+    pub calls: usize,
+    /// The maximum number of connections of a port, for each fake that the port serves.
+    ///
+    /// A new connection replaces the one that has been idle longest, or waits if all connections have a call in
+    /// progress.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            journal_entries: 10_000,
+            journal_bytes: 64 << 20,
+            body_bytes: 8 << 20,
+            bodies_bytes: 64 << 20,
+            calls: 256,
+            connections: 256,
+        }
+    }
+}
