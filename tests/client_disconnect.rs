@@ -12,7 +12,7 @@ use std::time::Duration;
 use admit_command::target::{Launched, TargetArguments, TargetKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{Answered, Fake, FakeWebhook};
+use fake_webhooks::{CallOutcome, Fake, FakeWebhook};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Left>
         until("the webhook is called", async || webhook.journal().iter().any(is_asked)).await;
         sending.abort();
         let is_left =
-            |entry: &fake_webhooks::Entry| is_asked(entry) && matches!(entry.answered, Answered::Abandoned);
+            |entry: &fake_webhooks::Entry| is_asked(entry) && matches!(entry.outcome, CallOutcome::Abandoned);
         until("the server leaves the webhook", async || webhook.journal().iter().any(is_left)).await;
         let events = || -> Vec<Value> {
             let text = fs::read_to_string(log).unwrap();

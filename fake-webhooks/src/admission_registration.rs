@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The fields of a webhook configuration entry that are passed to the API server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fields {
+pub struct WebhookFields {
     /// The `rules` that select the requests for the webhook.
     pub rules: Vec<Rule>,
     /// The `namespaceSelector` for the namespaces of objects.
@@ -35,7 +35,7 @@ pub struct Fields {
 /// `type`: the type of a webhook's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum WebhookType {
     /// `mutating`: in a `MutatingWebhookConfiguration`.
     Mutating,
     /// `validating`: in a `ValidatingWebhookConfiguration`.

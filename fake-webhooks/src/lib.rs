@@ -47,26 +47,26 @@ mod transport;
 // The public interface is:
 pub use admin::{AdminOptions, InvalidToken, Token};
 pub use admission_registration::{
-    FailurePolicy, Fields, Kind, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy,
-    Requirement, Rule, Scope, Selector, SideEffects,
+    FailurePolicy, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy, Requirement, Rule,
+    Scope, Selector, SideEffects, WebhookFields, WebhookType,
 };
-pub use answer::{Act, Answer, Caller, Circumstances, Effect, Reply, Script, act, answer};
+pub use answer::{Act, Answer, ByteScript, Caller, Circumstances, Effect, Reply, act, answer};
 pub use behavior::{
-    Allow, AlwaysMutate, Append, BadResponse, Behavior, Change, Condition, ContainerEnv, Convert,
-    Credentials, Cycle, Delay, Demand, Deny, Distribution, DropUnknownFields, EachContainer, Encoding, End,
-    Exponential, First, Hang, InAnyOrder, InvalidHang, InvalidTime, Keep, Leak, ListAppend, ListEntry, Lists,
-    MixUp, Move, Mutate, Order, Patch, Pointer, Probability, Queue, Rate, Raw, RawBytes, RemoveContainers,
-    ReorderLists, Repeat, ReplaceContainers, Round, Sequence, SideEffect, Sidecar, StatusCode, Target, Time,
-    Timeout, Uniform, Unknown, When, Write,
+    Allow, AlwaysMutate, Append, BadResponse, Behavior, Change, Condition, ContainerEnv, ConversionRejection,
+    Convert, ConvertedLists, Credentials, Cycle, Delay, Demand, Deny, Distribution, DropUnknownFields,
+    EachContainer, Encoding, End, Exponential, FieldMove, First, Hang, InAnyOrder, InvalidHang, InvalidTime,
+    Keep, Leak, ListAppend, ListEntry, MixUp, Mutate, Order, Patch, Pointer, Probability, Queue, Rate, Raw,
+    RawBytes, RemoveContainers, ReorderLists, Repeat, ReplaceContainers, Round, Sequence, SideEffect,
+    Sidecar, StatusCode, Target, Time, Timeout, Uniform, When, Write,
 };
 pub use catalog::{Class, Family, Fault, FaultError, Reference, catalog};
 pub use command::{
-    Arguments, CommandError, List, StopSignal, StopSignals, Understand, raise_open_file_limit,
+    Arguments, CommandError, List, ParseFakes, StopSignal, StopSignals, raise_open_file_limit,
 };
 pub use fake_webhook::{Fake, FakeWebhook, TooFewCalls};
 pub use fakes_file::{FakeEntry, FakesFile, FileError};
 pub use fleet::{Fleet, FleetError, FleetOptions};
-pub use journal::{Answered, Entry, Filter, Observer, Subject, UnreadableEntry};
+pub use journal::{CallOutcome, Entry, Filter, Observer, Subject, UnreadableEntry};
 pub use limits::Limits;
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use running::Log;

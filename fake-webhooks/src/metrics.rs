@@ -7,8 +7,8 @@ use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
 };
 
-use crate::Answered;
-use crate::journal::Fill;
+use crate::CallOutcome;
+use crate::journal::JournalSize;
 
 /// The metrics of a fleet; each fleet has a separate registry.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Metrics {
     }
 
     /// Returns all metrics in the Prometheus text format.
-    pub(crate) fn text(&self, journal: Fill) -> String {
+    pub(crate) fn text(&self, journal: JournalSize) -> String {
         self.journal_entries.set(gauge(journal.entries));
         self.journal_bytes.set(gauge(journal.bytes));
         self.journal_dropped.inc_by(journal.dropped_ever.saturating_sub(self.journal_dropped.get()));
@@ -125,15 +125,15 @@ impl Metrics {
 }
 
 impl Meter {
-    pub(crate) fn ended(&self, answered: &Answered, took: Duration) {
-        let outcome = match answered {
-            Answered::Pending => return,
-            Answered::Abandoned => "abandoned",
-            Answered::Closed => "closed",
-            Answered::Bytes => "bytes",
-            Answered::Sent { status, .. } => status.as_str(),
+    pub(crate) fn ended(&self, outcome: &CallOutcome, took: Duration) {
+        let label = match outcome {
+            CallOutcome::Pending => return,
+            CallOutcome::Abandoned => "abandoned",
+            CallOutcome::Closed => "closed",
+            CallOutcome::Bytes => "bytes",
+            CallOutcome::Sent { status, .. } => status.as_str(),
         };
-        self.calls.with_label_values(&[self.fake.as_str(), outcome]).inc();
+        self.calls.with_label_values(&[self.fake.as_str(), label]).inc();
         self.seconds.observe(took.as_secs_f64());
     }
 }
@@ -163,17 +163,17 @@ mod tests {
     #[test]
     fn metrics_are_labeled_by_fake_and_outcome_until_removed() {
         let metrics = Metrics::new();
-        let sent = |status| Answered::Sent {
+        let sent = |status| CallOutcome::Sent {
             status: http::StatusCode::from_u16(status).unwrap(),
             summary: String::new(),
         };
         let (one, two) = (metrics.meter("one"), metrics.meter("two"));
-        for answered in [sent(200), sent(200), sent(503), Answered::Closed, Answered::Abandoned] {
+        for answered in [sent(200), sent(200), sent(503), CallOutcome::Closed, CallOutcome::Abandoned] {
             one.ended(&answered, Duration::from_millis(2));
         }
         two.ended(&sent(200), Duration::ZERO);
         let connection = metrics.connected();
-        let fill = Fill { entries: 3, bytes: 500, dropped_ever: 2 };
+        let fill = JournalSize { entries: 3, bytes: 500, dropped_ever: 2 };
         let text = metrics.text(fill);
         for line in [
             r#"fake_webhooks_calls_total{fake="one",outcome="200"} 2"#,

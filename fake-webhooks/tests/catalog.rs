@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::Arc;
 
-use fake_webhooks::{Behavior, Class, FakesFile, Fault, Fleet, Kind, Log, catalog};
+use fake_webhooks::{Behavior, Class, FakesFile, Fault, Fleet, Log, WebhookType, catalog};
 use serde_json::{Value, json};
 
 #[test]
@@ -33,7 +33,7 @@ fn ids_and_names_are_unambiguous_and_well_formed() {
 async fn every_fault_starts_as_a_fake() {
     let log: Log = Arc::new(|_| {});
     for fault in catalog() {
-        let kind = fault.kind.unwrap_or(Kind::Validating);
+        let kind = fault.kind.unwrap_or(WebhookType::Validating);
         let entry = json!({"name": "one", "type": kind, "fault": fault.id});
         let file = json!({"version": 1, "host": "hook.faults.svc", "webhooks": [entry]}).to_string();
         let file = FakesFile::parse(&file, &fault.id).unwrap();

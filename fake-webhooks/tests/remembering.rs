@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{Answered, Behavior, Fake, FakeWebhook};
+use fake_webhooks::{Behavior, CallOutcome, Fake, FakeWebhook};
 use reqwest::Client;
 use serde_json::{Value, json};
 
@@ -35,10 +35,10 @@ async fn response(client: &Client, fake: &FakeWebhook, review: &Value) -> Value 
 
 fn summaries(fake: &FakeWebhook) -> Vec<String> {
     let told = |answered| {
-        let Answered::Sent { summary, .. } = answered else { panic!("{answered:?}") };
+        let CallOutcome::Sent { summary, .. } = answered else { panic!("{answered:?}") };
         summary
     };
-    fake.journal().into_iter().map(|entry| told(entry.answered)).collect()
+    fake.journal().into_iter().map(|entry| told(entry.outcome)).collect()
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use certs::Defect;
 use fake_webhooks::{
-    Answered, BadResponse, Behavior, Certificate, Deny, Entry, Fake, FakeWebhook, Hang, HttpVersions, Limits,
-    RemoteAccess, StartError, Timeout, TooFewCalls,
+    BadResponse, Behavior, CallOutcome, Certificate, Deny, Entry, Fake, FakeWebhook, Hang, HttpVersions,
+    Limits, RemoteAccess, StartError, Timeout, TooFewCalls,
 };
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
@@ -85,8 +85,8 @@ async fn journal_contains_every_call_in_order() {
     assert_eq!(first.method, http::Method::POST);
     assert_eq!(first.review(), Some(review()));
     assert!(second.headers.contains(&("x-test".to_owned(), "second".to_owned())));
-    let sent = Answered::Sent { status: http::StatusCode::OK, summary: "denied: no".to_owned() };
-    assert_eq!(first.answered, sent);
+    let sent = CallOutcome::Sent { status: http::StatusCode::OK, summary: "denied: no".to_owned() };
+    assert_eq!(first.outcome, sent);
 }
 
 #[tokio::test]
@@ -115,8 +115,8 @@ async fn hanging_fake_sends_nothing_until_the_caller_disconnects() {
     let call = tokio::time::timeout(Duration::from_millis(300), post(&fake, ""));
     assert!(call.await.is_err());
     let journal =
-        until(&fake, |journal| journal.iter().any(|entry| entry.answered != Answered::Pending)).await;
-    assert_eq!(journal[0].answered, Answered::Abandoned);
+        until(&fake, |journal| journal.iter().any(|entry| entry.outcome != CallOutcome::Pending)).await;
+    assert_eq!(journal[0].outcome, CallOutcome::Abandoned);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn fake_with_a_limited_hang_responds_afterward() {
     let hang = Hang::For(Duration::from_millis(50));
     let fake = start(Behavior::Timeout(Timeout { hang, ..Timeout::default() })).await;
     assert_eq!(post(&fake, "").await.unwrap().status(), 200);
-    let Answered::Sent { summary, .. } = &fake.journal()[0].answered else { panic!() };
+    let CallOutcome::Sent { summary, .. } = &fake.journal()[0].outcome else { panic!() };
     assert_eq!(summary, "allowed after 50ms");
 }
 
@@ -135,7 +135,7 @@ async fn connection_is_closed_without_a_response() {
         let fake = FakeWebhook::start(Fake { behavior, http, ..Fake::default() }).await.unwrap();
         let error = post(&fake, "").await.unwrap_err();
         assert!(error.is_request() && !error.is_timeout(), "{error:?}");
-        assert_eq!(fake.journal()[0].answered, Answered::Closed);
+        assert_eq!(fake.journal()[0].outcome, CallOutcome::Closed);
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use certs::Defect;
-use fake_webhooks::{Answered, Behavior, Certificate, Connection, Fake, FakeWebhook, Fault, HttpVersions};
+use fake_webhooks::{Behavior, CallOutcome, Certificate, Connection, Fake, FakeWebhook, Fault, HttpVersions};
 use reqwest::{Client, Response};
 use serde_json::json;
 
@@ -123,8 +123,8 @@ async fn bytes_are_sent_as_they_are_and_may_stand_in_a_sequence() {
     assert!(post(&client, &fake).await.unwrap().text().await.is_err());
     let answer = post(&client, &fake).await.unwrap();
     assert_eq!((answer.status().as_u16(), answer.version()), (200, http::Version::HTTP_11));
-    let answered: Vec<_> = fake.journal().into_iter().map(|entry| entry.answered).collect();
-    assert_eq!(answered[..3], [Answered::Bytes, Answered::Bytes, Answered::Bytes]);
+    let answered: Vec<_> = fake.journal().into_iter().map(|entry| entry.outcome).collect();
+    assert_eq!(answered[..3], [CallOutcome::Bytes, CallOutcome::Bytes, CallOutcome::Bytes]);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::{Kind, Plan, PlannedFake};
+use fake_webhooks::{Plan, PlannedFake, WebhookType};
 use harness::json::{at, set};
 use serde_json::{Value, json};
 
@@ -35,10 +35,10 @@ pub(crate) struct Configurations<'a> {
 }
 
 /// Returns the kind of the configurations that contain mutating or validating webhooks.
-pub(crate) fn api_kind(kind: Kind) -> &'static str {
+pub(crate) fn api_kind(kind: WebhookType) -> &'static str {
     match kind {
-        Kind::Mutating => "MutatingWebhookConfiguration",
-        Kind::Validating => "ValidatingWebhookConfiguration",
+        WebhookType::Mutating => "MutatingWebhookConfiguration",
+        WebhookType::Validating => "ValidatingWebhookConfiguration",
     }
 }
 
@@ -69,7 +69,7 @@ impl Configurations<'_> {
             }
             probe
         };
-        [Kind::Mutating, Kind::Validating]
+        [WebhookType::Mutating, WebhookType::Validating]
             .into_iter()
             .filter_map(|kind| {
                 let fakes = self.plan.fakes().enumerate().filter(|(_, fake)| fake.entry.kind == kind);
@@ -83,7 +83,7 @@ impl Configurations<'_> {
     ///
     /// Their Service does not exist, so the creation of a ConfigMap with the label [`probe_label`] fails immediately.
     pub(crate) fn for_markers(&self, run: &str) -> [Value; 2] {
-        [Kind::Mutating, Kind::Validating].map(|kind| {
+        [WebhookType::Mutating, WebhookType::Validating].map(|kind| {
             let mut entry = self.probe(&probe_label(run, api_kind(kind)), MARKER);
             let service = json!({"namespace": self.namespace.as_str(), "name": format!("{NAME}-marker")});
             set(&mut entry, &["clientConfig", "service"], service);
@@ -93,7 +93,7 @@ impl Configurations<'_> {
         })
     }
 
-    fn probe_configuration(&self, kind: Kind, entries: &[Value]) -> Value {
+    fn probe_configuration(&self, kind: WebhookType, entries: &[Value]) -> Value {
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": api_kind(kind),

@@ -196,7 +196,7 @@ impl RemoteFake {
 fn every_transport() -> String {
     let mut transports = vec![Transport::default()];
     for fault in catalog() {
-        let text = json!({"name": "fault", "type": fault.kind.unwrap_or(fake_webhooks::Kind::Validating), "fault": fault.id});
+        let text = json!({"name": "fault", "type": fault.kind.unwrap_or(fake_webhooks::WebhookType::Validating), "fault": fault.id});
         let entry = FakeEntry::parse(&text.to_string(), FILE);
         let transport = entry.map(|entry| entry.transport).unwrap_or_default();
         if transport.rotate.is_none() && !transports.contains(&transport) {

@@ -1,7 +1,7 @@
 //! Defines steps about the calls of webhooks: their reviews, responses, and order.
 
 use cucumber::then;
-use fake_webhooks::{Answered, Entry};
+use fake_webhooks::{CallOutcome, Entry};
 use futures::future::try_join_all;
 use gherkin::Step;
 use harness::event::Phase;
@@ -34,11 +34,11 @@ pub(super) struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn from_fake(webhook: &'a Webhook, place: usize, entry: &Entry) -> Self {
-        let answer = match &entry.answered {
-            Answered::Sent { summary, .. } => summary.clone(),
-            Answered::Closed => "closed the connection".to_owned(),
-            Answered::Bytes => "sent raw bytes".to_owned(),
-            Answered::Pending | Answered::Abandoned => "timed out".to_owned(),
+        let answer = match &entry.outcome {
+            CallOutcome::Sent { summary, .. } => summary.clone(),
+            CallOutcome::Closed => "closed the connection".to_owned(),
+            CallOutcome::Bytes => "sent raw bytes".to_owned(),
+            CallOutcome::Pending | CallOutcome::Abandoned => "timed out".to_owned(),
         };
         let (webhook, admission) = (webhook.short.as_str(), webhook.admission);
         Self {

@@ -1,7 +1,7 @@
 //! Defines steps that use a fault of the catalog by its ID or name.
 
 use cucumber::given;
-use fake_webhooks::{FakeEntry, Family, Fault, FaultError, Kind};
+use fake_webhooks::{FakeEntry, Family, Fault, FaultError, WebhookType};
 use serde_json::json;
 
 use super::failure::{Outcome, StepFailure};
@@ -19,13 +19,13 @@ impl Webhook {
             return Err(StepFailure::new(message));
         }
         let kind = match self.admission {
-            Admission::Mutating => Kind::Mutating,
-            Admission::Validating => Kind::Validating,
+            Admission::Mutating => WebhookType::Mutating,
+            Admission::Validating => WebhookType::Validating,
         };
         if let Some(needed) = fault.kind.filter(|needed| *needed != kind) {
             let needed = match needed {
-                Kind::Mutating => "mutating",
-                Kind::Validating => "validating",
+                WebhookType::Mutating => "mutating",
+                WebhookType::Validating => "validating",
             };
             return Err(StepFailure::new(format!("the fault {} requires a {needed} webhook", fault.id)));
         }

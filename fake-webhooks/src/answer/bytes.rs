@@ -4,11 +4,11 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::raw::filled;
-use super::reply::Script;
+use super::reply::ByteScript;
 use crate::{End, Hang, RawBytes};
 
 /// Returns the bytes that `raw` writes in response to `review`.
-pub(super) fn script(raw: &RawBytes, review: &Value) -> Script {
+pub(super) fn script(raw: &RawBytes, review: &Value) -> ByteScript {
     let (every, then) = match raw.every {
         None => (None, raw.then),
         Some(Hang::For(time)) => (Some(time), raw.then),
@@ -16,5 +16,5 @@ pub(super) fn script(raw: &RawBytes, review: &Value) -> Script {
     };
     let text = filled(&raw.text, review);
     let bytes = if raw.every == Some(Hang::Forever) { Bytes::new() } else { Bytes::from(text) };
-    Script { head: Bytes::from(filled(&raw.head, review)), bytes, every, then }
+    ByteScript { head: Bytes::from(filled(&raw.head, review)), bytes, every, then }
 }

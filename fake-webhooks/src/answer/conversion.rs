@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::reply::{Answer, Reply};
 use crate::json::set;
-use crate::{Convert, Lists, Pointer, Unknown};
+use crate::{ConversionRejection, Convert, ConvertedLists, Pointer};
 
 /// The fields of a `ConversionReview` that the response depends on.
 struct ConversionRequest<'a> {
@@ -65,10 +65,10 @@ pub(super) fn converted(parameters: &Convert, review: &Value) -> Answer {
         (true, None) => None,
     };
     let failure = match refusal {
-        Some((Unknown::Error, text)) => {
+        Some((ConversionRejection::Error, text)) => {
             return Answer::Reply(Reply::text(http::StatusCode::INTERNAL_SERVER_ERROR, text.clone(), text));
         }
-        Some((Unknown::Failure, text)) => Some(text),
+        Some((ConversionRejection::Failure, text)) => Some(text),
         None => parameters.fail.clone(),
     };
     let (response, summary) = if let Some(message) = failure {
@@ -98,7 +98,7 @@ fn version_of(api_version: &str) -> &str {
 }
 
 fn converted_list(parameters: &Convert, objects: &[Value], desired: &str) -> Vec<Value> {
-    let taken = if parameters.lists == Lists::FirstOnly { 1 } else { objects.len() };
+    let taken = if parameters.lists == ConvertedLists::FirstOnly { 1 } else { objects.len() };
     let mut carried = None;
     let mut converted: Vec<Value> = Vec::new();
     for object in objects.iter().take(taken) {
@@ -112,7 +112,7 @@ fn converted_list(parameters: &Convert, objects: &[Value], desired: &str) -> Vec
         }
         converted.push(object);
     }
-    if parameters.lists == Lists::Reversed {
+    if parameters.lists == ConvertedLists::Reversed {
         converted.reverse();
     }
     converted

@@ -28,7 +28,7 @@ use self::conversion::converted;
 use self::credentials::rejection;
 use self::placeholders::filled_write;
 use self::raw::raw;
-pub use self::reply::{Act, Answer, Effect, Reply, Script};
+pub use self::reply::{Act, Answer, ByteScript, Effect, Reply};
 use self::review::{ReviewedRequest, encoded};
 use crate::json::set;
 use crate::{Behavior, Hang, Leak, MixUp, Queue, Timeout};

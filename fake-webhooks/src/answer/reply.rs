@@ -25,7 +25,7 @@ pub enum Answer {
         /// The delay before the first byte.
         after: Duration,
         /// The bytes to send, and how the connection ends.
-        script: Script,
+        script: ByteScript,
     },
 }
 
@@ -74,7 +74,7 @@ pub enum Effect {
 
 /// The bytes to write to a connection, and how the connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Script {
+pub struct ByteScript {
     /// The bytes to write first, without delays.
     pub head: Bytes,
     /// The bytes to write next.

@@ -13,7 +13,7 @@ use super::Pointer;
 pub struct Convert {
     /// Fields that move to another path in some version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub moves: Vec<Move>,
+    pub moves: Vec<FieldMove>,
     /// An annotation that records the versions of each object in order: `v1,v2,v1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trail: Option<String>,
@@ -21,17 +21,17 @@ pub struct Convert {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<String>,
     /// How an unsupported version is rejected.
-    #[serde(skip_serializing_if = "Unknown::is_failure")]
-    pub unknown: Unknown,
+    #[serde(skip_serializing_if = "ConversionRejection::is_failure")]
+    pub unknown: ConversionRejection,
     /// How objects that already have the requested version are rejected; if `None`, they are returned unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub same: Option<Unknown>,
+    pub same: Option<ConversionRejection>,
     /// The version of converted objects, without the group, instead of the requested version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// How multiple objects in one review are converted.
-    #[serde(skip_serializing_if = "Lists::is_in_order")]
-    pub lists: Lists,
+    #[serde(skip_serializing_if = "ConvertedLists::is_in_order")]
+    pub lists: ConvertedLists,
     /// A field that is copied from the previous object in the review if an object does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carries: Option<Pointer>,
@@ -56,7 +56,7 @@ pub struct Convert {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::exhaustive_enums, reason = "a converter can say so, or fall over it")]
-pub enum Unknown {
+pub enum ConversionRejection {
     /// `failure`: the fake returns the result `Failure`.
     #[default]
     Failure,
@@ -68,7 +68,7 @@ pub enum Unknown {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Lists {
+pub enum ConvertedLists {
     /// `in-order`: all objects are converted in order.
     #[default]
     InOrder,
@@ -81,7 +81,7 @@ pub enum Lists {
 /// A field that moves to another path in one version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Move {
+pub struct FieldMove {
     /// The version without the group.
     pub version: String,
     /// The path in all other versions.
@@ -90,14 +90,14 @@ pub struct Move {
     pub to: Pointer,
 }
 
-impl Unknown {
+impl ConversionRejection {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
     fn is_failure(&self) -> bool {
         *self == Self::Failure
     }
 }
 
-impl Lists {
+impl ConvertedLists {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
     fn is_in_order(&self) -> bool {
         *self == Self::InOrder

@@ -25,7 +25,7 @@ pub use self::change::{
 };
 pub use self::choice::{Cycle, First, Probability, Rate, Sequence, When};
 pub use self::condition::{Condition, ListEntry, Round};
-pub use self::conversion::{Convert, Lists, Move, Unknown};
+pub use self::conversion::{ConversionRejection, Convert, ConvertedLists, FieldMove};
 pub use self::credentials::{Credentials, Demand};
 pub use self::delay::{Delay, Distribution, Exponential, Timeout, Uniform};
 pub use self::effect::{Leak, MixUp, Queue, SideEffect, Target, Write};

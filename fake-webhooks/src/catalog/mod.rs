@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::admission_registration::Kind;
+use crate::admission_registration::WebhookType;
 
 /// A fault that a webhook can have, as in a catalog file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Fault {
     pub fake: Map<String, Value>,
     /// The required type of the webhook.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<WebhookType>,
     /// Objects that are required in addition to the webhook.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster: Vec<Value>,

@@ -155,7 +155,7 @@ impl CommandError {
 /// A function that parses a file into fakes files.
 ///
 /// The first argument is the text of the file, and the second its name in messages.
-pub type Understand<'a> =
+pub type ParseFakes<'a> =
     dyn Fn(&str, &str) -> Result<Vec<FakesFile>, Box<dyn std::error::Error + Send + Sync>> + Sync + 'a;
 
 impl Arguments {
@@ -167,13 +167,13 @@ impl Arguments {
     /// # Errors
     /// Returns an error if a file cannot be read or is invalid, if a fake cannot start, or if the configurations cannot
     /// be written.
-    pub async fn run(self, understand: &Understand<'_>, log: &Log) -> Result<(), CommandError> {
+    pub async fn run(self, parse: &ParseFakes<'_>, log: &Log) -> Result<(), CommandError> {
         // Before any output, so that a reader of the output can stop this process.
         let mut signals = StopSignals::listen(1).map_err(CommandError::Signals)?;
         raise_open_file_limit();
         let mut files = Vec::new();
         for file in &self.files {
-            files.extend(self.read(file, understand)?);
+            files.extend(self.read(file, parse)?);
         }
         if files.is_empty() {
             let mut file = FakesFile::default();
@@ -203,11 +203,11 @@ impl Arguments {
         Ok(())
     }
 
-    fn read(&self, path: &Path, understand: &Understand<'_>) -> Result<Vec<FakesFile>, CommandError> {
+    fn read(&self, path: &Path, parse: &ParseFakes<'_>) -> Result<Vec<FakesFile>, CommandError> {
         let text = read(path)?;
         let shown =
             if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
-        let mut files = understand(&text, &shown).map_err(CommandError::File)?;
+        let mut files = parse(&text, &shown).map_err(CommandError::File)?;
         if files.iter().all(|file| file.webhooks.is_empty()) && self.admin.is_none() {
             return Err(CommandError::Empty(path.to_owned()));
         }

@@ -20,7 +20,7 @@ use self::memory::Memory;
 use crate::journal::{Journal, Subject};
 use crate::metrics::{Meter, Metrics};
 use crate::socket::{CallPermit, ClientCertificate, CloseConnection};
-use crate::{Act, Answer, Answered, Behavior, Caller, Entry, Limits, Observer, Reply, act};
+use crate::{Act, Answer, Behavior, CallOutcome, Caller, Entry, Limits, Observer, Reply, act};
 
 /// The size of request body that one permit allows, in bytes.
 const BODY_PERMIT_BYTES: usize = 1024;
@@ -135,7 +135,7 @@ impl Endpoint {
             started,
             entry: Some(entry),
             number: 0,
-            answered: Answered::Abandoned,
+            outcome: CallOutcome::Abandoned,
         };
         if !effects.is_empty() {
             call.is_pending();
@@ -148,14 +148,14 @@ impl Endpoint {
             }
             Answer::Closed { after } => {
                 call.waits(after).await;
-                call.answered = Answered::Closed;
+                call.outcome = CallOutcome::Closed;
                 let mut response = Response::new(Body::empty());
                 response.extensions_mut().insert(CloseConnection);
                 response
             }
             Answer::Bytes { after, script } => {
                 call.waits(after).await;
-                call.answered = Answered::Bytes;
+                call.outcome = CallOutcome::Bytes;
                 let mut response = Response::new(Body::empty());
                 response.extensions_mut().insert(script);
                 response.extensions_mut().insert(permit);
@@ -163,7 +163,7 @@ impl Endpoint {
             }
             Answer::Reply(mut reply) => {
                 call.waits(reply.after).await;
-                call.answered = Answered::Sent {
+                call.outcome = CallOutcome::Sent {
                     status: reply.status,
                     summary: std::mem::take(&mut reply.summary) + &done,
                 };
@@ -196,7 +196,7 @@ impl Endpoint {
             certificate: caller.certificate,
             body,
             subject,
-            answered: Answered::Pending,
+            outcome: CallOutcome::Pending,
             took: None,
         }
     }
@@ -232,8 +232,8 @@ impl Endpoint {
     /// Creates the response to a rejected call, which is not recorded.
     fn reject(&self, rejected: RejectedCall, started: Instant) -> Response {
         let response = rejected.response();
-        let answered = Answered::Sent { status: response.status(), summary: String::new() };
-        self.meter.ended(&answered, started.elapsed());
+        let outcome = CallOutcome::Sent { status: response.status(), summary: String::new() };
+        self.meter.ended(&outcome, started.elapsed());
         response
     }
 }
@@ -277,7 +277,7 @@ struct Call<'a> {
     entry: Option<Entry>,
     /// The number of the call in the journal; meaningless until the entry is added.
     number: u64,
-    answered: Answered,
+    outcome: CallOutcome,
 }
 
 impl Call<'_> {
@@ -299,11 +299,11 @@ impl Call<'_> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         let (journal, took) = (&self.endpoint.shared.journal, self.started.elapsed());
-        let answered = std::mem::replace(&mut self.answered, Answered::Abandoned);
-        self.endpoint.meter.ended(&answered, took);
+        let outcome = std::mem::replace(&mut self.outcome, CallOutcome::Abandoned);
+        self.endpoint.meter.ended(&outcome, took);
         let entry = match self.entry.take() {
-            Some(entry) => Some(journal.add(Entry { answered, took: Some(took), ..entry })),
-            None => journal.end(self.number, answered, took),
+            Some(entry) => Some(journal.add(Entry { outcome, took: Some(took), ..entry })),
+            None => journal.end(self.number, outcome, took),
         };
         if let Some(entry) = entry {
             self.endpoint.observer.observe(&entry);

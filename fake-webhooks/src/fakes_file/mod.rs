@@ -14,8 +14,8 @@ use serde_saphyr::{Location, Spanned};
 pub use self::error::FileError;
 use self::fault_fields::FaultFields;
 use crate::admission_registration::{
-    FailurePolicy, Fields, Kind, MatchCondition, MatchPolicy, Operation, ReinvocationPolicy, Rule, Scope,
-    Selector, SideEffects,
+    FailurePolicy, MatchCondition, MatchPolicy, Operation, ReinvocationPolicy, Rule, Scope, Selector,
+    SideEffects, WebhookFields, WebhookType,
 };
 use crate::catalog::{Fault, FaultError};
 use crate::{Behavior, Certificate, Connection, HttpVersions, RemoteAccess, Transport};
@@ -43,7 +43,7 @@ pub struct FakeEntry {
     /// The name in the configuration; the default is `name`.
     pub webhook_name: String,
     /// Whether the webhook is mutating or validating.
-    pub kind: Kind,
+    pub kind: WebhookType,
     /// The path of the webhook's URL.
     pub path: String,
     /// The behavior of the fake.
@@ -53,7 +53,7 @@ pub struct FakeEntry {
     /// A JSON merge patch for the `clientConfig` that points to the fake.
     pub client_config: Map<String, Value>,
     /// The other fields of the entry in the configuration.
-    pub fields: Fields,
+    pub fields: WebhookFields,
 }
 
 /// A fakes file before defaults are set; some defaults are set in [`FakesFile::parse`].
@@ -77,7 +77,7 @@ struct EntryDocument {
     name: Spanned<String>,
     webhook_name: Option<Spanned<String>>,
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: WebhookType,
     fault: Option<Spanned<String>>,
     behavior: Option<Behavior>,
     certificate: Option<Certificate>,
@@ -197,7 +197,7 @@ impl EntryDocument {
         };
         let reinvocation_policy =
             parsed_reinvocation(self.reinvocation_policy, fault.reinvocation_policy, self.kind)?;
-        let fields = Fields {
+        let fields = WebhookFields {
             rules: self.rules.or(fault.rules).unwrap_or_else(pods_and_config_maps),
             namespace_selector: self.namespace_selector.unwrap_or_else(opted_in),
             object_selector: self.object_selector.or(fault.object_selector).unwrap_or_default(),
@@ -256,7 +256,7 @@ fn parsed_path(written: Option<Spanned<String>>, name: &str) -> Result<String, E
 }
 
 /// Returns the fields that a fault sets in an entry of this kind, including the behavior.
-fn fault_fields(fault: &Spanned<String>, kind: Kind) -> Result<FaultFields, EntryError> {
+fn fault_fields(fault: &Spanned<String>, kind: WebhookType) -> Result<FaultFields, EntryError> {
     let Some(found) = Fault::find(&fault.value) else {
         return Err((fault.referenced, FaultError::Unknown(fault.value.clone()).to_string()));
     };
@@ -283,14 +283,14 @@ fn parsed_timeout(written: Option<Spanned<u8>>, of_fault: Option<u8>) -> Result<
 fn parsed_reinvocation(
     written: Option<Spanned<ReinvocationPolicy>>,
     of_fault: Option<ReinvocationPolicy>,
-    kind: Kind,
+    kind: WebhookType,
 ) -> Result<Option<ReinvocationPolicy>, EntryError> {
     match (kind, written) {
-        (Kind::Mutating, policy) => {
+        (WebhookType::Mutating, policy) => {
             Ok(Some(policy.map(|policy| policy.value).or(of_fault).unwrap_or_default()))
         }
-        (Kind::Validating, None) => Ok(None),
-        (Kind::Validating, Some(policy)) => {
+        (WebhookType::Validating, None) => Ok(None),
+        (WebhookType::Validating, Some(policy)) => {
             let message = "a validating webhook has no `reinvocationPolicy`".to_owned();
             Err((policy.referenced, message))
         }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::json::set;
-use crate::{Answered, Entry, Subject};
+use crate::{CallOutcome, Entry, Subject};
 
 /// The version of the format: fields may be added, but existing fields keep their meaning.
 const API_VERSION: &str = "fakes.admit.dev/v1alpha1";
@@ -67,7 +67,7 @@ impl Entry {
                 .transpose()?,
             subject: call.get("review").and_then(Subject::from_review),
             body: Bytes::from(body),
-            answered: outcome(answered).ok_or(UnreadableEntry("answered"))?,
+            outcome: outcome(answered).ok_or(UnreadableEntry("answered"))?,
             took: match answered.get("seconds") {
                 None => None,
                 Some(seconds) => {
@@ -94,13 +94,13 @@ fn headers(list: &Value) -> Option<Vec<(String, String)>> {
     list.as_array()?.iter().map(|header| Some((text(&header["name"])?, text(&header["value"])?))).collect()
 }
 
-fn outcome(answered: &Value) -> Option<Answered> {
+fn outcome(answered: &Value) -> Option<CallOutcome> {
     Some(match answered["outcome"].as_str()? {
-        "pending" => Answered::Pending,
-        "abandoned" => Answered::Abandoned,
-        "closed" => Answered::Closed,
-        "bytes" => Answered::Bytes,
-        "sent" => Answered::Sent {
+        "pending" => CallOutcome::Pending,
+        "abandoned" => CallOutcome::Abandoned,
+        "closed" => CallOutcome::Closed,
+        "bytes" => CallOutcome::Bytes,
+        "sent" => CallOutcome::Sent {
             status: u16::try_from(answered["status"].as_u64()?).ok()?.try_into().ok()?,
             summary: answered["summary"].as_str()?.to_owned(),
         },
@@ -137,12 +137,12 @@ fn call(entry: &Entry, credentials: Credentials) -> Value {
 
 fn answered(entry: &Entry) -> Value {
     let mut fields = Map::new();
-    let outcome = match &entry.answered {
-        Answered::Pending => "pending",
-        Answered::Abandoned => "abandoned",
-        Answered::Closed => "closed",
-        Answered::Bytes => "bytes",
-        Answered::Sent { status, summary } => {
+    let outcome = match &entry.outcome {
+        CallOutcome::Pending => "pending",
+        CallOutcome::Abandoned => "abandoned",
+        CallOutcome::Closed => "closed",
+        CallOutcome::Bytes => "bytes",
+        CallOutcome::Sent { status, summary } => {
             fields.insert("status".to_owned(), json!(status.as_u16()));
             fields.insert("summary".to_owned(), json!(summary));
             "sent"
@@ -166,14 +166,14 @@ mod tests {
 
     #[test]
     fn document_contains_review_and_response() {
-        let sent = Answered::Sent { status: http::StatusCode::OK, summary: "allowed".to_owned() };
+        let sent = CallOutcome::Sent { status: http::StatusCode::OK, summary: "allowed".to_owned() };
         let headers = vec![("x-test".to_owned(), "1".to_owned())];
         let reviewed = Entry {
             number: 1,
             path: "/a".to_owned(),
             body: Bytes::from(r#"{"request": {"uid": "7"}}"#),
             headers,
-            answered: sent,
+            outcome: sent,
             took: Some(Duration::from_millis(250)),
             ..entry(0)
         };
@@ -217,8 +217,10 @@ mod tests {
 
     #[test]
     fn every_outcome_can_be_parsed_back() {
-        for answered in [Answered::Pending, Answered::Abandoned, Answered::Closed, Answered::Bytes] {
-            let entry = Entry { answered, ..entry(0) };
+        for answered in
+            [CallOutcome::Pending, CallOutcome::Abandoned, CallOutcome::Closed, CallOutcome::Bytes]
+        {
+            let entry = Entry { outcome: answered, ..entry(0) };
             assert_eq!(Entry::from_json(&document([&entry], 0, Credentials::Shown)["entries"][0]), Ok(entry));
         }
         let mut unknown = document([&entry(0)], 0, Credentials::Shown)["entries"][0].take();

@@ -32,7 +32,7 @@ pub struct Entry {
     /// The subject of the review, or `None` if the body is not a review.
     pub subject: Option<Subject>,
     /// The outcome of the call.
-    pub answered: Answered,
+    pub outcome: CallOutcome,
     /// The duration from the arrival of the headers to the outcome; `None` while the call is pending.
     pub took: Option<Duration>,
 }
@@ -57,7 +57,7 @@ pub struct Subject {
 
 /// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answered {
+pub enum CallOutcome {
     /// Nothing has been sent yet.
     Pending,
     /// The caller disconnected, or the fake was stopped, before anything was sent.

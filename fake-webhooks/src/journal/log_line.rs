@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use output::OneLine;
 
-use super::{Answered, Entry, Subject};
+use super::{CallOutcome, Entry, Subject};
 
 /// Formats a call as one line: time, webhook, operation, kind, object, and response.
 pub(crate) fn log_line(entry: &Entry) -> String {
@@ -12,12 +12,12 @@ pub(crate) fn log_line(entry: &Entry) -> String {
         Some(subject) => reviewed(subject),
         None => format!("{} {} without a review", entry.method, entry.path),
     };
-    let answer = match &entry.answered {
-        Answered::Pending => "no answer yet",
-        Answered::Abandoned => "the caller gave up",
-        Answered::Closed => "closed the connection",
-        Answered::Bytes => "bytes of its own",
-        Answered::Sent { summary, .. } => summary,
+    let answer = match &entry.outcome {
+        CallOutcome::Pending => "no answer yet",
+        CallOutcome::Abandoned => "the caller gave up",
+        CallOutcome::Closed => "closed the connection",
+        CallOutcome::Bytes => "bytes of its own",
+        CallOutcome::Sent { summary, .. } => summary,
     };
     // Callers control these strings, so line breaks and escape sequences are escaped.
     OneLine(format!("{:.3} {} {what}{}: {answer}", entry.time, entry.fake, caller(entry))).to_string()
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(body: &Value, answered: Answered, expected: &str) {
+    fn check(body: &Value, outcome: CallOutcome, expected: &str) {
         let entry = Entry {
             number: 1,
             time: jiff::Timestamp::UNIX_EPOCH,
@@ -73,7 +73,7 @@ mod tests {
             certificate: None,
             body: Bytes::from(body.to_string()),
             subject: Subject::from_review(body),
-            answered,
+            outcome,
             took: None,
         };
         assert_eq!(log_line(&entry), format!("1970-01-01T00:00:00.000Z a.b.c {expected}"));
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_call_is_one_line() {
         let sent =
-            |summary: &str| Answered::Sent { status: http::StatusCode::OK, summary: summary.to_owned() };
+            |summary: &str| CallOutcome::Sent { status: http::StatusCode::OK, summary: summary.to_owned() };
         let request = |request: Value| json!({"request": request});
         check(
             &request(
@@ -96,9 +96,9 @@ mod tests {
                 "operation": "UPDATE", "kind": {"kind": "Scale"}, "subResource": "scale", "dryRun": true,
                 "object": {"metadata": {"generateName": "web-"}},
             })),
-            Answered::Abandoned,
+            CallOutcome::Abandoned,
             "UPDATE Scale/scale web-* (dry run): the caller gave up",
         );
-        check(&json!(7), Answered::Closed, "POST /hook without a review: closed the connection");
+        check(&json!(7), CallOutcome::Closed, "POST /hook without a review: closed the connection");
     }
 }

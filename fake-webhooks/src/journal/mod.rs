@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 pub use self::document::UnreadableEntry;
 pub(crate) use self::document::{Credentials, document};
-pub use self::entry::{Answered, Entry, Subject};
+pub use self::entry::{CallOutcome, Entry, Subject};
 pub use self::filter::Filter;
 pub(crate) use self::log_line::log_line;
 pub use self::observer::Observer;
@@ -22,7 +22,7 @@ use crate::limits::Limits;
 
 /// The newest calls within limits, shared by all fakes of a fleet.
 pub(crate) struct Journal {
-    kept: Mutex<Kept>,
+    kept: Mutex<Calls>,
     most_entries: usize,
     most_bytes: usize,
     /// The number of the newest call, which waiting callers watch.
@@ -31,7 +31,7 @@ pub(crate) struct Journal {
 }
 
 #[derive(Default)]
-struct Kept {
+struct Calls {
     entries: VecDeque<Arc<Entry>>,
     received: u64,
     bytes: usize,
@@ -42,7 +42,7 @@ struct Kept {
 
 /// The current size of a journal, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fill {
+pub(crate) struct JournalSize {
     pub(crate) entries: usize,
     pub(crate) bytes: usize,
     /// The number of calls that have been dropped since the start.
@@ -89,13 +89,13 @@ impl Journal {
     }
 
     /// Records the outcome of a pending call; returns `None` if the journal has dropped the call.
-    pub(crate) fn end(&self, number: u64, answered: Answered, took: Duration) -> Option<Arc<Entry>> {
+    pub(crate) fn end(&self, number: u64, outcome: CallOutcome, took: Duration) -> Option<Arc<Entry>> {
         let mut kept = self.lock();
         let index = kept.entries.binary_search_by_key(&number, |entry| entry.number).ok()?;
         let entry = kept.entries.get_mut(index)?;
         // Copied only if a reader holds the entry.
         let ended = Arc::make_mut(entry);
-        ended.answered = answered;
+        ended.outcome = outcome;
         ended.took = Some(took);
         Some(Arc::clone(entry))
     }
@@ -149,18 +149,18 @@ impl Journal {
         self.lock().dropped
     }
 
-    pub(crate) fn fill(&self) -> Fill {
+    pub(crate) fn fill(&self) -> JournalSize {
         let kept = self.lock();
-        Fill { entries: kept.entries.len(), bytes: kept.bytes, dropped_ever: kept.dropped_ever }
+        JournalSize { entries: kept.entries.len(), bytes: kept.bytes, dropped_ever: kept.dropped_ever }
     }
 
     /// Locks the state and ignores poisoning, because updates are atomic.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Calls> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl Calls {
     fn newer_than(&self, number: u64) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.range(self.entries.partition_point(|entry| entry.number <= number)..)
     }
@@ -193,7 +193,7 @@ mod tests {
             certificate: None,
             body: Bytes::from(vec![b'x'; size]),
             subject: None,
-            answered: Answered::Pending,
+            outcome: CallOutcome::Pending,
             took: None,
         }
     }
@@ -251,11 +251,11 @@ mod tests {
         for _ in 0..3 {
             journal.add(entry(1));
         }
-        assert_eq!(journal.end(1, Answered::Abandoned, Duration::ZERO), None);
-        assert!(journal.end(3, Answered::Abandoned, Duration::ZERO).is_some());
+        assert_eq!(journal.end(1, CallOutcome::Abandoned, Duration::ZERO), None);
+        assert!(journal.end(3, CallOutcome::Abandoned, Duration::ZERO).is_some());
         let entries = journal.select(&Filter::default());
-        let answers: Vec<_> = entries.iter().map(|entry| &entry.answered).collect();
-        assert_eq!(answers, [&Answered::Pending, &Answered::Abandoned]);
+        let answers: Vec<_> = entries.iter().map(|entry| &entry.outcome).collect();
+        assert_eq!(answers, [&CallOutcome::Pending, &CallOutcome::Abandoned]);
     }
 
     #[test]

@@ -5,28 +5,31 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::json::set;
-use crate::{FakeEntry, Kind};
+use crate::{FakeEntry, WebhookType};
 
 /// Returns up to two configurations with this name: one for mutating and one for validating webhooks, if there are any.
 pub(super) fn configurations(name: &str, webhooks: &[(&FakeEntry, Value)]) -> Vec<Value> {
-    [(Kind::Mutating, "MutatingWebhookConfiguration"), (Kind::Validating, "ValidatingWebhookConfiguration")]
-        .into_iter()
-        .filter_map(|(kind, api_kind)| {
-            let entries: Vec<_> = webhooks
-                .iter()
-                .filter(|(webhook, _)| webhook.kind == kind)
-                .map(|(webhook, client_config)| configured(webhook, client_config))
-                .collect();
-            (!entries.is_empty()).then(|| {
-                json!({
-                    "apiVersion": "admissionregistration.k8s.io/v1",
-                    "kind": api_kind,
-                    "metadata": {"name": name},
-                    "webhooks": entries,
-                })
+    [
+        (WebhookType::Mutating, "MutatingWebhookConfiguration"),
+        (WebhookType::Validating, "ValidatingWebhookConfiguration"),
+    ]
+    .into_iter()
+    .filter_map(|(kind, api_kind)| {
+        let entries: Vec<_> = webhooks
+            .iter()
+            .filter(|(webhook, _)| webhook.kind == kind)
+            .map(|(webhook, client_config)| configured(webhook, client_config))
+            .collect();
+        (!entries.is_empty()).then(|| {
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": api_kind,
+                "metadata": {"name": name},
+                "webhooks": entries,
             })
         })
-        .collect()
+    })
+    .collect()
 }
 
 /// Returns a `clientConfig` that refers to the webhook by URL.

@@ -22,7 +22,7 @@ use tower::ServiceExt;
 
 use super::extensions::{CallPermit, CloseConnection};
 use super::slots::Activity;
-use crate::{End, Script};
+use crate::{ByteScript, End};
 
 /// The timeout for request headers and idle connections.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -31,7 +31,7 @@ const HEAD_BYTES: u32 = 64 << 10;
 const STREAMS_PER_CONNECTION: u32 = 100;
 
 /// The raw bytes to write for a call, and the call's permit, which is held until the bytes are written.
-type Taken = (Script, Option<CallPermit>);
+type Taken = (ByteScript, Option<CallPermit>);
 
 /// The parameters of HTTP connections: the router, and the signal that stops the connections.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ impl Http {
             let answer = async move {
                 let _call = calls.begin();
                 let mut response = router.oneshot(request).await.map_err(never)?;
-                if let Some(script) = response.extensions_mut().remove::<Script>() {
+                if let Some(script) = response.extensions_mut().remove::<ByteScript>() {
                     let permit = response.extensions_mut().remove::<CallPermit>();
                     *take.lock().unwrap_or_else(PoisonError::into_inner) = Some((script, permit));
                     return Err(Closed);
@@ -108,7 +108,7 @@ impl Http {
             async move {
                 let _call = calls.begin();
                 let mut response = router.oneshot(request).await.map_err(never)?;
-                if response.extensions().get::<Script>().is_some() {
+                if response.extensions().get::<ByteScript>().is_some() {
                     return Err(Closed);
                 }
                 if response
@@ -139,7 +139,7 @@ impl Http {
 }
 
 /// Writes the bytes, then ends the connection as the script specifies.
-async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: Script) -> io::Result<()> {
+async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: ByteScript) -> io::Result<()> {
     stream.write_all(&script.head).await?;
     stream.flush().await?;
     match script.every {

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use fake_webhooks::{Class, Family, Fault, Kind, Reference, catalog};
+use fake_webhooks::{Class, Family, Fault, Reference, WebhookType, catalog};
 use serde_json::{Map, Value, json};
 
 use crate::cases;
@@ -136,7 +136,7 @@ fn calls(fault: &Fault) -> Value {
 
 fn webhook(fault: &Fault, name: &str, policy: &str) -> Value {
     let mut webhook = json!({
-        "name": name, "type": fault.kind.unwrap_or(Kind::Validating), "failurePolicy": policy,
+        "name": name, "type": fault.kind.unwrap_or(WebhookType::Validating), "failurePolicy": policy,
         "namespaceSelector": {"matchLabels": {"policy": name}},
     });
     if fault.reference == Reference::Service {
@@ -208,8 +208,8 @@ fn registration(fault: &Fault) -> Value {
 
 fn kind(fault: &Fault) -> crate::case::Kind {
     match fault.kind {
-        Some(Kind::Mutating) => crate::case::Kind::Mutating,
-        Some(Kind::Validating) | None => crate::case::Kind::Validating,
+        Some(WebhookType::Mutating) => crate::case::Kind::Mutating,
+        Some(WebhookType::Validating) | None => crate::case::Kind::Validating,
     }
 }
 
