@@ -14,7 +14,15 @@ use serde_json::Value;
 fn admit(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
-    for variable in ["KUBEBUILDER_ASSETS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "GITHUB_ACTIONS"] {
+    for variable in [
+        "KUBEBUILDER_ASSETS",
+        "NO_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "CI",
+        "GITHUB_ACTIONS",
+        "GITHUB_STEP_SUMMARY",
+    ] {
         command.env_remove(variable);
     }
     command
@@ -159,6 +167,33 @@ fn failed_steps_are_annotated_in_a_github_workflow() {
     let expected = "::error file=tests/features/fails.feature,line=5,title=A step without a request fails::Then the \
                     request is admitted%0Ano request was sent: add a When step before this step\n";
     assert_eq!((stderr(&output).as_str(), output.status.code()), (expected, Some(1)));
+}
+
+#[test]
+fn a_github_workflow_gets_a_summary_of_the_run() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let step = folder.path().join("step.md");
+    std::fs::write(&step, "# earlier\n").expect("the file is written");
+    let run = |arguments: &[&str]| {
+        let mut command = admit(&[&["run", "tests/features/fails.feature"], arguments].concat());
+        assert_eq!(output(command.env("GITHUB_STEP_SUMMARY", &step)).status.code(), Some(1));
+        std::fs::read_to_string(&step).expect("the file exists")
+    };
+    let summary = run(&[]);
+    assert!(summary.starts_with("# earlier\n## admit run\n\n1 feature, "), "{summary}");
+    assert!(summary.contains("| ❌ tests/features/fails.feature |"), "{summary}");
+    assert!(
+        summary.contains(
+            "### ❌ A step without a request fails\n\ntests/features/fails.feature:5: **Then** the request is \
+             admitted\n\n```text\nno request was sent: add a When step before this step\n```\n"
+        ),
+        "{summary}"
+    );
+    // The option replaces the file of the workflow.
+    let other = folder.path().join("other.md");
+    assert_eq!(run(&["--summary", other.to_str().expect("text")]), summary);
+    let requested = std::fs::read_to_string(other).expect("the file is written");
+    assert!(requested.starts_with("## admit run\n"), "{requested}");
 }
 
 #[test]

@@ -179,6 +179,21 @@ fn a_workflow_shows_the_finding_at_its_line() {
 }
 
 #[test]
+fn a_workflow_gets_a_summary_of_the_findings() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let step = folder.path().join("step.md");
+    std::fs::write(&step, "# earlier\n").expect("the file is written");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["lint", "-c", KUBE_SYSTEM]).current_dir(root()).env("GITHUB_STEP_SUMMARY", &step);
+    let printed = command.output().expect("the command runs");
+    assert!(!String::from_utf8_lossy(&printed.stdout).contains("## admit lint"));
+    let summary = fs::read_to_string(step).expect("the file exists");
+    assert!(summary.starts_with("# earlier\n## admit lint\n\n"), "{summary}");
+    assert!(summary.contains(&format!("| {KUBE_SYSTEM}:")), "{summary}");
+    assert!(summary.contains("| [V50](https://"), "{summary}");
+}
+
+#[test]
 fn documentation_of_a_check_is_printed() {
     let text = prints(&lint(&["--explain", "l04"]), 0);
     assert!(text.starts_with("L04 served resources: "), "{text}");

@@ -9,7 +9,7 @@ use output::Readers;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::{Location as At, Spanned};
 
-use crate::run::report::ReportFile;
+use crate::report_file::ReportFile;
 use crate::{Failure, documents};
 
 /// The version of the file format.

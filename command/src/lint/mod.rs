@@ -21,7 +21,7 @@ use self::lines::Outline;
 use self::output::{Finding, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
 use crate::github::GitHub;
-use crate::run::report::ReportFile;
+use crate::report_file::{ReportFile, SummaryFile};
 use crate::verify::chosen::{self, Skip};
 use crate::verify::output::{FailOn, Format};
 use crate::{ExitCode, Failure, check_help, documents, screen};
@@ -79,6 +79,10 @@ pub(crate) struct Lint {
     /// Write a SARIF 2.1.0 report for code scanning
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
+
+    /// Write a summary in Markdown [default in a GitHub workflow: `$GITHUB_STEP_SUMMARY`]
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
 
     /// List every check with its result, including those that passed or could not run
     #[arg(short, long, visible_alias = "checks")]
@@ -144,6 +148,7 @@ impl Lint {
             path.as_deref().map(|path| ReportFile::create(path, Readers::Umask)).transpose()
         };
         let (junit, sarif) = (create(&self.junit)?, create(&self.sarif)?);
+        let summary = SummaryFile::create(self.summary.as_deref(), Readers::Umask)?;
         let known = self.baseline.open(&LINT)?;
         let located = read(&self.configuration)?;
         reject_templates(&located)?;
@@ -170,6 +175,7 @@ impl Lint {
                 file.write(&output::document(&report, format, self.fail_on)?)?;
             }
         }
+        summary.write(|| output::markdown(&report))?;
         if GitHub::from_environment().annotates {
             screen::prompt(&output::annotations(&report));
         }

@@ -91,6 +91,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
 
+    /// Write a summary in Markdown [default in a GitHub workflow: `$GITHUB_STEP_SUMMARY`]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    summary: Option<PathBuf>,
+
     /// Show only failures and the summary, without progress
     #[arg(long, short, help_heading = "Output", conflicts_with = "verbose")]
     quiet: bool,
@@ -127,7 +131,7 @@ impl Run {
         let steps = World::collection();
         sentences::check(&plan.features, &steps)?;
         files::check(&plan.features)?;
-        let reports = Reports::create(self.junit.as_deref(), self.json.as_deref())?;
+        let reports = Reports::create(self.junit.as_deref(), self.json.as_deref(), self.summary.as_deref())?;
 
         let mut signals = exit_code::install_signal_handlers(stop::heeded(self.target.target))?;
         let cleanup = Cleanup::new(self.target.leftovers());

@@ -58,7 +58,7 @@ proptest::proptest! {
     fn nothing_in_a_feature_controls_a_terminal_or_breaks_a_report(text in hostile::texts()) {
         let record = record(&text);
         let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 1 };
-        let (junit, json) = report::documents(&record, circumstances).unwrap();
+        let (junit, json, markdown) = report::documents(&record, circumstances).unwrap();
         hostile::is_xml(&junit);
         let json: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["features"][0]["rules"][0]["scenarios"][0]["name"], format!("Scenario{text}"));
@@ -69,10 +69,50 @@ proptest::proptest! {
             summary::summary(&record, 1),
             display.heading(&record.scenarios()[0]),
             scenario_text(&record.scenarios()[0], Marks::UNICODE, true),
+            markdown,
         ] {
             hostile::is_safe(&shown);
         }
     }
+}
+
+#[test]
+fn the_summary_in_markdown_has_a_row_per_feature_and_a_section_per_failure() {
+    let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 0 };
+    let (_, _, markdown) = report::documents(&record(" a|b*"), circumstances).unwrap();
+    let (totals, rest) = markdown.split_once("\n\n| feature |").unwrap();
+    assert!(
+        totals.starts_with("## admit run\n\n2 features, 2 scenarios (1 failed, 1 skipped), 1 steps, "),
+        "{totals}"
+    );
+    let expected = r"
+ passed | failed | skipped | not run |
+|---|---|---|---|---|
+| ❌ a a\|b\*.feature |  | 1 |  |  |
+| b |  |  | 1 |  |
+
+### ❌ Scenario a|b\*
+
+a a|b\*.feature:3: **Then** it is a|b\*
+
+```text
+message a|b*
+```
+
+* told a|b\*
+
+> **Skipped** 1 scenario: reason a|b\*
+";
+    assert_eq!(rest, expected.trim_start_matches('\n'));
+}
+
+#[test]
+fn a_long_message_is_shortened_in_the_summary_and_cannot_leave_its_code_block() {
+    let circumstances = Circumstances { target: TargetKind::InProcess, unchecked_audits: 0 };
+    let text = format!("\n```\n# heading\n{}", "x".repeat(10_000));
+    let (_, _, markdown) = report::documents(&record(&text), circumstances).unwrap();
+    assert!(markdown.contains("\n````text\nmessage\n```\n# heading\nxxx"), "{markdown}");
+    assert!(markdown.contains("xxx…\n````\n"), "{markdown}");
 }
 
 #[test]

@@ -82,19 +82,25 @@ pub(super) fn first_sentence(message: &str) -> String {
     }
 }
 
-fn skipped(text: &mut String, record: &Record) {
-    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+/// Returns why scenarios were skipped, and how many for each reason.
+pub(super) fn skip_reasons(record: &Record) -> BTreeMap<&str, usize> {
+    let mut reasons = BTreeMap::new();
     for scenario in record.scenarios() {
         if let Outcome::Skipped(reason) = &scenario.outcome {
-            *reasons.entry(reason).or_default() += 1;
+            *reasons.entry(reason.as_str()).or_default() += 1;
         }
     }
-    for (reason, count) in reasons {
+    reasons
+}
+
+fn skipped(text: &mut String, record: &Record) {
+    for (reason, count) in skip_reasons(record) {
         let _ = writeln!(text, "{NOT_DONE}skipped: {} {}{NOT_DONE:#}", scenarios(count), OneLine(reason));
     }
 }
 
-fn totals(record: &Record) -> String {
+/// Returns the number of features, scenarios by outcome, and steps.
+pub(super) fn totals(record: &Record) -> String {
     let counts = record.counts();
     let mut features: Vec<_> = record.scenarios().iter().map(|scenario| &scenario.planned.key.path).collect();
     features.dedup();
@@ -122,6 +128,7 @@ fn totals(record: &Record) -> String {
     format!("{features}, {} ({}), {steps} steps", scenarios(record.scenarios().len()), parts.join(", "))
 }
 
-fn scenarios(count: usize) -> String {
+/// Formats a number of scenarios.
+pub(super) fn scenarios(count: usize) -> String {
     if count == 1 { "1 scenario".to_owned() } else { format!("{count} scenarios") }
 }

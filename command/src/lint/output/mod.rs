@@ -14,8 +14,9 @@ use crate::baseline::stale;
 use crate::check_help::linted;
 use crate::diagnostic::{self, several};
 use crate::machine_readable;
+use crate::markdown::{cell, line};
 use crate::verify::output::annotations::stale_entries;
-use crate::verify::output::{FailOn, Format, cell, line, word};
+use crate::verify::output::{FailOn, Format, word};
 use crate::{Failure, github, screen};
 
 /// The version of [`Report`] and of the list of checks. It changes when a field is removed or changes its meaning.
@@ -177,7 +178,8 @@ fn counts(report: &Report) -> String {
     )
 }
 
-fn markdown(report: &Report) -> String {
+/// Returns the summary of a report as Markdown.
+pub(super) fn markdown(report: &Report) -> String {
     let (unchecked, skipped) = (report.not_checked.len(), report.skipped.len());
     let mut text =
         format!("## admit lint\n\n{}; {unchecked} not checked, {skipped} skipped\n", counts(report));

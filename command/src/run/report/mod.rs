@@ -1,15 +1,16 @@
-//! Writes the reports for programs to files that are either complete or absent.
+//! Writes the reports of a run.
 
 mod json;
 mod junit;
+mod markdown;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use output::{OutputFile, Readers};
+use output::Readers;
 
 use super::record::Record;
 use crate::Failure;
+use crate::report_file::{ReportFile, SummaryFile};
 use crate::target::TargetKind;
 
 /// The reports that the user requested.
@@ -20,6 +21,7 @@ use crate::target::TargetKind;
 pub(crate) struct Reports {
     junit: Option<ReportFile>,
     json: Option<ReportFile>,
+    summary: SummaryFile,
 }
 
 /// The facts that a report contains in addition to the record.
@@ -31,19 +33,17 @@ pub(crate) struct Circumstances {
     pub(crate) unchecked_audits: usize,
 }
 
-/// A report file that gets its final path when it is complete.
-#[derive(Debug)]
-pub(crate) struct ReportFile {
-    path: PathBuf,
-    file: OutputFile,
-}
-
 impl Reports {
     /// Creates a temporary file next to each requested report.
-    pub(crate) fn create(junit: Option<&Path>, json: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn create(
+        junit: Option<&Path>,
+        json: Option<&Path>,
+        summary: Option<&Path>,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             junit: junit.map(|path| ReportFile::create(path, Readers::Owner)).transpose()?,
             json: json.map(|path| ReportFile::create(path, Readers::Owner)).transpose()?,
+            summary: SummaryFile::create(summary, Readers::Owner)?,
         })
     }
 
@@ -55,36 +55,15 @@ impl Reports {
         if let Some(report) = self.json {
             report.write(&json::document(record, circumstances))?;
         }
-        Ok(())
+        self.summary.write(|| markdown::summary(record))
     }
 }
 
-/// Returns the JUnit report and the JSON report.
+/// Returns the JUnit report, the JSON report, and the summary in Markdown.
 #[cfg(test)]
-pub(super) fn documents(record: &Record, circumstances: Circumstances) -> Result<(String, String), Failure> {
-    Ok((junit::document(record)?, json::document(record, circumstances)))
-}
-
-impl ReportFile {
-    /// Creates a temporary file next to `path`.
-    ///
-    /// Only its owner can read the file unless the report is meant to be shared, because a report may contain objects.
-    pub(crate) fn create(path: &Path, readers: Readers) -> Result<Self, Failure> {
-        let file = OutputFile::create(path, readers).map_err(|error| failed(path, &error))?;
-        Ok(Self { path: path.to_owned(), file })
-    }
-
-    /// Writes the report and renames it to its final path.
-    pub(crate) fn write(self, text: &str) -> Result<(), Failure> {
-        self.file.write(text.as_bytes()).map_err(|error| failed(&self.path, &error))
-    }
-}
-
-fn failed(path: &Path, error: &io::Error) -> Failure {
-    let message = format!("cannot write the report {}: {error}", path.display());
-    if error.kind() == io::ErrorKind::IsADirectory {
-        Failure::usage(message)
-    } else {
-        Failure::environment(message)
-    }
+pub(super) fn documents(
+    record: &Record,
+    circumstances: Circumstances,
+) -> Result<(String, String, String), Failure> {
+    Ok((junit::document(record)?, json::document(record, circumstances), markdown::summary(record)))
 }

@@ -10,6 +10,7 @@ use super::text::{self as people, MAX_DIFFERENCES};
 use super::verdict::brief;
 use super::{details, table, word};
 use crate::baseline::stale;
+use crate::markdown::{cell, fence, line};
 
 /// Returns the summary of a report as Markdown.
 pub(super) fn summary(report: &Report) -> String {
@@ -144,33 +145,4 @@ pub(super) fn differences(differences: &[Difference]) -> String {
         let _ = writeln!(text, "  and {hidden} more differences");
     }
     text
-}
-
-/// Returns a code fence that does not occur in `text`.
-fn fence(text: &str) -> String {
-    let mut fence = "```".to_owned();
-    while text.contains(&fence) {
-        fence.push('`');
-    }
-    fence
-}
-
-/// Returns text from a webhook, escaped so that it is neither markup nor a terminal control sequence.
-pub(crate) fn line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for letter in output::one_line(&text.replace(['\n', '\r'], " ")).chars() {
-        match letter {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' => {
-                line.push('\\');
-                line.push(letter);
-            }
-            letter => line.push(letter),
-        }
-    }
-    line
-}
-
-/// Escapes text for a table cell.
-pub(crate) fn cell(text: &str) -> String {
-    line(text).replace('|', "\\|")
 }

@@ -9,23 +9,20 @@ mod text;
 mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use harness::verify::report::{Finding, Report, Tally};
 use harness::verify::{Severity, without_positions};
 use output::Readers;
 
 use self::markdown::differences;
-pub(crate) use self::markdown::{cell, line};
 use super::VERIFY;
 use crate::baseline::{Accepting, BaselineOptions};
 pub(crate) use crate::diagnostic::word;
 use crate::github::GitHub;
 pub(crate) use crate::github::relative;
 use crate::machine_readable::{json, yaml};
-use crate::run::report::ReportFile;
+use crate::report_file::{ReportFile, SummaryFile};
 use crate::{ExitCode, Failure, screen};
 
 /// Where a report goes.
@@ -126,7 +123,7 @@ impl FailOn {
 pub(super) struct Files {
     junit: Option<ReportFile>,
     sarif: Option<ReportFile>,
-    summary: Option<ReportFile>,
+    summary: SummaryFile,
     baseline: Accepting,
     github: GitHub,
 }
@@ -147,7 +144,7 @@ impl Outputs {
         Ok(Files {
             junit: create(&self.junit)?,
             sarif: create(&self.sarif)?,
-            summary: create(&self.summary)?,
+            summary: SummaryFile::create(self.summary.as_deref(), Readers::Owner)?,
             baseline: self.baseline.open(&VERIFY)?,
             github: GitHub::from_environment(),
         })
@@ -167,11 +164,7 @@ impl Outputs {
             // A workflow reads both streams, and standard output may contain a report.
             screen::prompt(&annotations::commands(report));
         }
-        match (files.summary, &files.github.summary) {
-            (Some(file), _) => file.write(&markdown::summary(report))?,
-            (None, Some(path)) => append(path, &markdown::summary(report))?,
-            (None, None) => {}
-        }
+        files.summary.write(|| markdown::summary(report))?;
         let code = self.fail_on.exit_code(report);
         match self.output {
             Format::Text => screen::print(&text::text(report, self.verbose, code))?,
@@ -183,18 +176,6 @@ impl Outputs {
         }
         Ok(code)
     }
-}
-
-/// Appends `text` to the file at `path`, so that the output of other workflow steps is kept.
-fn append(path: &Path, text: &str) -> Result<(), Failure> {
-    let written = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| {
-        Failure::environment(format!("cannot write $GITHUB_STEP_SUMMARY {}: {error}", path.display()))
-    })
 }
 
 /// Returns `the same for A, B` for the other webhooks with the same finding, or `None` if there are none.

@@ -1,0 +1,119 @@
+//! Creates the report of `--summary`: Markdown for the page of a workflow run.
+
+use std::fmt::Write as _;
+
+use crate::markdown::{cell, fence, line};
+use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord};
+use crate::run::summary::{scenarios, skip_reasons, totals};
+use crate::style::brief;
+
+/// The maximum number of failures with their messages. GitHub rejects a summary of more than 1 MiB.
+const MAX_FAILURES: usize = 50;
+
+/// The maximum number of characters of a message.
+const MAX_MESSAGE: usize = 4000;
+
+/// The number of scenarios of a feature with each outcome.
+#[derive(Default)]
+struct Row<'a> {
+    path: &'a str,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    not_run: usize,
+}
+
+/// Returns the summary of a run as Markdown.
+pub(super) fn summary(record: &Record) -> String {
+    let mut text = format!("## admit run\n\n{}, {}\n", totals(record), brief(record.elapsed()));
+    text.push_str("\n| feature | passed | failed | skipped | not run |\n|---|---|---|---|---|\n");
+    for row in rows(record) {
+        let mark = if row.failed > 0 { "❌ " } else { "" };
+        let path = cell(row.path);
+        let [passed, failed, skipped, not_run] =
+            [row.passed, row.failed, row.skipped, row.not_run].map(number);
+        let _ = writeln!(text, "| {mark}{path} | {passed} | {failed} | {skipped} | {not_run} |");
+    }
+    for scenario in record.failures().take(MAX_FAILURES) {
+        failure(&mut text, scenario);
+    }
+    let hidden = record.failures().count().saturating_sub(MAX_FAILURES);
+    if hidden > 0 {
+        let _ = writeln!(text, "\n{} more failed.", scenarios(hidden));
+    }
+    for flaky in record.scenarios().iter().filter(|scenario| scenario.is_flaky()) {
+        let (attempts, name) = (flaky.attempts.len(), line(&flaky.planned.name));
+        let _ = writeln!(text, "\n> **Flaky** {}: {name}: passed in attempt {attempts}", place(flaky, None));
+    }
+    for (reason, count) in skip_reasons(record) {
+        let _ = writeln!(text, "\n> **Skipped** {}: {}", scenarios(count), line(reason));
+    }
+    text
+}
+
+/// Returns the rows of the table, one for each feature file in the order of the run.
+fn rows(record: &Record) -> Vec<Row<'_>> {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for scenario in record.scenarios() {
+        let path = scenario.planned.key.path.as_str();
+        if rows.last().is_none_or(|row| row.path != path) {
+            rows.push(Row { path, ..Row::default() });
+        }
+        let Some(row) = rows.last_mut() else { continue };
+        match scenario.outcome {
+            Outcome::Passed => row.passed += 1,
+            Outcome::Failed => row.failed += 1,
+            Outcome::Skipped(_) => row.skipped += 1,
+            Outcome::NotRun => row.not_run += 1,
+        }
+    }
+    rows
+}
+
+/// Formats a number for a table cell, in which zero is empty.
+fn number(count: usize) -> String {
+    if count == 0 { String::new() } else { count.to_string() }
+}
+
+/// Appends a failed scenario: its place, the failed step, the message, and the notes that can explain it.
+fn failure(text: &mut String, scenario: &ScenarioRecord) {
+    let attempt = scenario.attempts.last();
+    let step = attempt.and_then(|attempt| scenario.failed_step(attempt));
+    let _ = writeln!(text, "\n### ❌ {}\n", line(&scenario.planned.name));
+    let failed_at = place(scenario, step.map(|(step, _)| step.line));
+    match step {
+        Some((step, _)) => {
+            let _ = writeln!(text, "{failed_at}: **{}** {}", line(step.keyword.trim()), line(&step.text));
+        }
+        None => {
+            let _ = writeln!(text, "{failed_at}");
+        }
+    }
+    let message = step.map(|(_, message)| message).or_else(|| attempt?.trouble.as_deref());
+    if let Some(message) = message {
+        let message = safe(message);
+        let fence = fence(&message);
+        let _ = writeln!(text, "\n{fence}text\n{message}\n{fence}");
+    }
+    for note in attempt.into_iter().flat_map(Attempt::causes) {
+        if message.is_none_or(|message| !message.contains(&note.text)) {
+            let _ = writeln!(text, "\n* {}", line(&note.text));
+        }
+    }
+}
+
+/// Returns the file and the line of a scenario, or of one of its steps.
+fn place(scenario: &ScenarioRecord, step: Option<usize>) -> String {
+    let key = &scenario.planned.key;
+    format!("{}:{}", line(&key.path), step.unwrap_or(key.line))
+}
+
+/// Returns a message without control sequences, and not longer than a summary can contain.
+fn safe(message: &str) -> String {
+    let lines = output::lines(message);
+    let mut short: String = lines.chars().take(MAX_MESSAGE).collect();
+    if short.len() < lines.len() {
+        short.push('…');
+    }
+    short
+}
