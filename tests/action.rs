@@ -83,11 +83,11 @@ fn flags(text: &str) -> BTreeSet<String> {
     words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
 }
 
-/// Returns the flags of `admit verify`.
-fn known_flags() -> BTreeSet<String> {
-    let help = Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "--help"]).output();
+/// Returns the flags of `admit verify` or `admit lint`.
+fn known_flags(command: &str) -> BTreeSet<String> {
+    let help = Command::new(env!("CARGO_BIN_EXE_admit")).args([command, "--help"]).output();
     let flags = flags(&String::from_utf8_lossy(&help.expect("the command runs").stdout));
-    assert!(flags.contains("--sarif") && flags.len() > 20, "{flags:?}");
+    assert!(flags.contains("--sarif") && flags.len() > 10, "{flags:?}");
     flags
 }
 
@@ -126,10 +126,10 @@ fn a_workflow_can_use_it() {
 
 #[test]
 fn its_flags_and_those_of_the_documentation_exist() {
-    let known = known_flags();
-    let verify = script("Verify");
-    let own: BTreeSet<String> = flags(&verify);
+    let known = known_flags("verify");
+    let own: BTreeSet<String> = flags(&script("Run admit"));
     assert_eq!(own, ["--baseline", "--fail-on", "--sarif"].map(str::to_owned).into());
+    assert!(own.is_subset(&known_flags("lint")));
     let documentation =
         std::fs::read_to_string(root().join("docs/guide/verify-reports.md")).expect("it is there");
     let examples: Vec<&str> =
@@ -144,8 +144,8 @@ fn its_flags_and_those_of_the_documentation_exist() {
 fn run(script: &str, folder: &Path, path: &str, environment: &[(&str, &str)]) -> Option<(i32, String)> {
     let mut command = Command::new("bash");
     command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]).current_dir(folder);
-    command.env("PATH", path).envs(environment.iter().copied());
     command.env_remove("GITHUB_ACTIONS").env_remove("GITHUB_STEP_SUMMARY");
+    command.env("PATH", path).envs(environment.iter().copied());
     let Ok(output) = command.output() else {
         machine::skipped("bash cannot be run");
         return None;
@@ -160,8 +160,8 @@ fn path_with(first: &Path) -> String {
     format!("{}:{path}", first.display())
 }
 
-#[test]
-fn the_verify_step_quotes_writes_sarif_and_fails_as_the_command_does() {
+/// Returns a folder with a configuration in `my webhook.yaml`, which V57 reports as a note.
+fn folder_with_configuration() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let webhook = json!({"name": "w.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"},
         "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -169,12 +169,23 @@ fn the_verify_step_quotes_writes_sarif_and_fails_as_the_command_does() {
     let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration", "metadata": {"name": "c"}, "webhooks": [webhook]});
     std::fs::write(folder.path().join("my webhook.yaml"), configuration.to_string()).expect("it is written");
+    folder
+}
+
+#[test]
+fn the_verify_step_quotes_writes_sarif_and_fails_as_the_command_does() {
+    let folder = folder_with_configuration();
     let admit = Path::new(env!("CARGO_BIN_EXE_admit")).parent().expect("it is in a folder");
     let arguments = "-c 'my webhook.yaml'\n  --check V57 --skip 'V50=$(touch run) `touch run`'";
     let verify = |fail_on: &str, baseline: &str| {
-        let environment =
-            [("ARGUMENTS", arguments), ("BASELINE", baseline), ("FAIL_ON", fail_on), ("SARIF", "out.sarif")];
-        run(&script("Verify"), folder.path(), &path_with(admit), &environment)
+        let environment = [
+            ("COMMAND", "verify"),
+            ("ARGUMENTS", arguments),
+            ("BASELINE", baseline),
+            ("FAIL_ON", fail_on),
+            ("SARIF", "out.sarif"),
+        ];
+        run(&script("Run admit"), folder.path(), &path_with(admit), &environment)
     };
     let Some((status, text)) = verify("note", "") else { return };
     assert_eq!(status, 1, "{text}");
@@ -186,6 +197,43 @@ fn the_verify_step_quotes_writes_sarif_and_fails_as_the_command_does() {
     assert_eq!(status, 0, "{text}");
     let (status, text) = verify("note", "none.yaml").expect("there is a bash");
     assert!(status == 2 && text.contains("--baseline none.yaml"), "{text}");
+}
+
+#[test]
+fn each_command_of_the_action_runs_and_writes_its_summary() {
+    let folder = folder_with_configuration();
+    let admit = Path::new(env!("CARGO_BIN_EXE_admit")).parent().expect("it is in a folder");
+    let summary = folder.path().join("summary.md");
+    let webhook = "-c 'my webhook.yaml' --check V57";
+    let feature = root().join("tests/features/fails.feature").display().to_string();
+    let runs = |command: &str, arguments: &str, fail_on: &str| {
+        let environment = [
+            ("COMMAND", command),
+            ("ARGUMENTS", arguments),
+            ("BASELINE", ""),
+            ("FAIL_ON", fail_on),
+            ("SARIF", "admit.sarif"),
+            ("GITHUB_STEP_SUMMARY", summary.to_str().expect("text")),
+        ];
+        run(&script("Run admit"), folder.path(), &path_with(admit), &environment)
+    };
+    let Some((status, text)) = runs("lint", webhook, "") else { return };
+    assert_eq!(status, 0, "{text}");
+    let (status, text) = runs("lint", webhook, "note").expect("there is a bash");
+    assert_eq!(status, 1, "{text}");
+    assert!(folder.path().join("admit.sarif").exists());
+    std::fs::remove_file(folder.path().join("admit.sarif")).expect("it can be removed");
+    let (status, text) = runs("run", &feature, "").expect("there is a bash");
+    assert_eq!(status, 1, "{text}");
+    assert!(!folder.path().join("admit.sarif").exists());
+    let pages = std::fs::read_to_string(&summary).expect("each command wrote its summary");
+    let titles: Vec<&str> = pages.lines().filter(|line| line.starts_with("## ")).collect();
+    assert_eq!(titles, ["## admit lint", "## admit lint", "## admit run"]);
+
+    let (status, text) = runs("run", &feature, "error").expect("there is a bash");
+    assert!(status == 2 && text.contains("does not support the inputs baseline and fail-on"), "{text}");
+    let (status, text) = runs("serve", "", "").expect("there is a bash");
+    assert!(status == 2 && text.contains("invalid command 'serve': must be verify, lint, or run"), "{text}");
 }
 
 /// Writes a shell script that replaces a program.
