@@ -7,7 +7,7 @@ set -euo pipefail
 cd -P "$(dirname "$0")/.."
 root=$PWD
 
-channels=(go python npm java rust envtest manifests)
+channels=(go python npm java rust containers crates envtest manifests)
 [ $# != 0 ] || set -- "${channels[@]}"
 
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
@@ -127,6 +127,44 @@ junit() {
   echo 'java: pass'
 }
 
+# The Testcontainers modules for Go and Java. ADMIT_IMAGE is the image; by default, the one that tools/images.sh builds.
+containers() {
+  needs containers docker go mvn javac || return 0
+  local version error
+  version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+  export ADMIT_IMAGE=${ADMIT_IMAGE:-admit:$version}
+  if ! error=$(docker image inspect "$ADMIT_IMAGE" 2>&1 >/dev/null); then
+    echo "skipped: admit packages containers: ${error//$'\n'/ } (\`just image admit\` builds it)"
+    return 0
+  fi
+  # Ryuk removes the containers of a test that was killed. Its image would have to be downloaded.
+  export TESTCONTAINERS_RYUK_DISABLED=true
+  (
+    cd go/admittest/container
+    unformatted=$(gofmt -l .)
+    [ -z "$unformatted" ] || { echo "error: run gofmt -w in go/admittest/container: $unformatted" >&2 && exit 1; }
+    go mod tidy -diff
+    go vet ./...
+    go test -count=1 ./...
+  )
+  mvn -DfailIfNoTests=true --batch-mode --no-transfer-progress --quiet "-Dmaven.repo.local=$target/packages/maven" \
+    --file packages/testcontainers/pom.xml -Dfolder="$scratch/testcontainers" install
+  echo 'containers: pass'
+}
+
+# The crates: each one compiles from its archive, and the command is installed from source and runs.
+crates() {
+  cargo package --quiet --locked --allow-dirty --workspace
+  # The binary chooses the version of k8s-openapi: a user of `cargo install` does not set a variable.
+  cargo tree --locked --package admit --edges normal,features --invert k8s-openapi |
+    grep -q '^[├└]── k8s-openapi feature "v1_[0-9]*"$'
+  env --unset=K8S_OPENAPI_ENABLED_VERSION \
+    cargo install --quiet --locked --debug --path . --root "$scratch/cargo" --target-dir "$target"
+  "$scratch/cargo/bin/admit" --version
+  "$scratch/cargo/bin/admit" run --quiet features/rules.feature
+  echo 'crates: pass'
+}
+
 # archives DIR: writes archives like those of a release. The one for this machine contains the binary, the others a text.
 archives() {
   local name machine
@@ -213,6 +251,7 @@ for name, dependency in cargo["workspace"]["dependencies"].items():
 for file, line in {
     "go/admittest/checksums.go": f'const Version = "{version}"\n',
     "packages/junit/pom.xml": f"<artifactId>admit-junit</artifactId>\n  <version>{version}</version>\n",
+    "packages/testcontainers/pom.xml": f"<artifactId>admit-testcontainers</artifactId>\n  <version>{version}</version>\n",
     "examples/java/pom.xml": f"<artifactId>admit-junit</artifactId>\n      <version>{version}</version>\n",
     "examples/typescript/package.json": f'"@admit-dev/admit": "{version}"',
 }.items():
@@ -280,6 +319,8 @@ for channel in "$@"; do
   npm) npm_packages ;;
   java) junit ;;
   rust) rust ;;
+  containers) containers ;;
+  crates) crates ;;
   envtest) setup_envtest ;;
   manifests) manifests ;;
   *) echo "error: unknown channel $channel: must be one of ${channels[*]}" >&2 && exit 2 ;;
