@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes api-server/src/server/initial_objects/flow-control.json from a running kube-apiserver of the supported version: the
+# Writes api-server/src/kinds/flow-control.json from a running kube-apiserver of the supported version: the
 # PriorityLevelConfigurations and FlowSchemas that it creates, without what it sets when it stores them.
 #
 #   tools/flow_control.sh https://127.0.0.1:6443 TOKEN
@@ -20,4 +20,4 @@ list() {
     [.[] | .kind as $kind | .items[] | {
         apiVersion: "flowcontrol.apiserver.k8s.io/v1", kind: $kind,
         metadata: {name: .metadata.name, annotations: .metadata.annotations, generation: 1}, spec
-    }]' | sed 's/{"apiVersion":/\n&/g' >api-server/src/server/initial_objects/flow-control.json
+    }]' | sed 's/{"apiVersion":/\n&/g' >api-server/src/kinds/flow-control.json

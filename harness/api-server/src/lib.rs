@@ -14,19 +14,18 @@ mod subresources;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use admission_webhook_client::{HttpsCaller, WebhookCredentials};
 use axum::Router;
 use jiff::Timestamp;
-use kubernetes_admission::authorizer::{Authorizer, RBAC_GROUP};
+use kubernetes_admission::authorizer::Authorizer;
 use kubernetes_admission::converter::Converter;
 use kubernetes_admission::event::Record;
 use kubernetes_admission::manifests::StaticManifests;
 use kubernetes_admission::metrics::Metrics;
 use kubernetes_admission::trace_context::SpanContexts;
 use kubernetes_types::budget::Budget;
-use kubernetes_types::status::Status;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
@@ -39,46 +38,36 @@ use self::storage::Storage;
 use crate::apimachinery::limits::InFlightRequests;
 pub use crate::apimachinery::limits::Limits;
 pub use crate::endpoints::audit_policy::AuditPolicy;
-use crate::endpoints::authentication::TokenAuthenticator;
 pub use crate::endpoints::authentication::{
-    Authentication, Authenticator, Authenticators, ClientCertificate, Tokens,
+    Authentication, Authenticator, Authenticators, ClientCertificate,
 };
-pub use crate::endpoints::authorization::AuthorizationMode;
 use crate::endpoints::authorization::impersonation::Impersonation;
 pub use crate::endpoints::authorization::impersonation::impersonated_user;
 use crate::endpoints::events::Events;
 pub use crate::endpoints::observation::ObservedRequest;
 use crate::endpoints::openapi::OpenApi;
+pub use crate::endpoints::outcome::RequestTrace;
 pub use crate::endpoints::route::is_connection;
 use crate::endpoints::{authentication, request};
-use crate::kinds::apiextensions::{custom_resources, definition_deletion, definition_status};
-use crate::kinds::discovery::{Resource, api_services};
-use crate::kinds::rbac::aggregation;
+pub use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::service_account_tokens::TokenIssuer;
+use crate::kinds::service_account_tokens::authenticator::TokenAuthenticator;
+pub use crate::kinds::service_account_tokens::authenticator::Tokens;
 pub use crate::kinds::service_account_tokens::{KeyError, ServiceAccountTokens, SigningKey, VerifyingKey};
 use crate::kinds::service_allocation::ServiceAllocator;
 pub use crate::kinds::service_allocation::{NodePortRange, ServiceRange, ServiceRanges};
 pub use crate::kinds::strategy::forget_selector;
-use crate::registry::admission;
+use crate::registry::Registry;
 use crate::registry::admission::Admission;
+pub use crate::registry::state::ServiceName;
 use crate::registry::state::{Services, State};
 pub use crate::server::cluster_fixture::{ClusterFixture, WebhookManifests};
 pub use crate::server::controllers::Controllers;
 use crate::server::definition_controllers::DefinitionControllers;
-pub use crate::server::in_process::{RequestTrace, ResourceName, ServedResource, ServedSubresource};
+pub use crate::server::in_process::{ResourceName, ServedResource, ServedSubresource};
 pub use crate::server::initial_objects::Advertised;
-use crate::server::initial_objects::flow_control;
 use crate::server::loopback_requests::LoopbackCaller;
-use crate::server::{controllers, definition_controllers, initial_objects};
-
-/// The namespace and the name of a Service.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServiceName {
-    /// The namespace of the service.
-    pub namespace: String,
-    /// The name within the namespace.
-    pub name: String,
-}
+use crate::server::{controllers, initial_objects};
 
 /// Receives `audit.k8s.io/v1` Events, as configured by [`Options::audit_policy`].
 pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
@@ -158,14 +147,10 @@ pub struct ApiServer {
 
 #[derive(Debug)]
 struct Server {
-    state: Arc<State>,
-    admission: Admission,
+    registry: Arc<Registry>,
     impersonation: Impersonation,
-    tokens: Arc<TokenAuthenticator>,
-    services: ServiceAllocator,
     audit_policy: AuditPolicy,
     options: Options,
-    in_flight: InFlightRequests,
     events: Arc<Events>,
     openapi: OpenApi,
     watches: Budget,
@@ -181,7 +166,7 @@ struct Server {
 impl ApiServer {
     /// Creates a server with the initial objects of a cluster.
     pub fn new(options: Options) -> Self {
-        let storage = Arc::new(Storage::with_roles(&options.limits));
+        let storage = Arc::new(Storage::new(crate::kinds::rbac::bootstrap::INITIAL_OBJECTS, &options.limits));
         initial_objects::store(&storage, &options);
         let services = Services { known: options.services.clone(), storage: Arc::clone(&storage) };
         let in_flight = InFlightRequests::new(&options.limits);
@@ -206,15 +191,13 @@ impl ApiServer {
         let issuer = TokenIssuer::new(options.service_account_tokens.clone());
         let objects = Arc::clone(&state.storage) as Arc<dyn storage::ObjectReader>;
         let tokens = Arc::new(TokenAuthenticator::new(options.tokens.clone(), issuer, objects));
+        let own_server = OnceLock::new();
+        let registry = Arc::new(Registry { state, admission, services, tokens, in_flight, own_server });
         let server = Server {
-            state,
-            admission,
+            registry,
             impersonation,
-            tokens,
-            services,
             audit_policy,
             options,
-            in_flight,
             events,
             openapi: OpenApi::default(),
             watches,
@@ -224,7 +207,9 @@ impl ApiServer {
             background_tasks: TaskTracker::new(),
         };
         let server = Self { server: Arc::new(server) };
-        caller.belongs_to(Box::new(LoopbackCaller(Arc::downgrade(&server.server))));
+        let loopback = LoopbackCaller(Arc::downgrade(&server.server));
+        let _ = server.server.registry.own_server.set(Box::new(loopback.clone()));
+        caller.belongs_to(Box::new(loopback));
         server.observe_manifests();
         server
     }
@@ -240,12 +225,12 @@ impl ApiServer {
 
     /// Returns the authenticator of a router with this `authentication`.
     pub fn authenticator(&self, authentication: Authentication) -> Authenticator {
-        Authenticator::new(authentication, Arc::clone(&self.server.tokens))
+        Authenticator::new(authentication, Arc::clone(&self.server.registry.tokens))
     }
 
     /// Returns the authorizer, which uses the server's mode and its stored roles.
     pub fn authorizer(&self) -> Arc<dyn Authorizer> {
-        Arc::clone(&self.server.state.authorizer)
+        Arc::clone(&self.server.registry.state.authorizer)
     }
 
     /// Runs the [`Options::controllers`] until [`Self::end_watches`] is called. Returns immediately without
@@ -261,7 +246,7 @@ impl ApiServer {
 
     /// Ends all current and future watches, so that a shutdown does not wait for them.
     pub fn end_watches(&self) {
-        self.server.state.storage.close();
+        self.server.registry.state.storage.close();
     }
 
     /// Waits until abandoned requests are audited and recorded. Call this after all connections are closed.
@@ -269,79 +254,4 @@ impl ApiServer {
         self.server.background_tasks.close();
         self.server.background_tasks.wait().await;
     }
-}
-
-impl Server {
-    /// Updates the state of the server after a write of an object of this resource.
-    fn has_changed(self: &Arc<Self>, resource: &Resource) -> Result<(), Box<Status>> {
-        match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
-            (admission::GROUP, admission::MUTATING | admission::VALIDATING) => {
-                self.admission.reload_webhooks()
-            }
-            (custom_resources::GROUP, custom_resources::RESOURCE) => {
-                if !definition_controllers::writes_asynchronously(self) {
-                    definition_status::reconcile(&self.state.storage);
-                }
-                api_services::reconcile(&self.state.storage);
-                self.state.reload_resources();
-                Ok(())
-            }
-            (api_services::GROUP, _) => {
-                api_services::reconcile(&self.state.storage);
-                self.state.reload_resources();
-                Ok(())
-            }
-            ("", "services") | ("discovery.k8s.io", "endpointslices") => {
-                if self.state.resources().has_remote_groups() && api_services::reconcile(&self.state.storage)
-                {
-                    self.state.reload_resources();
-                }
-                Ok(())
-            }
-            (flow_control::GROUP, _) => {
-                flow_control::reconcile(&self.state.storage);
-                Ok(())
-            }
-            (RBAC_GROUP, "clusterroles") => {
-                aggregation::reconcile(&self.state.storage);
-                Ok(())
-            }
-            _ => {
-                let resources = self.state.resources();
-                if resources.get(&resource.gvr).is_some_and(|resource| is_terminating(resource)) {
-                    self.finish_definitions();
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Deletes the objects of terminating definitions, then the definitions without objects.
-    fn finish_definitions(self: &Arc<Self>) {
-        if !definition_controllers::writes_asynchronously(self) {
-            definition_deletion::finish(&self.state.storage);
-            definition_status::reconcile(&self.state.storage);
-        }
-        api_services::reconcile(&self.state.storage);
-        self.state.reload_resources();
-    }
-}
-
-/// Returns whether the object is a namespace whose `spec` still has finalizers.
-///
-/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
-fn waits_for_controllers(object: &Value, resource: &Resource) -> bool {
-    let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
-    resource.gvr.group_resource() == "namespaces"
-        && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
-}
-
-/// Returns whether the definition of a custom resource is being deleted.
-fn is_terminating(resource: &Resource) -> bool {
-    resource.custom.as_ref().is_some_and(|custom| {
-        matches!(
-            custom.stage,
-            custom_resources::DefinitionStage::Terminating | custom_resources::DefinitionStage::Emptied
-        )
-    })
 }

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use super::query::Query;
 use crate::apimachinery::metadata;
-use crate::registry::unsafe_deletion;
 
 /// The API group of the options.
 pub(crate) const GROUP: &str = "meta.k8s.io";
@@ -138,7 +137,7 @@ pub(crate) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOpt
         .map(|value| value.as_str().unwrap_or_default().to_owned())
         .collect();
     let dry_run = dry_run(&wanted, &mut errors);
-    errors.extend(unsafe_deletion::errors(&members));
+    errors.extend(unsafe_deletion_errors(&members));
     if errors.is_empty() {
         Ok(RequestOptions { document: Value::Object(members), dry_run })
     } else {
@@ -158,7 +157,7 @@ fn of_delete_query(query: &Query) -> Result<Map<String, Value>, Box<Status>> {
         let seconds = text.parse::<i64>().map_err(|error| not_an_integer(text, &error))?;
         members.insert("gracePeriodSeconds".to_owned(), seconds.into());
     }
-    for name in ["orphanDependents", unsafe_deletion::OPTION] {
+    for name in ["orphanDependents", UNSAFE_DELETION] {
         if let Some(value) = truth(query, name) {
             members.insert(name.to_owned(), value.into());
         }
@@ -205,4 +204,29 @@ fn not_an_integer(text: &str, error: &ParseIntError) -> Box<Status> {
     };
     let text = Value::from(text);
     Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: {why}")))
+}
+
+/// The name of the delete option.
+pub(crate) const UNSAFE_DELETION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
+/// Returns whether delete options request unsafe deletion.
+pub(crate) fn requests_unsafe_deletion(options: &Map<String, Value>) -> bool {
+    options.get(UNSAFE_DELETION) == Some(&Value::Bool(true))
+}
+
+/// Returns an error for each option that conflicts with unsafe deletion.
+///
+/// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateIgnoreStoreReadError`.
+/// Rule: REQ-23.
+fn unsafe_deletion_errors(options: &Map<String, Value>) -> Vec<FieldError> {
+    if !requests_unsafe_deletion(options) {
+        return Vec::new();
+    }
+    let others = ["propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
+    let others = others.iter().filter(|other| options.contains_key(**other));
+    others
+        .map(|other| {
+            FieldError::invalid(UNSAFE_DELETION, true, format!("cannot be set together with .{other}"))
+        })
+        .collect()
 }

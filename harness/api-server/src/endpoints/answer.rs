@@ -19,16 +19,18 @@ use super::accept::{MediaType, MetadataOptions};
 use super::watch::Watch;
 use crate::apimachinery::go_yaml;
 use crate::apimachinery::limits::LARGE_BYTES;
+use crate::apimachinery::metadata::METADATA_KIND;
 use crate::apimachinery::protobuf;
 use crate::kinds::discovery::Resource;
 use crate::kinds::tables::{Table, TableOptions};
+use crate::registry::answer::Answer;
 use crate::registry::body::internal_package;
 use crate::storage::StoredObject;
-pub(crate) use crate::storage::list::{Item, List};
+use crate::storage::list::List;
 
-/// A response of the server.
+/// The content of a response.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum ResponseContent {
     /// An object or another JSON document.
     Object(StatusCode, Arc<Value>),
     /// A stored object.
@@ -47,7 +49,17 @@ pub(crate) enum Answer {
     Prepared(Box<http::Response<Bytes>>),
 }
 
-impl Answer {
+impl From<Answer> for ResponseContent {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Object(code, object) => Self::Object(code, object),
+            Answer::Stored(code, stored) => Self::Stored(code, stored),
+            Answer::List(list) => Self::List(list),
+        }
+    }
+}
+
+impl ResponseContent {
     pub(crate) fn ok(object: Arc<Value>) -> Self {
         Self::Object(StatusCode::OK, object)
     }
@@ -300,9 +312,6 @@ fn go_type(resource: &Resource, kind: &str) -> String {
 fn not_convertible(message: &str) -> Box<Status> {
     Box::new(Status::failure(406, "NotAcceptable", message))
 }
-
-/// The kind of an object that is reduced to its metadata.
-pub(crate) const METADATA_KIND: &str = "PartialObjectMetadata";
 
 /// Returns the object reduced to the metadata fields of the internal version.
 ///

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::accept::takes_errors;
-use super::answer::Answer;
+use super::answer::ResponseContent;
 use super::audit_log::{self, AnsweredRequest, FinalEvent, ObjectReference, Stage};
 use super::audit_policy::{AuditSettings, Level};
 use super::authentication::{Claim, Identity};
@@ -109,7 +109,7 @@ impl<'a> RequestAudit<'a> {
     /// Returns the response body that the event contains; `None` if the event does not contain a response body.
     ///
     /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `WriteObjectNegotiated`.
-    pub(crate) fn response_object(&self, answered: &Result<Answer, Box<Status>>) -> Option<Value> {
+    pub(crate) fn response_object(&self, answered: &Result<ResponseContent, Box<Status>>) -> Option<Value> {
         if self.audited.level < Level::RequestResponse {
             return None;
         }

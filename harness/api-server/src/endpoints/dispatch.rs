@@ -1,8 +1,6 @@
 //! Executes a request for an object after its body has been read.
 
 use std::collections::BTreeMap;
-use std::future::ready;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,17 +14,17 @@ use kubernetes_types::schema::EmptyFields;
 use kubernetes_types::status::Status;
 use tokio::time::Instant;
 
-use super::answer::Answer;
-use super::request::{BodyRetention, ObjectRequest, Outcome};
-use super::route::{Target, Verb};
+use super::answer::ResponseContent;
+use super::outcome::Outcome;
 use crate::Server;
 use crate::apimachinery::client_disconnect::ClientDisconnect;
 use crate::apimachinery::query::Query;
 use crate::endpoints::watch;
-use crate::kinds::service_reading;
 use crate::registry::admission::{RequestAdmission, SkipReasons};
+use crate::registry::request::{BodyRetention, ObjectRequest};
+use crate::registry::request::{Target, Verb};
 use crate::registry::{create, delete, read, update};
-use crate::subresources::connect;
+use crate::subresources::{connect, reviews};
 
 /// A complete request with all the state that is required to execute it on any thread.
 pub(crate) struct PreparedRequest {
@@ -51,7 +49,7 @@ impl PreparedRequest {
         let (server, verb) = (Arc::clone(server), *verb);
         let deprecation = self.target.resource.deprecation().map(str::to_owned);
         let admitting = RequestAdmission {
-            admission: &server.admission,
+            admission: &server.registry.admission,
             started: *started,
             deadline: *deadline,
             trace: TraceContext::from_request(&self.headers).with_spans(server.options.spans.clone()),
@@ -66,7 +64,7 @@ impl PreparedRequest {
             client_disconnect: self.client_disconnect,
         };
         let mut request = ObjectRequest {
-            server: &server,
+            registry: &server.registry,
             target: self.target,
             query: self.query,
             headers: self.headers,
@@ -83,8 +81,7 @@ impl PreparedRequest {
             annotations: BTreeMap::new(),
             admitting,
         };
-        let answered = dispatch(verb, &mut request).await;
-        let answered = answered.map(|answer| service_reading::answered(answer, &request.target));
+        let answered = dispatch(verb, &server, &mut request).await;
         let ObjectRequest {
             decoded,
             sent,
@@ -116,19 +113,27 @@ impl PreparedRequest {
 /// by the depth of nested requests.
 ///
 /// Rule: CHN-12.
-fn dispatch<'r, 'o: 'r>(
+async fn dispatch(
     verb: Verb,
-    request: &'r mut ObjectRequest<'o>,
-) -> Pin<Box<dyn Future<Output = Result<Answer, Box<Status>>> + Send + 'r>> {
-    match verb {
-        Verb::Get => Box::pin(read::get(request)),
-        Verb::List if read::is_watch(&request.query) => Box::pin(ready(watch::watch(request))),
-        Verb::List => Box::pin(read::list(request)),
-        Verb::Create => Box::pin(create::create(request)),
-        Verb::Update => Box::pin(update::update(request)),
-        Verb::Patch => Box::pin(update::patch(request)),
-        Verb::Delete => Box::pin(delete::delete(request)),
-        Verb::DeleteCollection => Box::pin(delete::delete_collection(request)),
-        Verb::Connect => Box::pin(connect::connect(request)),
-    }
+    server: &Server,
+    request: &mut ObjectRequest<'_>,
+) -> Result<ResponseContent, Box<Status>> {
+    let answer = match verb {
+        Verb::List if read::is_watch(&request.query) => return watch::watch(server, request),
+        Verb::Get => Box::pin(read::get(request)).await,
+        Verb::List => Box::pin(read::list(request)).await,
+        Verb::Create if !request.target.subresource.is_empty() => {
+            Box::pin(connect::create_subresource(request)).await
+        }
+        Verb::Create if reviews::is_review(&request.target.resource) => {
+            Box::pin(reviews::create(request)).await
+        }
+        Verb::Create => Box::pin(create::create(request)).await,
+        Verb::Update => Box::pin(update::update(request)).await,
+        Verb::Patch => Box::pin(update::patch(request)).await,
+        Verb::Delete => Box::pin(delete::delete(request)).await,
+        Verb::DeleteCollection => Box::pin(delete::delete_collection(request)).await,
+        Verb::Connect => Box::pin(connect::connect(request)).await,
+    };
+    Ok(answer?.without_hidden_fields(&request.target).into())
 }

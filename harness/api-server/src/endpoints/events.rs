@@ -23,8 +23,9 @@ use kubernetes_types::status::{Status, Unsupported};
 use serde_json::Value;
 
 use super::accept::{MediaType, Representation};
-use super::answer::{METADATA_KIND, metadata_of};
+use super::answer::metadata_of;
 use super::event_encoding::{EventType, SMALL_EVENT_BYTES, around, encode_event, encode_small};
+use crate::apimachinery::metadata::METADATA_KIND;
 use crate::apimachinery::off_thread;
 use crate::kinds::discovery::Resource;
 use crate::kinds::service_reading;
@@ -333,8 +334,8 @@ mod tests {
     use kubernetes_admission::attributes::GroupVersionResource;
     use serde_json::json;
 
-    use super::super::authorization::AuthorizationMode;
     use super::*;
+    use crate::kinds::rbac::AuthorizationMode;
     use crate::storage::Storage;
 
     const BUDGET: usize = 1 << 20;

@@ -14,8 +14,8 @@ use kubernetes_types::budget::Reservation;
 use kubernetes_types::status::Status;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::apimachinery::limits::MAX_REQUEST_BODY_BYTES;
 use crate::apimachinery::time_limit;
-use crate::registry::body::MAX_REQUEST_BODY_BYTES;
 
 /// The maximum number of bytes that the server reads from an unused body.
 ///

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 
 use super::request_info::{RequestInfo, RequestObject};
 use crate::apimachinery::query::Query;
-use crate::server::in_process::key;
 use crate::{ApiServer, RequestObserver, Server};
 
 /// A mutating request for an object or a collection, with the data that determined its response.
@@ -110,12 +109,12 @@ impl Observation {
         };
         let RequestObject { group, version, resource, namespace, name, subresource } = object;
         let resource = GroupVersionResource::new(group, version, resource);
-        let resources = server.state.resources();
+        let resources = server.registry.state.resources();
         let known = resources.get(&resource);
         let namespaced = known.is_none_or(|known| known.namespaced);
         let namespace = if namespaced { namespace.clone() } else { String::new() };
         let old = known.filter(|_| !name.is_empty());
-        let old = old.and_then(|known| server.state.storage.at(&key(known, &namespace, name)));
+        let old = old.and_then(|known| server.registry.state.storage.at(&known.key(&namespace, name)));
         let user_agent = parts.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
         let request = ObservedRequest {
             audit_id: audit_id.to_owned(),
@@ -137,7 +136,7 @@ impl Observation {
             answer: None,
             warnings: Vec::new(),
             record: Record::default(),
-            webhooks: server.admission.webhooks_in_order(),
+            webhooks: server.registry.admission.webhooks_in_order(),
             server: ApiServer { server: Arc::clone(server) },
         };
         Some(Self { observer, started: Instant::now(), request: Some(Box::new(request)) })

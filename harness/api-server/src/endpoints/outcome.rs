@@ -12,32 +12,31 @@ use serde_json::Value;
 use tracing::Span;
 
 use super::accept::MediaType;
-use super::answer::Answer;
+use super::answer::ResponseContent;
 use super::audit_log::Stage;
 use super::authentication::Identity;
 use crate::Server;
+use crate::registry::request::BodyRetention;
 
-/// The parts of a request that are kept for the audit log, records, and observers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum BodyRetention {
-    /// The body as sent and as decoded, and the response.
-    Observed,
-    /// The decoded body.
-    Body,
-    /// Nothing in addition to the data that the response needs.
-    Nothing,
+/// Returns the retention for the audit log: `Nothing` if the server does not have an audit log.
+pub(crate) fn retention_for_audit(server: &Server) -> BodyRetention {
+    if server.options.audit.is_some() { BodyRetention::Body } else { BodyRetention::Nothing }
 }
 
-impl BodyRetention {
-    /// Returns the retention for the audit log: `Nothing` if the server does not have an audit log.
-    pub(crate) fn for_audit(server: &Server) -> Self {
-        if server.options.audit.is_some() { Self::Body } else { Self::Nothing }
-    }
+/// Details of a request in addition to the response.
+#[derive(Clone, Debug, Default)]
+pub struct RequestTrace {
+    /// The record of the admission plugins and webhooks that the server called.
+    pub record: Record,
+    /// The decoded body with the defaults of its version, as admission received it.
+    ///
+    /// `None` if the body is missing or could not be decoded.
+    pub body: Option<Value>,
 }
 
 /// The result of a request with the data for the audit log.
 pub(crate) struct Outcome {
-    pub(crate) answered: Result<Answer, Box<Status>>,
+    pub(crate) answered: Result<ResponseContent, Box<Status>>,
     /// The encoding of a response that is not an error.
     pub(crate) media_type: MediaType,
     pub(crate) stage: Stage,
@@ -69,11 +68,11 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Creates the result of a request that did not call webhooks.
-    pub(crate) fn new(answered: Result<Answer, Box<Status>>) -> Self {
+    pub(crate) fn new(answered: Result<ResponseContent, Box<Status>>) -> Self {
         Self {
             // The response of a watch has only started.
             stage: match answered {
-                Ok(Answer::Watch(_)) => Stage::ResponseStarted,
+                Ok(ResponseContent::Watch(_)) => Stage::ResponseStarted,
                 Ok(_) | Err(_) => Stage::ResponseComplete,
             },
             media_type: MediaType::Json,
@@ -97,7 +96,7 @@ impl Outcome {
     /// Sets the encoding of the response, or of its events.
     pub(crate) fn encode_as(&mut self, media_type: MediaType) {
         self.media_type = media_type;
-        if let Ok(Answer::Watch(watch)) = &mut self.answered {
+        if let Ok(ResponseContent::Watch(watch)) = &mut self.answered {
             watch.encode_as(media_type);
         }
     }
@@ -106,8 +105,8 @@ impl Outcome {
     pub(crate) fn keep_object(&mut self, keep: BodyRetention) {
         if let BodyRetention::Observed = keep {
             self.object = match &self.answered {
-                Ok(Answer::Object(_, object)) => Some(Arc::clone(object)),
-                Ok(Answer::Stored(_, stored)) => Some(stored.object()),
+                Ok(ResponseContent::Object(_, object)) => Some(Arc::clone(object)),
+                Ok(ResponseContent::Stored(_, stored)) => Some(stored.object()),
                 Ok(_) | Err(_) => return,
             };
         }

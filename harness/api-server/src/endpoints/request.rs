@@ -1,6 +1,5 @@
 //! Processes one HTTP request.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,20 +8,17 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::WARNING;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode, Version};
+use http::{HeaderValue, StatusCode, Version};
 use jiff::Timestamp;
-use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
+use kubernetes_admission::attributes::UserInfo;
 use kubernetes_admission::authorizer::Authorizer;
 use kubernetes_admission::{converter, warnings};
-use kubernetes_types::budget::Reservation;
-use kubernetes_types::schema::EmptyFields;
 use kubernetes_types::status::Status;
-use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, info};
 
 use super::accept::{AvailableForms, MediaScope, MediaType, Representation, error_media_type, negotiate};
-use super::answer::{Answer, refusal};
+use super::answer::{ResponseContent, refusal};
 use super::audit_log;
 use super::auditing::{RequestAudit, RequestEnd, UnansweredGuard};
 use super::authentication::{AuthenticationFailure, Claim, Identity};
@@ -31,9 +27,10 @@ use super::dispatch::PreparedRequest;
 use super::documents;
 use super::incoming::Incoming;
 use super::observation::{Observation, ObservedResult};
-pub(crate) use super::outcome::{BodyRetention, Outcome};
+use super::outcome::RequestTrace;
+use super::outcome::{self, Outcome};
 use super::request_info::RequestInfo;
-use super::route::{Route, Target, Verb, route, verb};
+use super::route::{Route, route, verb};
 use crate::Server;
 use crate::apimachinery::client_disconnect;
 use crate::apimachinery::client_disconnect::ClientDisconnect;
@@ -44,72 +41,8 @@ use crate::apimachinery::time_limit::{REQUEST_TIMEOUT_UPPER_BOUND, time_limit};
 use crate::endpoints::{route, spans, watch_paths, websocket};
 use crate::kinds::discovery::Resources;
 use crate::kinds::tables;
-use crate::registry::admission::RequestAdmission;
-use crate::server::in_process::RequestTrace;
-
-/// A request for a [`Target`].
-#[derive(Debug)]
-pub(crate) struct ObjectRequest<'a> {
-    pub(crate) server: &'a Arc<Server>,
-    pub(crate) target: Target,
-    pub(crate) query: Query,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-    pub(crate) user: UserInfo,
-    /// Authorizes the actions of the user.
-    pub(crate) authorizer: &'a dyn Authorizer,
-    pub(crate) keep: BodyRetention,
-    /// The request's share of the memory budget.
-    pub(crate) reservation: Reservation,
-    /// The decoded body, if retained.
-    pub(crate) decoded: Option<Value>,
-    /// The object as the client sent it, if retained.
-    pub(crate) sent: Option<Value>,
-    /// The fields of the decoded object that are set to an empty list or map.
-    pub(crate) empty_fields: EmptyFields,
-    /// Warnings of the server that precede the warnings of webhooks.
-    pub(crate) early_warnings: Vec<String>,
-    /// Warnings of the server that follow the warnings of webhooks.
-    pub(crate) warnings: Vec<String>,
-    /// The audit annotations that admission did not add.
-    pub(crate) annotations: BTreeMap<String, String>,
-    pub(crate) admitting: RequestAdmission<'a>,
-}
-
-impl ObjectRequest<'_> {
-    /// Keeps the decoded body if the audit log or an observer requires it.
-    pub(crate) fn note_decoded(&mut self, body: &Value) {
-        match self.keep {
-            BodyRetention::Body | BodyRetention::Observed => self.decoded = Some(body.clone()),
-            BodyRetention::Nothing => {}
-        }
-    }
-
-    /// Keeps the object as the client sent it, without defaults, if an observer requires it.
-    pub(crate) fn note_sent(&mut self, object: &Value) {
-        match self.keep {
-            BodyRetention::Observed => self.sent = Some(object.clone()),
-            BodyRetention::Body | BodyRetention::Nothing => {}
-        }
-    }
-
-    /// Returns the admission attributes of this request, without objects.
-    pub(crate) fn attributes(&self, operation: Operation, kind: &GroupVersionKind) -> Attributes {
-        Attributes {
-            operation,
-            resource: self.target.resource.gvr.clone(),
-            subresource: self.target.subresource.clone(),
-            kind: kind.clone(),
-            namespace: self.target.admitted_namespace().to_owned(),
-            name: self.target.name.clone(),
-            object: None,
-            old_object: None,
-            options: None,
-            dry_run: false,
-            user: self.user.clone(),
-        }
-    }
-}
+use crate::registry::request::BodyRetention;
+use crate::registry::request::Verb;
 
 /// Answers one request from a connection.
 pub(crate) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
@@ -121,9 +54,9 @@ pub(crate) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
     });
     let background_tasks = server.background_tasks.clone();
     let answering = async move {
-        let keep = BodyRetention::for_audit(&server);
+        let keep = outcome::retention_for_audit(&server);
         let mut body = Incoming::Stream(body);
-        let authorizer = Arc::clone(&server.state.authorizer);
+        let authorizer = Arc::clone(&server.registry.state.authorizer);
         let (response, _) = respond(&server, &parts, &mut body, keep, &authorizer).await;
         // On an HTTP/2 connection, the few bytes that a stranger may send are for all of its requests.
         if response.status() != StatusCode::UNAUTHORIZED || parts.version <= Version::HTTP_11 {
@@ -177,7 +110,7 @@ pub(crate) async fn respond(
         info!(parent: &operation, "About to write a response");
     }
     let mut response = match outcome.answered {
-        Ok(Answer::Watch(watch)) if websocket::is_requested(&parts.headers) => {
+        Ok(ResponseContent::Watch(watch)) if websocket::is_requested(&parts.headers) => {
             is_upgrade = true;
             let response;
             (response, connection) = websocket::handshake(watch, parts);
@@ -324,14 +257,14 @@ async fn outcome(
     let started = Instant::now();
     let effect = if parts.method.is_safe() { Effect::Reads } else { Effect::Mutates };
     let share = match &*body {
-        Incoming::Stream(_) if !info.is_long_running() => server.in_flight.begin(effect),
-        Incoming::Stream(_) | Incoming::InMemory(_) => Ok(server.in_flight.share()),
+        Incoming::Stream(_) if !info.is_long_running() => server.registry.in_flight.begin(effect),
+        Incoming::Stream(_) | Incoming::InMemory(_) => Ok(server.registry.in_flight.share()),
     };
     let mut reservation = match share {
         Ok(reservation) => reservation,
         Err(status) => return Outcome::new(Err(status)),
     };
-    let resources = server.state.resources();
+    let resources = server.registry.state.resources();
     let mut target = match route(parts.uri.path(), &resources) {
         Route::Object(target) => target,
         Route::Watch(target) => match watch_paths::as_list(target, &parts.method, &mut query) {

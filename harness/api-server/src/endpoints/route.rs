@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, StatusCode};
-use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
+use kubernetes_admission::attributes::GroupVersionResource;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{Status, StatusDetails};
 
-use super::answer::Answer;
+use super::answer::ResponseContent;
 use super::documents::ZPage;
 use super::health::Health;
 use super::index;
@@ -15,6 +15,8 @@ use super::openapi;
 use super::openid::OpenId;
 use crate::kinds::discovery::{Resource, Resources};
 use crate::registry::patches;
+use crate::registry::request::Target;
+use crate::registry::request::Verb;
 
 /// The route of a request.
 #[derive(Clone, Debug)]
@@ -55,49 +57,6 @@ pub(crate) enum Route {
     NoResource,
     /// An unknown path.
     NoPath,
-}
-
-/// A resource, one of its objects, or a subresource.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) resource: Arc<Resource>,
-    /// The namespace; empty for a cluster-scoped resource and for a list across namespaces.
-    pub(crate) namespace: String,
-    /// The name of the object; empty for a collection.
-    pub(crate) name: String,
-    /// The subresource; empty for the object itself.
-    pub(crate) subresource: String,
-    /// The path after `proxy`, as in the options of the connection. Empty, or begins with a slash.
-    pub(crate) subpath: String,
-}
-
-impl Target {
-    /// Returns the namespace for admission and the audit log; for a Namespace, the name of the Namespace.
-    ///
-    /// Rule: SEL-08.
-    pub(crate) fn admitted_namespace(&self) -> &str {
-        if self.resource.gvr.group_resource() == "namespaces" { &self.name } else { &self.namespace }
-    }
-
-    /// Returns the kind of the object in the request: the kind of the subresource, if any.
-    pub(crate) fn kind(&self) -> &GroupVersionKind {
-        self.resource
-            .subresource(&self.subresource)
-            .map_or(&self.resource.kind, |subresource| &subresource.kind)
-    }
-}
-
-/// The operation on a [`Target`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Get,
-    List,
-    Create,
-    Update,
-    Patch,
-    Delete,
-    DeleteCollection,
-    Connect,
 }
 
 pub(crate) fn route(path: &str, resources: &Resources) -> Route {
@@ -305,9 +264,9 @@ pub(crate) fn method_of_custom(
     target: &Target,
     verb: &str,
     headers: &HeaderMap,
-) -> Result<Answer, Box<Status>> {
+) -> Result<ResponseContent, Box<Status>> {
     if target.resource.namespaced && target.namespace.is_empty() {
-        return Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned()));
+        return Ok(ResponseContent::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned()));
     }
     if target.name.is_empty() && ["update", "patch"].contains(&verb) {
         if verb == "patch" {

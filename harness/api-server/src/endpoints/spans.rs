@@ -16,7 +16,7 @@ use tracing::{Span, info, info_span};
 use super::audit_log;
 use super::authentication::Claim;
 use super::request_info::{RequestInfo, RequestObject};
-use super::route::Verb;
+use crate::registry::request::Verb;
 
 /// The maximum length of a recorded header in bytes. Upstream limits only `User-Agent`.
 ///
@@ -160,16 +160,6 @@ pub(crate) fn read(body: Result<Bytes, Box<Status>>) -> Result<Bytes, Box<Status
         Err(status) => info!(len = 0, err = status.message, "limitedReadBody failed"),
     }
     body
-}
-
-/// Records an event for a storage write of a creation or an update.
-///
-/// Source: apiserver `pkg/endpoints/handlers/{create,update}.go`.
-pub(crate) fn wrote<T>(body_bytes: usize, written: &Result<T, Box<Status>>) {
-    match written {
-        Ok(_) => info!(len = body_bytes, "Write to database call succeeded"),
-        Err(status) => info!(len = body_bytes, err = status.message, "Write to database call failed"),
-    }
 }
 
 /// Returns the host that the client requested.

@@ -24,18 +24,20 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
 
 use super::accept::{MediaType, MetadataOptions, Representation};
-use super::answer::{Answer, METADATA_KIND};
+use super::answer::ResponseContent;
 use super::event_encoding::{EventType, encode_error, encode_event};
 use super::events::{EncodeFailure, Event, Events, ServedVersion, give_zero_values};
-use super::request::ObjectRequest;
 use super::watch_end::{EndReason, WatchEnded};
 use super::watch_options::{DEFAULT_LIFETIME, Start, WatchOptions};
 use super::watch_piece::Piece;
+use crate::Server;
+use crate::apimachinery::metadata::METADATA_KIND;
 use crate::endpoints::watch_options;
 use crate::kinds::apiextensions::custom_resources::CustomResourceInfo;
 use crate::kinds::conversion::Strategy;
 use crate::kinds::discovery::Resource;
 use crate::kinds::tables::{Table, TableOptions};
+use crate::registry::request::ObjectRequest;
 use crate::registry::selectors::Selection;
 use crate::registry::state::State;
 use crate::registry::{create, resource_versions};
@@ -67,9 +69,9 @@ pub(crate) struct Watch {
 }
 
 /// Creates a watch of a collection.
-pub(crate) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+pub(crate) fn watch(server: &Server, request: &ObjectRequest<'_>) -> Result<ResponseContent, Box<Status>> {
     // The watch includes writes from now on although it reads later, because a WebSocket has to be opened first.
-    let now = request.server.state.storage.resource_version();
+    let now = server.registry.state.storage.resource_version();
     let resource = Arc::clone(&request.target.resource);
     let (options, selection) = watch_options::parse(&request.query, &resource, now)?;
     let by_webhook = |custom: &CustomResourceInfo| matches!(custom.conversion, Strategy::Webhook(_));
@@ -77,17 +79,17 @@ pub(crate) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
         let what = "a watch with a field selector on custom resources that a webhook converts".to_owned();
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
-    Ok(Answer::Watch(Watch {
-        state: Arc::clone(&request.server.state),
+    Ok(ResponseContent::Watch(Watch {
+        state: Arc::clone(&server.registry.state),
         selection,
         resource,
         namespace: request.target.namespace.clone(),
         options,
-        events: Arc::clone(&request.server.events),
+        events: Arc::clone(&server.events),
         representation: Representation::Whole,
         media_type: MediaType::Json,
         has_begun: AtomicBool::new(false),
-        _place: request.server.watches.try_reserve(1)?,
+        _place: server.watches.try_reserve(1)?,
     }))
 }
 

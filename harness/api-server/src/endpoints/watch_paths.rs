@@ -3,8 +3,9 @@
 use http::Method;
 use kubernetes_types::status::Status;
 
-use super::route::{Target, method_not_allowed};
+use super::route::method_not_allowed;
 use crate::apimachinery::query::Query;
+use crate::registry::request::Target;
 use crate::registry::selectors::Selectors;
 
 /// Converts a path below `/watch/` to a collection with a watch query. A name in the path becomes a field selector.

@@ -3,6 +3,7 @@
 use kubernetes_types::json::set;
 use serde_json::Value;
 
+use super::discovery::Resource;
 use crate::apimachinery::metadata;
 
 const ORPHAN: &str = "orphan";
@@ -169,6 +170,15 @@ fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str>
     // Two old resources orphan their Pods by default.
     let orphans = ["replicationcontrollers", "jobs.batch"].contains(&resource);
     present.or_else(|| orphans.then_some(ORPHAN))
+}
+
+/// Returns whether the object is a namespace whose `spec` still has finalizers.
+///
+/// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
+pub(crate) fn waits_for_controllers(object: &Value, resource: &Resource) -> bool {
+    let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
+    resource.gvr.group_resource() == "namespaces"
+        && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
 
 #[cfg(test)]

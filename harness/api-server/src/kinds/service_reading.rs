@@ -5,8 +5,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::discovery::Resource;
-use crate::endpoints::answer::Answer;
-use crate::endpoints::route::Target;
 use crate::storage::StoredObject;
 
 const EXTERNAL_NAME: &str = "ExternalName";
@@ -39,21 +37,4 @@ pub(crate) fn read(mut object: Arc<Value>, resource: &Resource) -> Arc<Value> {
         spec.remove("internalTrafficPolicy");
     }
     object
-}
-
-/// Returns the response for `target` with the object as clients read it.
-pub(crate) fn answered(answer: Answer, target: &Target) -> Answer {
-    match answer {
-        Answer::Object(code, object) if target.subresource.is_empty() => {
-            Answer::Object(code, read(object, &target.resource))
-        }
-        Answer::Object(..)
-        | Answer::Stored(..)
-        | Answer::Document(..)
-        | Answer::List(_)
-        | Answer::Table(..)
-        | Answer::Watch(_)
-        | Answer::Text(..)
-        | Answer::Prepared(_) => answer,
-    }
 }

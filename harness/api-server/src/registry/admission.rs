@@ -24,12 +24,11 @@ use tokio::time::Instant;
 use super::state::State;
 use crate::apimachinery::client_disconnect::ClientDisconnect;
 use crate::apimachinery::time_limit;
+use crate::kinds::webhook_configurations::GROUP;
+use crate::kinds::webhook_configurations::MUTATING;
+use crate::kinds::webhook_configurations::VALIDATING;
 use crate::plugins::{AdmissionPlugins, PluginConfiguration, Plugins};
 use crate::storage::ObjectReader;
-
-pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
-pub(crate) const MUTATING: &str = "mutatingwebhookconfigurations";
-pub(crate) const VALIDATING: &str = "validatingwebhookconfigurations";
 
 /// The dispatcher and the configuration with which the server admits requests.
 pub(crate) struct Admission {

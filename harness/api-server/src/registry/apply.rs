@@ -16,11 +16,11 @@ use serde_json::{Map, Value};
 use super::body::{self, FieldValidation, Types};
 use super::create;
 use super::field_manager::{self, ManagedObject};
+use super::request::ObjectRequest;
 use super::update::check_name;
 use crate::apimachinery::empty_fields;
 use crate::apimachinery::metadata;
 use crate::apimachinery::options;
-use crate::endpoints::request::ObjectRequest;
 
 pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 

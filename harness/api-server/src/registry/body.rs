@@ -13,22 +13,16 @@ use kubernetes_types::weight::{expected, weight};
 use serde_json::{Value, json};
 
 use super::apply;
-use super::field_manager;
 pub(crate) use super::field_validation::FieldValidation;
 use super::field_validation::yaml;
+use super::request::{BodyRetention, ObjectRequest};
 use crate::apimachinery::empty_fields;
 use crate::apimachinery::metadata;
 use crate::apimachinery::protobuf;
 use crate::apimachinery::protobuf::{DecodeError, Envelope};
-use crate::endpoints::request::{BodyRetention, ObjectRequest};
 use crate::kinds::apiextensions::custom_resources::CustomResourceInfo;
 use crate::kinds::discovery::Resource;
-use crate::subresources::eviction;
-
-/// The maximum size of a body in bytes.
-///
-/// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
-pub(crate) const MAX_REQUEST_BODY_BYTES: usize = 3 * 1024 * 1024;
+use crate::kinds::strategy;
 
 /// The supported encodings of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +101,7 @@ const fn copies(keep: BodyRetention) -> usize {
 /// # Errors
 /// Returns 429 if other requests use the memory, or 501 if the object exceeds the memory budget.
 pub(crate) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
-    let server = request.server;
+    let server = request.registry;
     let _turn = server.in_flight.turn(request.body.len());
     let before = weight(object);
     complete(request, object)?;
@@ -120,7 +114,7 @@ pub(crate) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) 
 /// # Errors
 /// Returns 501 for a schema that admit does not support.
 pub(crate) fn complete(request: &ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
-    request.server.state.complete(object).map_err(|unsupported| Status::unsupported(&unsupported))?;
+    request.registry.state.complete(object).map_err(|unsupported| Status::unsupported(&unsupported))?;
     empty_fields::restore_over_defaults(&request.empty_fields, &request.target.resource.gvr.group, object);
     Ok(())
 }
@@ -135,7 +129,7 @@ pub(crate) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
         return Ok(None);
     }
     let encoding = encoding(&request.headers)?;
-    let _turn = request.server.in_flight.turn(request.body.len());
+    let _turn = request.registry.in_flight.turn(request.body.len());
     if encoding == Encoding::Json {
         reserve(request)?;
     }
@@ -199,7 +193,7 @@ fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Stat
 /// for an unsupported media type; 429 if other requests use the memory that the object needs; or 501 if the object
 /// exceeds the memory budget.
 pub(crate) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
-    let server = request.server;
+    let server = request.registry;
     let _turn = server.in_flight.turn(request.body.len());
     // The size of other encodings is not known before decoding.
     let reserved = match encoding(&request.headers)? {
@@ -364,7 +358,7 @@ pub(crate) fn typed(
         version: if found.version.is_empty() { kind.version.clone() } else { found.version },
         kind: if found.kind.is_empty() { kind.kind.clone() } else { found.kind },
     };
-    if claimed != *kind && !eviction::is_beta(&claimed, kind) {
+    if claimed != *kind && !strategy::accepts_beta_eviction(&claimed, kind) {
         let why = if claimed.kind == kind.kind {
             format!(
                 "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/runtime/scheme.go:111\"",
@@ -396,7 +390,7 @@ pub(crate) fn typed(
         members.insert("kind".to_owned(), kind.kind.clone().into());
     }
     // Other empty lists are equivalent to absent ones. Empty managedFields have the same meaning as one empty entry.
-    let resets = field_manager::entries(&object).as_array().is_some_and(Vec::is_empty);
+    let resets = metadata::managed_fields(&object).as_array().is_some_and(Vec::is_empty);
     let unknown = schema::normalize(&mut object, kind);
     if resets {
         metadata::set(&mut object, "managedFields", json!([{}]));

@@ -6,23 +6,21 @@ use kubernetes_admission::attributes::Operation;
 use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::schema;
 use kubernetes_types::status::{Status, Unsupported};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tracing::info;
 
+use super::authorization;
 use super::authorization::{escalation, signers};
 use super::field_manager::ManagedObject;
+use super::request::ObjectRequest;
+use super::spans;
 use super::state::State;
 use crate::apimachinery::{metadata, options};
-use crate::endpoints::answer::Answer;
-use crate::endpoints::authorization;
-use crate::endpoints::request::ObjectRequest;
-use crate::endpoints::spans;
+use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::strategy;
+use crate::registry::answer::Answer;
 use crate::registry::{body, field_manager, undecodable};
 use crate::storage::Key;
-use crate::subresources::access_review;
-use crate::subresources::token_review;
-use crate::subresources::{binding, connect};
 
 /// The `Retry-After` value in seconds of the 429 for a conversion that lacks memory.
 const RETRY_AFTER: i32 = 1;
@@ -46,9 +44,25 @@ pub(crate) const DUPLICATE_OWNERS_AFTER_ADMISSION: &str = " after mutating admis
 /// Source: apiserver pkg/endpoints/handlers/create.go and pkg/registry/generic/registry/store.go.
 /// Rule: CHN-01, CHN-05, MUT-19, REQ-09, REQ-15, SEL-08.
 pub(crate) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    if !request.target.subresource.is_empty() {
-        return connect::create_subresource(request).await;
-    }
+    let new = decode(request).await?;
+    let body_bytes = request.body.len();
+    let stored = admit_and_store(request, new).await;
+    spans::wrote(body_bytes, &stored);
+    stored
+}
+
+/// An object to be created, with its defaults and field managers.
+pub(crate) struct NewObject {
+    pub(crate) managed: ManagedObject,
+    pub(crate) options: options::RequestOptions,
+    pub(crate) origin: CreateOrigin,
+}
+
+/// Decodes the body of a POST and sets the defaults and the field managers of the object.
+///
+/// # Errors
+/// Returns the Status that the client receives.
+pub(crate) async fn decode(request: &mut ObjectRequest<'_>) -> Result<NewObject, Box<Status>> {
     let resource = std::sync::Arc::clone(&request.target.resource);
     let options = options::of_write("CreateOptions", &request.query)?;
     info!("About to convert to expected version");
@@ -62,11 +76,8 @@ pub(crate) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     metadata::wipe(&mut object);
     request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, DUPLICATE_OWNERS));
     info!("About to store object in database");
-    let body_bytes = request.body.len();
     let managed = field_manager::update(request, &resource.kind, None, object).await?;
-    let stored = admit_and_store(request, managed, options, origin).await;
-    spans::wrote(body_bytes, &stored);
-    stored
+    Ok(NewObject { managed, options, origin })
 }
 
 /// The kind of request that creates an object.
@@ -89,19 +100,15 @@ impl CreateOrigin {
     }
 }
 
-/// Admits an object whose defaults are already set, then stores it.
+/// Runs mutating admission for a new object. Returns the admission run and the mutated object.
 ///
 /// # Errors
-/// Returns the Status that the client receives, or 409 `AlreadyExists` if the object already exists.
-///
-/// Rule: KND-11.
-pub(crate) async fn admit_and_store(
-    request: &mut ObjectRequest<'_>,
-    managed: ManagedObject,
-    options: options::RequestOptions,
-    origin: CreateOrigin,
-) -> Result<Answer, Box<Status>> {
-    let ManagedObject { object, times } = managed;
+/// Returns the Status that the client receives.
+pub(crate) async fn mutate<'a>(
+    request: &mut ObjectRequest<'a>,
+    new: NewObject,
+) -> Result<(AdmissionRun<'a>, Value), Box<Status>> {
+    let NewObject { managed: ManagedObject { object, times }, options, .. } = new;
     let resource = std::sync::Arc::clone(&request.target.resource);
     let mut attributes = request.attributes(Operation::Create, &resource.kind);
     metadata::text(&object, "name").clone_into(&mut attributes.name);
@@ -111,7 +118,7 @@ pub(crate) async fn admit_and_store(
     attributes.object = Some(object);
     attributes.options = Some(options.document);
     attributes.dry_run = options.dry_run;
-    if crate::is_terminating(&resource) {
+    if custom_resources::is_terminating(&resource) {
         // Rule: SCH-17.
         let (gvr, why) =
             (&resource.gvr, "create not allowed while custom resource definition is terminating");
@@ -127,10 +134,22 @@ pub(crate) async fn admit_and_store(
         .extend(metadata::without_duplicate_owners(&mut mutated, DUPLICATE_OWNERS_AFTER_ADMISSION));
     // A webhook may have changed the namespace.
     fill_in_namespace(&mut mutated, request)?;
+    Ok((run, mutated))
+}
 
-    if !resource.verbs.iter().any(|verb| verb == "get") {
-        return answer_review(request, run, mutated).await;
-    }
+/// Admits an object whose defaults are already set, then stores it.
+///
+/// # Errors
+/// Returns the Status that the client receives, or 409 `AlreadyExists` if the object already exists.
+///
+/// Rule: KND-11.
+pub(crate) async fn admit_and_store(
+    request: &mut ObjectRequest<'_>,
+    new: NewObject,
+) -> Result<Answer, Box<Status>> {
+    let (origin, dry_run) = (new.origin, new.options.dry_run);
+    let (mut run, mut mutated) = mutate(request, new).await?;
+    let resource = std::sync::Arc::clone(&request.target.resource);
     escalation::check(request, &mutated, None)?;
     if origin.is_update() {
         metadata::wipe(&mut mutated);
@@ -151,7 +170,7 @@ pub(crate) async fn admit_and_store(
         }
         fill_in_namespace(&mut object, request)?;
         // The values allocated to a Service are held until it is stored.
-        let allocation = request.server.services.complete(&mut object, None, &resource, options.dry_run)?;
+        let allocation = request.registry.services.complete(&mut object, None, &resource, dry_run)?;
         request.warnings.extend(strategy::apply_app_armor_annotations(&mut object, &resource));
         strategy::set_requester(&mut object, &resource, &request.user);
         let shares_labels = strategy::shares_labels(&object, &resource);
@@ -161,7 +180,7 @@ pub(crate) async fn admit_and_store(
         if shares_labels && generate.is_empty() && !run.had_labels().unwrap_or(origin.has_labels()) {
             strategy::share_labels(&mut object);
         }
-        let first = strategy::admin_access(&object, None, &resource, "", &*request.server.state);
+        let first = strategy::admin_access(&object, None, &resource, "", &*request.registry.state);
         let told = strategy::validate_after(Vec::from_iter(first), &object, None, &resource, "")?;
         request.warnings.extend(told);
         request.warnings.extend(strategy::warnings(&object, None, &resource, ""));
@@ -190,13 +209,13 @@ pub(crate) async fn admit_and_store(
         let version = metadata::text(&object, "resourceVersion");
         // Source: apiserver pkg/storage/etcd3/store.go, `Create`.
         let has_version = version.parse::<u64>().is_ok_and(|version| version > 0);
-        if !options.dry_run && (origin.is_update() || !has_version) {
+        if !dry_run && (origin.is_update() || !has_version) {
             metadata::remove(&mut object, "resourceVersion");
-        } else if !options.dry_run {
+        } else if !dry_run {
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Box::new(Status::failure(500, "", message)));
         }
-        let stored = store(request, &name, object, options.dry_run).await;
+        let stored = store(request, &name, object, dry_run).await;
         drop(allocation);
         match stored {
             Err(status) if status.reason == "AlreadyExists" && !generate.is_empty() => last = Some(status),
@@ -204,47 +223,6 @@ pub(crate) async fn admit_and_store(
         }
     }
     Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
-}
-
-/// Answers a request that creates an object without storing it: access review, self subject review, or binding.
-///
-/// Source: kubernetes pkg/registry/authorization and pkg/registry/authentication.
-async fn answer_review<'a>(
-    request: &mut ObjectRequest<'a>,
-    mut run: AdmissionRun<'a>,
-    review: Value,
-) -> Result<Answer, Box<Status>> {
-    let resource = run.attributes().resource.resource.clone();
-    let is_of_access = run.attributes().resource.group == "authorization.k8s.io";
-    if is_of_access {
-        access_review::check(&resource, &review)?;
-    } else if resource == "bindings" {
-        binding::check(&review)?;
-    } else if resource == "tokenreviews" {
-        token_review::check(&review)?;
-    }
-    run.attributes_mut().object = Some(review);
-    request.admitting.validate(&mut run).await?;
-    let review = run.take_object().unwrap_or_default();
-    if resource == "bindings" {
-        return binding::bind(request, &review, run.attributes().dry_run);
-    }
-    let answer = if is_of_access {
-        access_review::answer(&resource, review, &request.user, &*request.server.state.authorizer)?
-    } else if resource == "tokenreviews" {
-        token_review::answer(review, &request.server.tokens)?
-    } else if resource == "selfsubjectreviews" {
-        json!({
-            "kind": review.get("kind"),
-            "apiVersion": review.get("apiVersion"),
-            "metadata": {"creationTimestamp": metadata::now()},
-            "status": {"userInfo": request.user},
-        })
-    } else {
-        let what = format!("creating {resource}");
-        return Err(Box::new(Status::unsupported(&Unsupported { what })));
-    };
-    Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(answer)))
 }
 
 /// Rule: CNV-08, CNV-09.
@@ -255,7 +233,7 @@ async fn store(
     dry_run: bool,
 ) -> Result<Answer, Box<Status>> {
     let resource = &request.target.resource;
-    let state = &request.server.state;
+    let state = &request.registry.state;
     let key = key(request, name);
     // This also applies if the client set a name in addition to generateName.
     // Source: apiserver pkg/registry/rest/create.go, `CheckGeneratedNameError`.
@@ -310,7 +288,7 @@ async fn store(
     if is_incomplete || lacks_default {
         state.storage.note_incomplete(&key, &stored);
     }
-    request.server.has_changed(resource)?;
+    request.registry.has_changed(resource)?;
     let text = state.storage.stored_at(&key).filter(|now| now.is(&stored));
     if let Some(text) = text.filter(|text| State::is_served_as_stored(text, resource)) {
         return Ok(Answer::Stored(StatusCode::CREATED, text));

@@ -12,17 +12,17 @@ use kubernetes_types::weight::weight;
 use serde_json::{Value, json};
 use tracing::info;
 
+use super::request::ObjectRequest;
 use super::state::State;
 use super::update::{Attempt, started_from_outdated};
 use crate::apimachinery::options::RequestOptions;
 use crate::apimachinery::{metadata, options};
-use crate::endpoints::answer::Answer;
-use crate::endpoints::request::ObjectRequest;
 use crate::kinds::apiextensions::definition_deletion;
 use crate::kinds::deletion;
 use crate::kinds::deletion::DeleteEffect;
 use crate::kinds::discovery::Resource;
 use crate::kinds::strategy::TEMPLATE_GENERATION;
+use crate::registry::answer::Answer;
 use crate::registry::{body, create, preconditions, read, undecodable, unsafe_deletion};
 use crate::storage::Key;
 
@@ -92,7 +92,7 @@ pub(crate) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let deleted = delete_one(request, &name, &options, DeletePath::Admission(&name)).await?;
     info!("Object deleted from database");
     if is_definition(&resource) && !options.dry_run {
-        request.server.finish_definitions();
+        request.registry.finish_definitions();
     }
     let shows_object = RETURNS_DELETED_OBJECT.contains(&resource.gvr.group_resource().as_str());
     match deleted {
@@ -201,7 +201,7 @@ pub(crate) async fn delete_one(
     let mut which = Attempt::First;
     let mut at_once = false;
     loop {
-        let Some(stored) = request.server.state.storage.at(&key) else {
+        let Some(stored) = request.registry.state.storage.at(&key) else {
             return Err(Box::new(Status::not_found(group, plural, name)));
         };
         let by_name = matches!(delete_path, DeletePath::Admission(name) if !name.is_empty());
@@ -235,7 +235,7 @@ pub(crate) async fn delete_one(
             deletion::mark(&stored, &options.document, &resource.gvr.group_resource())
         };
         let DeleteEffect::Changed { object: marked, gone } = marked else {
-            let state = &request.server.state;
+            let state = &request.registry.state;
             let shown = state.in_version_of(&stored, &resource).await;
             return Ok(DeleteResult::Pending(
                 shown.map_err(|error| undecodable::of_read(error, &stored, &resource))?,
@@ -338,7 +338,7 @@ async fn attempt(
     admit(request, stored, &marked, options, delete_path).await?;
     if options.dry_run {
         let shown = Arc::new(marked);
-        let shown = request.server.state.in_version_of(&shown, &resource).await;
+        let shown = request.registry.state.in_version_of(&shown, &resource).await;
         let shown = shown.map_err(create::conversion_failed)?;
         return Ok(Some(if gone { DeleteResult::Removed(shown) } else { DeleteResult::Pending(shown) }));
     }
@@ -357,7 +357,7 @@ async fn admit(
 ) -> Result<(), Box<Status>> {
     let DeletePath::Admission(admitted_name) = delete_path else { return Ok(()) };
     let resource = Arc::clone(&request.target.resource);
-    let old = request.server.state.in_version_of(stored, &resource).await;
+    let old = request.registry.state.in_version_of(stored, &resource).await;
     let old = old.map_err(|error| undecodable::of_read(error, stored, &resource))?;
     let mut attributes = request.attributes(Operation::Delete, &resource.kind);
     admitted_name.clone_into(&mut attributes.name);
@@ -384,7 +384,7 @@ async fn remove_marked(
     delete_path: DeletePath<'_>,
     key: &Key,
 ) -> Result<DeleteResult, Box<Status>> {
-    let storage = Arc::clone(&request.server.state.storage);
+    let storage = Arc::clone(&request.registry.state.storage);
     let Some(mut marked) = storage.at(key) else { return Ok(DeleteResult::Removed(Arc::clone(before))) };
     // Webhooks see the precondition as the client sent it.
     let mut wanted = options.clone();
@@ -422,7 +422,7 @@ pub(crate) async fn remove(
     gone: bool,
 ) -> Result<Option<DeleteResult>, Box<Status>> {
     let resource = &request.target.resource;
-    let server = request.server;
+    let server = request.registry;
     let shown = async |object: &Arc<Value>| {
         let shown = server.state.in_version_of(object, resource).await;
         shown.map_err(|error| undecodable::of_write(error, object, resource))

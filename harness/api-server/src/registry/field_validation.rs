@@ -3,7 +3,7 @@
 use kubernetes_types::schema::strictness;
 use serde_json::Value;
 
-use crate::endpoints::request::ObjectRequest;
+use super::request::ObjectRequest;
 
 /// `fieldValidation` of a request: the treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

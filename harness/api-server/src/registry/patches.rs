@@ -16,10 +16,10 @@ use super::apply::{self, ApplyPatch};
 use super::body::{self, FieldValidation, Types};
 use super::create;
 use super::field_manager::{self, ManagedObject};
+use super::request::ObjectRequest;
 use super::update::check_name;
 use crate::apimachinery::empty_fields;
 use crate::apimachinery::merge_patch;
-use crate::endpoints::request::ObjectRequest;
 use crate::kinds::discovery::Resource;
 
 /// The change that an update or a patch makes.
@@ -75,7 +75,7 @@ pub(crate) fn check_media_type(resource: &Resource, headers: &HeaderMap) -> Resu
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource` and `applyJSPatch`.
 pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
     let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
-    let _turn = request.server.in_flight.turn(request.body.len());
+    let _turn = request.registry.in_flight.turn(request.body.len());
     if body::media_type(&request.headers) == apply::MEDIA_TYPE {
         return Ok(Change::Apply(apply::read(request)?));
     }
@@ -236,7 +236,7 @@ fn patched_custom(
     if (&found.group, &found.kind) != (&resource.kind.group, &resource.kind.kind) {
         return body::free_form(object.clone(), &found, None).map_err(told);
     }
-    let resources = request.server.state.resources();
+    let resources = request.registry.state.resources();
     let in_version = resources.of_kind(&found).and_then(|resource| resource.custom.as_ref());
     let (mut read, mut unknown) = body::free_form(object.clone(), &found, in_version).map_err(told)?;
     if let (None, Some(members)) = (in_version, read.as_object_mut()) {

@@ -11,17 +11,18 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::list_options::{Continue, ListOptions, ListVersion};
+use super::request::ObjectRequest;
 use super::selectors::Selection;
 use super::state::State;
 use super::undecodable::{self, UndecodableObjects};
 use crate::apimachinery::options::truth;
 use crate::apimachinery::query::Query;
 use crate::apimachinery::{metadata, time_limit};
-use crate::endpoints::answer::{Answer, Item, List};
-use crate::endpoints::request::ObjectRequest;
 use crate::kinds::discovery::Resource;
 use crate::kinds::{scale, service_reading};
+use crate::registry::answer::Answer;
 use crate::registry::{create, resource_versions};
+use crate::storage::list::{Item, List};
 use crate::storage::{EncodedObject, HistoryExpired, Snapshot, StoredObject, place, prefix};
 
 /// The number of objects in a list that webhooks convert concurrently.
@@ -42,7 +43,7 @@ pub(crate) async fn get(request: &ObjectRequest<'_>) -> Result<Answer, Box<Statu
 async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let target = &request.target;
     let resource = &target.resource;
-    let state = &request.server.state;
+    let state = &request.registry.state;
     if truth(&request.query, "export") == Some(true) {
         // Source: apiserver pkg/endpoints/handlers/get.go, `GetResource`.
         let message = "the export parameter, deprecated since v1.14, is no longer supported";
@@ -114,7 +115,7 @@ pub(crate) async fn selected(request: &ObjectRequest<'_>) -> Result<List, Box<St
 async fn page(request: &ObjectRequest<'_>) -> Result<List, Box<Status>> {
     let target = &request.target;
     let resource = &target.resource;
-    let storage = &request.server.state.storage;
+    let storage = &request.registry.state.storage;
     check_supported(resource, "")?;
     let (options, selection) = ListOptions::parse(&request.query, resource)?;
     let namespace = match selection.namespace() {
@@ -235,7 +236,7 @@ async fn select_page(
     limit: Option<usize>,
 ) -> Result<SelectedPage, Box<Status>> {
     let resource = &*request.target.resource;
-    let state = &request.server.state;
+    let state = &request.registry.state;
     let chosen = SelectedPage { items: Vec::new(), cut: None };
     let mut choice = PageBuilder {
         resource,

@@ -15,15 +15,14 @@ use kubernetes_types::status::{FieldError, Unsupported};
 use kubernetes_types::structural::Compiled;
 use serde_json::Value;
 
-use crate::ServiceName;
 use crate::apimachinery::metadata;
-use crate::endpoints::authorization::AuthorizationMode;
 use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::apiextensions::custom_resources::CustomResourceInfo;
 use crate::kinds::conversion;
 use crate::kinds::conversion::Strategy;
 use crate::kinds::defaulting;
 use crate::kinds::discovery::{Resource, Resources, api_services};
+use crate::kinds::rbac::AuthorizationMode;
 use crate::kinds::rbac::policies::StoredPolicies;
 use crate::kinds::service_reading;
 use crate::storage::{ObjectReader, Storage, StoredObject};
@@ -435,6 +434,15 @@ impl ClusterState for State {
             None => of_subresource(),
         }
     }
+}
+
+/// The namespace and the name of a Service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceName {
+    /// The namespace of the service.
+    pub namespace: String,
+    /// The name within the namespace.
+    pub name: String,
 }
 
 /// Resolves services with the map in the options, then with the stored Services.

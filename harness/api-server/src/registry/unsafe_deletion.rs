@@ -4,38 +4,15 @@ use std::sync::Arc;
 
 use kubernetes_admission::authorizer::{AccessRequest, AccessTarget, ResourceTarget};
 use kubernetes_types::status::{FieldError, Status, Unsupported};
-use serde_json::{Map, Value};
 
 use super::preconditions;
+use super::request::ObjectRequest;
 use crate::apimachinery::options;
 use crate::apimachinery::options::RequestOptions;
-use crate::endpoints::request::ObjectRequest;
 use crate::registry::create;
 
-/// The name of the delete option.
-pub(crate) const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 const ANNOTATION: &str = "apiserver.k8s.io/unsafe-delete-ignore-read-error";
 const VERB: &str = "unsafe-delete-ignore-read-errors";
-
-/// Returns whether delete options request unsafe deletion.
-pub(crate) fn is_wanted(options: &Map<String, Value>) -> bool {
-    options.get(OPTION) == Some(&Value::Bool(true))
-}
-
-/// Returns an error for each option that conflicts with unsafe deletion.
-///
-/// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateIgnoreStoreReadError`.
-/// Rule: REQ-23.
-pub(crate) fn errors(options: &Map<String, Value>) -> Vec<FieldError> {
-    if !is_wanted(options) {
-        return Vec::new();
-    }
-    let others = ["propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
-    let others = others.iter().filter(|other| options.contains_key(**other));
-    others
-        .map(|other| FieldError::invalid(OPTION, true, format!("cannot be set together with .{other}")))
-        .collect()
-}
 
 /// Returns the error for the unsafe deletion of a collection.
 ///
@@ -43,7 +20,12 @@ pub(crate) fn errors(options: &Map<String, Value>) -> Vec<FieldError> {
 /// Rule: REQ-23.
 pub(crate) fn refused_for_collections() -> Box<Status> {
     let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
-    Box::new(Status::invalid(options::GROUP, "DeleteOptions", "", &[FieldError::invalid(OPTION, true, why)]))
+    Box::new(Status::invalid(
+        options::GROUP,
+        "DeleteOptions",
+        "",
+        &[FieldError::invalid(options::UNSAFE_DELETION, true, why)],
+    ))
 }
 
 /// Returns the error of an unsafe deletion, which always fails.
@@ -76,10 +58,10 @@ pub(crate) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
         return Box::new(Status::forbidden(&gvr.group, &gvr.resource, &target.name, &why));
     }
     let key = create::key(request, &target.name);
-    let Some(stored) = request.server.state.storage.at(&key) else {
+    let Some(stored) = request.registry.state.storage.at(&key) else {
         return Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name));
     };
-    if request.server.state.in_version_of(&stored, &resource).await.is_ok() {
+    if request.registry.state.in_version_of(&stored, &resource).await.is_ok() {
         let why = "unsafe deletion is not allowed because the object is decodable from storage";
         preconditions::invalid_object(&resource, &key, false, why)
     } else {
@@ -89,5 +71,5 @@ pub(crate) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
 }
 
 pub(crate) fn is_asked_for(options: &RequestOptions) -> bool {
-    options.document.as_object().is_some_and(is_wanted)
+    options.document.as_object().is_some_and(options::requests_unsafe_deletion)
 }

@@ -15,15 +15,15 @@ use tracing::info;
 use super::authorization::{escalation, signers, status_fields};
 use super::field_manager::{self, ManagedObject};
 use super::patches::{self, Change};
+use super::request::ObjectRequest;
+use super::spans;
 use super::state::{State, normalize_stored};
 use crate::apimachinery::options::RequestOptions;
 use crate::apimachinery::{metadata, options};
-use crate::endpoints::answer::Answer;
-use crate::endpoints::request::ObjectRequest;
-use crate::endpoints::spans;
 use crate::kinds::apiextensions::custom_validation;
 use crate::kinds::discovery::Resource;
 use crate::kinds::{scale, service_reading, strategy};
+use crate::registry::answer::Answer;
 use crate::registry::{apply, body, create, preconditions, undecodable};
 use crate::storage::Key;
 
@@ -106,7 +106,7 @@ async fn write(
     let key = create::key(request, &request.target.name);
     let mut which = Attempt::First;
     loop {
-        let Some(stored) = request.server.state.storage.at(&key) else {
+        let Some(stored) = request.registry.state.storage.at(&key) else {
             if creates(request, change) {
                 match create_missing(request, change, options).await {
                     Err(status) if status.reason == "AlreadyExists" => {
@@ -184,7 +184,8 @@ async fn create_missing(
         }
     };
     let options = options::of_write("CreateOptions", &request.query)?;
-    create::admit_and_store(request, managed, options, create::CreateOrigin::Update { has_labels }).await
+    let origin = create::CreateOrigin::Update { has_labels };
+    create::admit_and_store(request, create::NewObject { managed, options, origin }).await
 }
 
 /// Returns whether to ignore a rejection because the attempt started from an object that is no longer stored.
@@ -198,7 +199,7 @@ pub(crate) fn started_from_outdated(
 ) -> bool {
     which == Attempt::First
         && !request.admitting.is_out_of_time()
-        && request.server.state.storage.at(key).is_none_or(|now| !Arc::ptr_eq(&now, stored))
+        && request.registry.state.storage.at(key).is_none_or(|now| !Arc::ptr_eq(&now, stored))
 }
 
 /// Makes one attempt to admit and store a change. Returns `None` if another write came first.
@@ -213,7 +214,7 @@ async fn attempt(
 ) -> Result<Option<Answer>, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
     let key = create::key(request, &request.target.name);
-    let state = &request.server.state;
+    let state = &request.registry.state;
     let old = undecodable::read_for_update(state, stored, &resource, options).await?;
     let is_scale = request.target.subresource == "scale";
     // Admission sees the Scale; the stored object is the one that it scales.
@@ -275,7 +276,7 @@ async fn attempt(
     } else {
         create::fill_in_namespace(&mut new, request)?;
         if request.target.subresource.is_empty() {
-            let services = &request.server.services;
+            let services = &request.registry.services;
             allocation = services.complete(&mut new, Some(&old), &resource, options.dry_run)?;
             // Source: kubernetes pkg/registry/core/service/storage/storage.go, `beginUpdate`.
             let read = service_reading::read(Arc::clone(&old), &resource);
@@ -295,7 +296,8 @@ async fn attempt(
         }
         restore_times(&old, &mut new, |old, new| are_same(old, new, &resource));
         let subresource = request.target.subresource.as_str();
-        let first = strategy::admin_access(&new, Some(&old), &resource, subresource, &*request.server.state);
+        let first =
+            strategy::admin_access(&new, Some(&old), &resource, subresource, &*request.registry.state);
         let devices = status_fields::of_claim(request, if is_patch { "patch" } else { "update" }, &new, &old);
         let first = first.into_iter().chain(devices).collect();
         let told = strategy::validate_after(first, &new, Some(&old), &resource, subresource)
@@ -359,7 +361,7 @@ fn prepared(
         strategy::prepare_for_update(&mut new, old, resource, subresource);
         return Ok(new);
     }
-    let state = &request.server.state;
+    let state = &request.registry.state;
     let mut new =
         state.convert(&new, &GroupVersionKind::from_object(stored)).map_err(create::conversion_failed)?;
     strategy::prepare_for_update(&mut new, stored, resource, subresource);
@@ -387,7 +389,7 @@ async fn store(
 ) -> Result<Option<Answer>, Box<Status>> {
     let FinalObject { stored, old, mut new, which } = write;
     let resource = &request.target.resource;
-    let state = &request.server.state;
+    let state = &request.registry.state;
     let key = create::key(request, &request.target.name);
     let is_scale = request.target.subresource == "scale";
     let shown = async |object: &Arc<Value>| -> Result<Option<Answer>, Box<Status>> {
@@ -409,7 +411,7 @@ async fn store(
     let goes = metadata::is_deleting(old)
         && old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
         && !metadata::has_finalizers(&new)
-        && !crate::waits_for_controllers(&new, resource);
+        && !crate::kinds::deletion::waits_for_controllers(&new, resource);
     let by_webhook = State::asks_webhook(stored, resource);
     let mut lacks_defaults = false;
     let mut is_converted_anew = false;
@@ -445,7 +447,7 @@ async fn store(
         if state.storage.remove(&key, stored).is_err() {
             return Ok(None);
         }
-        request.server.has_changed(resource)?;
+        request.registry.has_changed(resource)?;
         return shown(&Arc::new(new)).await;
     }
     let new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;
@@ -455,7 +457,7 @@ async fn store(
             if lacks_defaults {
                 state.storage.note_incomplete(&key, &stored);
             }
-            request.server.has_changed(resource)?;
+            request.registry.has_changed(resource)?;
             // Built-in kinds are stored in one version and read in another.
             if resource.custom.is_some() {
                 return shown(&stored).await;

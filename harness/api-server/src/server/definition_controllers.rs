@@ -59,7 +59,7 @@ pub(crate) fn writes_asynchronously(server: &Arc<Server>) -> bool {
         version: "v1".to_owned(),
         resource: RESOURCE.to_owned(),
     };
-    if !server.admission.has_rule_for(Operation::Update, &definitions, "status") {
+    if !server.registry.admission.has_rule_for(Operation::Update, &definitions, "status") {
         return false;
     }
     // A server that is not running yet is filled outside of a runtime.
@@ -104,7 +104,7 @@ impl Drop for TaskGuard {
 async fn run(mut server: Arc<Server>) {
     let activity = Arc::clone(&server.definition_controllers.activity);
     let mut running = TaskGuard { activity, is_over: false };
-    let mut notifications = server.state.storage.subscribe();
+    let mut notifications = server.registry.state.storage.subscribe();
     let mut writes = PendingWrites::default();
     loop {
         if *notifications.borrow_and_update() == StorageEvent::Closed {
@@ -189,7 +189,7 @@ impl PendingWrites {
     /// Sends requests until no write is due.
     async fn make(&mut self, server: &Arc<Server>) {
         loop {
-            let definitions = server.state.storage.list(GROUP, RESOURCE, "");
+            let definitions = server.registry.state.storage.list(GROUP, RESOURCE, "");
             let names: Vec<_> = definitions.iter().map(|it| metadata::text(it, "name").to_owned()).collect();
             self.failed.retain(|(name, _), _| names.contains(name));
             let mut has_changed = false;
@@ -209,7 +209,7 @@ impl PendingWrites {
     /// Source: `sync` of the controllers in apiextensions-apiserver `pkg/controller`.
     /// Rule: SCH-20.
     async fn write(&mut self, server: &Arc<Server>, name: &str, controller: Controller) -> bool {
-        let storage = &server.state.storage;
+        let storage = &server.registry.state.storage;
         let Some(stored) = storage.get(GROUP, RESOURCE, "", name) else { return false };
         let key = (name.to_owned(), controller);
         if self.failed.get(&key).is_some_and(|failed| failed.waits(&stored)) {

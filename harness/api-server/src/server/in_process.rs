@@ -7,7 +7,6 @@ use bytes::Bytes;
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource, UserInfo};
 use kubernetes_admission::authorizer::{AlwaysAllow, Authorizer};
 use kubernetes_admission::config;
-use kubernetes_admission::event::Record;
 use kubernetes_types::schema;
 use kubernetes_types::status::Status;
 use serde_json::{Value, json};
@@ -15,30 +14,20 @@ use serde_json::{Value, json};
 use crate::apimachinery::metadata;
 use crate::endpoints::authentication::Claim;
 use crate::endpoints::incoming::Incoming;
+use crate::endpoints::outcome::RequestTrace;
 use crate::endpoints::request;
-use crate::endpoints::request::BodyRetention;
 use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::discovery::{Resource, Resources};
 use crate::kinds::server_writes;
 use crate::kinds::strategy;
 use crate::registry::body::Types;
+use crate::registry::request::BodyRetention;
 use crate::registry::{body, create, field_manager};
-use crate::storage::{Key, WriteConflict};
+use crate::storage::WriteConflict;
 use crate::{ApiServer, Server};
 
 /// The field manager of objects that existed before the first request.
 const FIELD_MANAGER: &str = "admit";
-
-/// Details of a request in addition to the response.
-#[derive(Clone, Debug, Default)]
-pub struct RequestTrace {
-    /// The record of the admission plugins and webhooks that the server called.
-    pub record: Record,
-    /// The decoded body with the defaults of its version, as admission received it.
-    ///
-    /// `None` if the body is missing or could not be decoded.
-    pub body: Option<Value>,
-}
 
 /// Identifies a resource by kind or by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,24 +123,24 @@ impl ApiServer {
     /// # Errors
     /// Returns 404 for a kind that the server does not serve.
     pub fn take(&self, kind: &GroupVersionKind, namespace: &str, name: &str) -> Result<bool, Box<Status>> {
-        let resources = self.server.state.resources();
+        let resources = self.server.registry.state.resources();
         let resource = known(&resources, kind)?;
-        let key = key(resource, namespace, name);
-        let Some(stored) = self.server.state.storage.at(&key) else { return Ok(false) };
-        let taken = self.server.state.storage.remove(&key, &stored).is_ok();
-        self.server.has_changed(resource)?;
+        let key = resource.key(namespace, name);
+        let Some(stored) = self.server.registry.state.storage.at(&key) else { return Ok(false) };
+        let taken = self.server.registry.state.storage.remove(&key, &stored).is_ok();
+        self.server.registry.has_changed(resource)?;
         Ok(taken)
     }
 
     /// Returns a stored object in its storage version; `namespace` is empty for a cluster-scoped object.
     pub fn stored(&self, resource: &GroupVersionResource, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        let resources = self.server.state.resources();
-        self.server.state.storage.at(&key(resources.get(resource)?, namespace, name))
+        let resources = self.server.registry.state.resources();
+        self.server.registry.state.storage.at(&resources.get(resource)?.key(namespace, name))
     }
 
     /// Returns the resource with this name or kind; `None` if the server does not serve it.
     pub fn resource(&self, name: &ResourceName) -> Option<ServedResource> {
-        let resources = self.server.state.resources();
+        let resources = self.server.registry.state.resources();
         let resource = match name {
             ResourceName::OfKind(kind) => resources.of_kind(kind),
             ResourceName::Named(name) => resources.get(name),
@@ -161,7 +150,7 @@ impl ApiServer {
 
     /// Sets the defaults that the server sets when it decodes `object`.
     pub fn set_defaults(&self, object: &mut Value) {
-        self.server.state.complete_or_keep(object);
+        self.server.registry.state.complete_or_keep(object);
     }
 }
 
@@ -177,13 +166,13 @@ enum Validation {
 impl Server {
     fn put(self: &Arc<Self>, object: Value, validation: Validation) -> Result<Arc<Value>, Box<Status>> {
         let kind = GroupVersionKind::from_object(&object);
-        let resources = self.state.resources();
+        let resources = self.registry.state.resources();
         let resource = known(&resources, &kind)?;
         let (mut object, _) = body::typed(object, &kind, Types::for_resource(resource, &kind))?;
-        self.state.complete_or_keep(&mut object);
+        self.registry.state.complete_or_keep(&mut object);
         if validation == Validation::AsNew {
             let writes = field_manager::WriteContext {
-                state: &self.state,
+                state: &self.registry.state,
                 resource,
                 subresource: "",
                 kind: &kind,
@@ -211,15 +200,19 @@ impl Server {
             object = server_writes::with_status(&before, object);
         }
         let mut object =
-            self.state.to_storage_at_once(object, resource).map_err(create::conversion_failed)?;
-        self.state.complete_stored(&mut object).map_err(|unsupported| Status::unsupported(&unsupported))?;
-        let key = key(resource, metadata::text(&object, "namespace"), metadata::text(&object, "name"));
-        let before = self.state.storage.at(&key);
-        let stored = self.state.storage.replace(&key, before.as_ref(), object).map_err(|WriteConflict| {
-            let why = "another write came first";
-            Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
-        })?;
-        self.has_changed(resource)?;
+            self.registry.state.to_storage_at_once(object, resource).map_err(create::conversion_failed)?;
+        self.registry
+            .state
+            .complete_stored(&mut object)
+            .map_err(|unsupported| Status::unsupported(&unsupported))?;
+        let key = resource.key(metadata::text(&object, "namespace"), metadata::text(&object, "name"));
+        let before = self.registry.state.storage.at(&key);
+        let stored =
+            self.registry.state.storage.replace(&key, before.as_ref(), object).map_err(|WriteConflict| {
+                let why = "another write came first";
+                Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
+            })?;
+        self.registry.has_changed(resource)?;
         Ok(stored)
     }
 }
@@ -243,13 +236,4 @@ fn known<'a>(resources: &'a Resources, kind: &GroupVersionKind) -> Result<&'a Ar
         let message = format!("no matches for kind \"{}\" in version \"{}\"", kind.kind, kind.api_version());
         Box::new(Status::failure(404, "NotFound", message))
     })
-}
-
-pub(crate) fn key(resource: &Resource, namespace: &str, name: &str) -> Key {
-    Key {
-        group: resource.storage_group().to_owned(),
-        resource: resource.gvr.resource.clone(),
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-    }
 }

@@ -14,11 +14,13 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::Server;
+use crate::apimachinery::limits::MAX_REQUEST_BODY_BYTES;
 use crate::endpoints::authentication::Claim;
 use crate::endpoints::incoming::Incoming;
 use crate::endpoints::request;
-use crate::endpoints::request::BodyRetention;
-use crate::registry::body::MAX_REQUEST_BODY_BYTES;
+use crate::registry;
+use crate::registry::request::BodyRetention;
+use crate::server::definition_controllers;
 
 pub(crate) const JSON: &str = "application/json";
 
@@ -121,7 +123,26 @@ tokio::task_local! {
 /// Calls webhooks whose URL is an endpoint of this server.
 ///
 /// Rule: HTTP-15.
+#[derive(Clone, Debug)]
 pub(crate) struct LoopbackCaller(pub(crate) Weak<Server>);
+
+impl registry::OwnServer for LoopbackCaller {
+    fn put<'a>(
+        &'a self,
+        path: String,
+        object: &'a Value,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Box<Status>>> + Send + 'a>> {
+        Box::pin(async move {
+            let stopped = || Box::new(Status::internal_error("the server has stopped"));
+            let server = self.0.upgrade().ok_or_else(stopped)?;
+            put(&server, path, object).await
+        })
+    }
+
+    fn starts_definition_controllers(&self) -> bool {
+        self.0.upgrade().is_some_and(|server| definition_controllers::writes_asynchronously(&server))
+    }
+}
 
 impl OwnServer for LoopbackCaller {
     fn answer(&self, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>> {

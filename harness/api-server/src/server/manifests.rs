@@ -19,7 +19,7 @@ impl ApiServer {
             return false;
         };
         let hash = manifests.hash.clone();
-        let is_new = self.server.admission.replace_manifests(phase, manifests);
+        let is_new = self.server.registry.admission.replace_manifests(phase, manifests);
         if is_new {
             self.observe_reload(phase, Reload::Success { hash: &hash });
         }
@@ -41,6 +41,6 @@ impl ApiServer {
     fn observe_reload(&self, phase: Phase, reload: Reload<'_>) {
         let server = &self.server;
         let now = Timestamp::now().as_duration().as_secs_f64();
-        server.admission.metrics.observe_reload(phase, reload, &server.options.hostname, now);
+        server.registry.admission.metrics.observe_reload(phase, reload, &server.options.hostname, now);
     }
 }

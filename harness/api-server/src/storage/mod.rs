@@ -15,7 +15,6 @@ use self::object::DecodedCache;
 pub(crate) use self::object::{EncodedObject, StoredObject};
 pub(crate) use self::pages::{Page, PagePosition, Snapshot, SnapshotPage};
 use crate::apimachinery::limits::Limits;
-use crate::kinds::rbac::bootstrap;
 use crate::storage::history::History;
 pub(crate) use crate::storage::history::{Change, HistoryExpired, Key};
 
@@ -108,13 +107,24 @@ pub(crate) enum StorageEvent {
 pub(crate) struct Storage {
     contents: RwLock<Contents>,
     notifications: watch::Sender<StorageEvent>,
-    bootstrap: Option<Bootstrap>,
+    initial: Option<UnreadObjects>,
     recent: Mutex<DecodedCache>,
 }
 
-/// The bootstrap roles and bindings, which are parsed on first use so that they do not delay the start.
+/// The objects of an API group that exist when the server starts. They are parsed on first use, so that they do not
+/// delay the start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InitialObjects {
+    pub(crate) group: &'static str,
+    /// The number of objects. The storage needs the number before the objects are parsed.
+    pub(crate) count: u64,
+    /// Returns the objects of a server that started at this time, with their plural resource names.
+    pub(crate) read: fn(time: &str) -> Vec<(&'static str, Value)>,
+}
+
 #[derive(Debug)]
-struct Bootstrap {
+struct UnreadObjects {
+    objects: InitialObjects,
     read: Once,
     /// The time when the server started.
     time: String,
@@ -129,35 +139,36 @@ impl Default for Storage {
         Self {
             contents: RwLock::new(Contents::new(0, &Limits::default())),
             notifications: watch::Sender::default(),
-            bootstrap: None,
+            initial: None,
             recent: Mutex::default(),
         }
     }
 }
 
 impl Storage {
-    /// Creates a storage with the bootstrap roles and bindings.
-    pub(crate) fn with_roles(limits: &Limits) -> Self {
+    /// Creates a storage with these objects.
+    pub(crate) fn new(objects: InitialObjects, limits: &Limits) -> Self {
         let time = crate::apimachinery::metadata::now();
         Self {
-            contents: RwLock::new(Contents::new(bootstrap::COUNT, limits)),
-            bootstrap: Some(Bootstrap { read: Once::new(), time }),
+            contents: RwLock::new(Contents::new(objects.count, limits)),
+            initial: Some(UnreadObjects { objects, read: Once::new(), time }),
             ..Self::default()
         }
     }
 
-    /// Parses the bootstrap roles and bindings if `group` is the RBAC API group.
-    fn read_bootstrap(&self, group: &str) {
-        if let Some(bootstrap) = self.bootstrap.as_ref().filter(|_| group == RBAC_GROUP) {
-            bootstrap.read.call_once(|| {
+    /// Parses the initial objects if they are in this API group.
+    fn read_initial(&self, group: &str) {
+        if let Some(initial) = self.initial.as_ref().filter(|initial| initial.objects.group == group) {
+            initial.read.call_once(|| {
                 let mut contents = self.write();
                 let mut weight = 0;
-                let resources = contents.collections.entry(RBAC_GROUP.to_owned()).or_default();
-                for (version, mut object) in (1..).zip(bootstrap::objects(&bootstrap.time)) {
+                let resources = contents.collections.entry(group.to_owned()).or_default();
+                let objects = (initial.objects.read)(&initial.time);
+                for (version, (resource, mut object)) in (1..).zip(objects) {
                     set_resource_version(&mut object, version);
                     let text = |field| crate::apimachinery::metadata::text(&object, field).to_owned();
                     let place = place(&text("namespace"), &text("name"));
-                    let collection = resources.entry(bootstrap::resource(&object).to_owned()).or_default();
+                    let collection = resources.entry(resource.to_owned()).or_default();
                     let encoded = EncodedObject::new(&object);
                     let stored = StoredObject::new(encoded, &Arc::new(object), version);
                     weight += stored.weight();
@@ -175,7 +186,7 @@ impl Storage {
 
     /// Returns all roles and bindings, and the version of their last write.
     pub(crate) fn rbac_objects(&self) -> (RbacObjects, u64) {
-        self.read_bootstrap(RBAC_GROUP);
+        self.read_initial(RBAC_GROUP);
         let contents = self.read();
         let all = |resource: &str| {
             let all = contents.collection(RBAC_GROUP, resource).into_iter().flat_map(BTreeMap::values);
@@ -228,7 +239,7 @@ impl Storage {
     /// The page contains the changes since the client's `resourceVersion` or, if there are no changes, the objects
     /// after the client's position.
     pub(crate) fn next_page(&self, walk: &PagePosition<'_>, limit: usize) -> Result<Page, HistoryExpired> {
-        self.read_bootstrap(walk.group);
+        self.read_initial(walk.group);
         let contents = self.read();
         let changes = contents.history.after_version(walk.version, limit)?;
         if !changes.is_empty() {
@@ -277,7 +288,7 @@ impl Storage {
 
     /// Returns an object without decoding it.
     pub(crate) fn stored_at(&self, key: &Key) -> Option<Arc<StoredObject>> {
-        self.read_bootstrap(&key.group);
+        self.read_initial(&key.group);
         self.read().stored(key).cloned()
     }
 
@@ -296,7 +307,7 @@ impl Storage {
     /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `waitUntilFreshAndList`.
     /// Rule: LST-01.
     pub(crate) fn snapshot(&self, wanted: &Snapshot<'_>) -> Result<SnapshotPage, HistoryExpired> {
-        self.read_bootstrap(wanted.group);
+        self.read_initial(wanted.group);
         let contents = self.read();
         let version = wanted.version.unwrap_or(contents.resource_version);
         let prefix = prefix(wanted.namespace);
@@ -358,7 +369,7 @@ impl Storage {
         expected: Option<&Arc<Value>>,
         mut object: Value,
     ) -> Result<Arc<Value>, WriteConflict> {
-        self.read_bootstrap(&key.group);
+        self.read_initial(&key.group);
         // The lock is not held during encoding. The version is determined later and then set in the text.
         set_resource_version(&mut object, 0);
         let encoded = EncodedObject::new(&object);
@@ -388,7 +399,7 @@ impl Storage {
 
     /// Removes an object if the stored object is still `expected`. Returns the `resourceVersion` of the write.
     pub(crate) fn remove(&self, key: &Key, expected: &Arc<Value>) -> Result<u64, WriteConflict> {
-        self.read_bootstrap(&key.group);
+        self.read_initial(&key.group);
         let mut contents = self.write();
         let place = key.place();
         let collection = contents
@@ -417,7 +428,7 @@ pub(crate) fn set_resource_version(object: &mut Value, version: u64) {
 
 impl ObjectReader for Storage {
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        self.read_bootstrap(group);
+        self.read_initial(group);
         let nested = (!namespace.is_empty()).then(|| place(namespace, name));
         let place = nested.as_deref().unwrap_or(name);
         let stored = self.read().collection(group, resource)?.get(place).map(Arc::clone)?;
@@ -425,7 +436,7 @@ impl ObjectReader for Storage {
     }
 
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>> {
-        self.read_bootstrap(group);
+        self.read_initial(group);
         let prefix = prefix(namespace);
         let stored: Vec<Arc<StoredObject>> = {
             let contents = self.read();

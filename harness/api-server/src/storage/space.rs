@@ -12,7 +12,7 @@ use super::{Key, Storage, StoredObject};
 /// successive patches can exceed the maximum.
 ///
 /// Source: etcd server/embed/config.go, `DefaultMaxRequestBytes`.
-pub(super) const MAX_OBJECT_BYTES: usize = 2 * crate::registry::body::MAX_REQUEST_BODY_BYTES;
+pub(super) const MAX_OBJECT_BYTES: usize = 2 * crate::apimachinery::limits::MAX_REQUEST_BODY_BYTES;
 
 impl Storage {
     /// Checks that there is space for an object, which may replace an existing one.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::eviction::success;
 use crate::apimachinery::{metadata, status_conditions};
-use crate::endpoints::answer::Answer;
-use crate::endpoints::request::ObjectRequest;
+use crate::registry::answer::Answer;
+use crate::registry::request::ObjectRequest;
 use crate::registry::{create, preconditions};
 use crate::storage::Key;
 
@@ -53,12 +53,12 @@ pub(crate) fn bind(
 ) -> Result<Answer, Box<Status>> {
     // A POST to `bindings` also applies to a Pod.
     let pods = GroupVersionResource::new("", "v1", "pods");
-    let resources = request.server.state.resources();
+    let resources = request.registry.state.resources();
     let Some(pods) = resources.get(&pods) else { return Err(Box::new(Status::not_found("", "pods", ""))) };
     let key =
         Key { resource: pods.gvr.resource.clone(), ..create::key(request, metadata::text(binding, "name")) };
     loop {
-        let Some(stored) = request.server.state.storage.at(&key) else {
+        let Some(stored) = request.registry.state.storage.at(&key) else {
             return Err(Box::new(Status::not_found("", "pods", &key.name)));
         };
         let wanted = |field: &str| Some(metadata::text(binding, field)).filter(|text| !text.is_empty());
@@ -83,7 +83,7 @@ pub(crate) fn bind(
             if dry_run {
                 return Ok(success());
             }
-            let storage = &request.server.state.storage;
+            let storage = &request.registry.state.storage;
             let bound = bound(&stored, binding);
             if storage.replace(&key, Some(&stored), bound).is_ok() {
                 return Ok(success());

@@ -11,11 +11,11 @@ use tracing::info;
 
 use super::token;
 use crate::apimachinery::{metadata, options};
-use crate::endpoints::answer::Answer;
-use crate::endpoints::authorization;
-use crate::endpoints::request::ObjectRequest;
+use crate::registry::answer::Answer;
+use crate::registry::authorization;
 use crate::registry::field_manager;
 use crate::registry::field_manager::ManagedObject;
+use crate::registry::request::ObjectRequest;
 use crate::registry::{body, create};
 use crate::subresources::{binding, eviction};
 
@@ -26,7 +26,7 @@ use crate::subresources::{binding, eviction};
 pub(crate) fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     let target = &request.target;
     let gvr = &target.resource.gvr;
-    let stored = request.server.state.storage.at(&create::key(request, &target.name));
+    let stored = request.registry.state.storage.at(&create::key(request, &target.name));
     stored.ok_or_else(|| Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name)))
 }
 

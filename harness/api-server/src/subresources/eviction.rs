@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::json::set;
 use kubernetes_types::selector::{Labels, Selector};
 use kubernetes_types::status::{FieldError, Status, StatusCause};
@@ -18,12 +17,11 @@ use super::connect::existing;
 use crate::apimachinery::options::RequestOptions;
 use crate::apimachinery::query::Query;
 use crate::apimachinery::{metadata, options, status_conditions, time_limit};
-use crate::endpoints::answer::Answer;
-use crate::endpoints::request::ObjectRequest;
+use crate::registry::answer::Answer;
 use crate::registry::delete;
 use crate::registry::delete::DeletePath;
+use crate::registry::request::ObjectRequest;
 use crate::registry::{create, preconditions};
-use crate::server::loopback_requests;
 use crate::storage::ObjectReader as _;
 
 const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -40,14 +38,6 @@ const MAX_DISRUPTED_POD_SIZE: usize = 2000;
 ///
 /// Source: `EvictionsRetry`.
 const EVICTIONS_RETRY_STEPS: usize = 20;
-
-/// Returns whether an object of kind `given` is an `Eviction` of `policy/v1beta1`, which the subresource also accepts.
-///
-/// Source: `EvictionREST.AcceptsGroupVersion`.
-pub(crate) fn is_beta(given: &GroupVersionKind, kind: &GroupVersionKind) -> bool {
-    let beta = GroupVersionKind::new("policy", "v1beta1", "Eviction");
-    *given == beta && (&kind.group, &kind.kind) == (&beta.group, &beta.kind)
-}
 
 /// Checks the delete options in an `Eviction` and adds the `dryRun` option of the request.
 ///
@@ -181,7 +171,7 @@ async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) ->
             let stored = existing(request)?;
             preconditions::check_delete(&stored, &without_empty_preconditions(&options), "", "Pod", &name)?;
             let marked = with_condition(&stored);
-            let storage = &request.server.state.storage;
+            let storage = &request.registry.state.storage;
             let after = if marked == *stored {
                 stored
             } else {
@@ -249,7 +239,7 @@ enum Budgets {
 /// Source: `getPodDisruptionBudgets`.
 fn budget_of(request: &ObjectRequest<'_>, pod: &Value) -> Option<Budgets> {
     let namespace = &request.target.namespace;
-    let budgets = request.server.state.storage.list("policy", "poddisruptionbudgets", namespace);
+    let budgets = request.registry.state.storage.list("policy", "poddisruptionbudgets", namespace);
     let selects = |budget: &Arc<Value>| {
         let selector = budget.pointer("/spec/selector").and_then(|selector| Selector::parse(selector).ok());
         selector.is_some_and(|selector| selector.matches(Labels::from_object(pod).unwrap_or_default()))
@@ -307,7 +297,7 @@ async fn take_from(
             return Err(time_limit::exceeded());
         }
         let (namespace, name) = (metadata::text(&budget, "namespace"), metadata::text(&budget, "name"));
-        let fresh = request.server.state.storage.get("policy", "poddisruptionbudgets", namespace, name);
+        let fresh = request.registry.state.storage.get("policy", "poddisruptionbudgets", namespace, name);
         budget = fresh.ok_or_else(|| Box::new(Status::not_found("policy", "poddisruptionbudgets", name)))?;
     }
 }
@@ -410,7 +400,9 @@ fn with_one_disruption_less(budget: &Value, pod: &str) -> Value {
 async fn update_status(request: &ObjectRequest<'_>, budget: &Value) -> Result<(), Box<Status>> {
     let (namespace, name) = (metadata::text(budget, "namespace"), metadata::text(budget, "name"));
     let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{name}/status");
-    loopback_requests::put(request.server, path, budget).await
+    let server = request.registry.own_server.get();
+    let server = server.ok_or_else(|| Box::new(Status::internal_error("the server has not started")))?;
+    server.put(path, budget).await
 }
 
 /// Returns the response to a completed eviction or binding.

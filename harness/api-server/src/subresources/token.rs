@@ -11,13 +11,13 @@ use kubernetes_types::status::{FieldError, Status, Unsupported};
 use serde_json::{Value, json};
 
 use crate::apimachinery::metadata;
-use crate::endpoints::answer::Answer;
-use crate::endpoints::request::ObjectRequest;
 use crate::kinds::service_account_tokens::TokenIssuer;
 use crate::kinds::service_account_tokens::authenticate::credential_id;
 use crate::kinds::service_account_tokens::claims;
 use crate::kinds::service_account_tokens::claims::{BoundObjects, Reference, Validity};
 use crate::kinds::service_account_tokens::jwt;
+use crate::registry::answer::Answer;
+use crate::registry::request::ObjectRequest;
 use crate::storage::ObjectReader as _;
 use crate::subresources::connect;
 
@@ -55,7 +55,7 @@ pub(crate) async fn create<'a>(
     request.admitting.validate(&mut run).await?;
     let mut object = run.take_object().unwrap_or_default();
 
-    let issuer = Arc::clone(&request.server.tokens.issuer);
+    let issuer = Arc::clone(&request.registry.tokens.issuer);
     let bound = bound(&object, request)?;
     let validity = validity(&mut object, &bound, request, &issuer, now);
     let audiences = json::at(&object, &["spec", "audiences"]);
@@ -99,7 +99,7 @@ fn completed(object: &mut Value, request: &ObjectRequest<'_>) -> Result<Arc<Valu
         return Err(Box::new(Status::conflict(GROUP, KIND, name, &why)));
     }
     if json::at(object, &["spec", "audiences"]).as_array().is_none_or(Vec::is_empty) {
-        let audiences = request.server.tokens.issuer.api_audiences();
+        let audiences = request.registry.tokens.issuer.api_audiences();
         json::set(object, &["spec", "audiences"], json!(audiences));
     }
     for field in ["name", "namespace", "uid"] {
@@ -148,7 +148,7 @@ fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<BoundObjects, Bo
         _ => ("", ""),
     };
     let (kind, name) = (text("kind"), text("name"));
-    let storage = &request.server.state.storage;
+    let storage = &request.registry.state.storage;
     let found = |resource: &str, namespace: &str| {
         if name.is_empty() {
             return Err(Box::new(Status::bad_request("Name parameter required.".to_owned())));

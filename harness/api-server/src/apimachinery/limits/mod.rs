@@ -5,6 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kubernetes_types::budget::{Budget, Reservation};
 use kubernetes_types::status::Status;
 
+/// The maximum size of a body in bytes.
+///
+/// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
+pub(crate) const MAX_REQUEST_BODY_BYTES: usize = 3 * 1024 * 1024;
+
 /// The bytes that each request may use outside the shared budget: the head, a small body, and a small response.
 pub(crate) const REQUEST_BYTES: usize = 64 << 10;
 

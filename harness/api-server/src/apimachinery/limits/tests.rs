@@ -38,7 +38,7 @@ fn server() -> ApiServer {
 }
 
 fn bytes(server: &ApiServer) -> &Budget {
-    &server.server.in_flight.bytes
+    &server.server.registry.in_flight.bytes
 }
 
 fn request(method: Method, path: &str, body: Body) -> Request<Body> {
@@ -201,7 +201,7 @@ async fn large_body_is_processed_on_another_thread() {
     for body in [Body::from(object), unknown] {
         let server = server();
         // Decoding waits for this guard.
-        let decoding = server.server.in_flight.turn(LARGE_BYTES + 1);
+        let decoding = server.server.registry.in_flight.turn(LARGE_BYTES + 1);
         assert!(decoding.is_some());
         let mut pending = Box::pin(send(&server, request(Method::POST, REVISIONS, body)));
         // The other thread may or may not have started; this thread continues.

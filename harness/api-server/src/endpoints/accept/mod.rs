@@ -8,10 +8,10 @@ use http::header::{ACCEPT, USER_AGENT};
 use kubernetes_types::status::{Status, StatusDetails};
 
 pub(crate) use self::documents::{ZPageForm, negotiate_z_page};
-use super::route::Verb;
 pub(crate) use crate::apimachinery::media_type::MediaType;
 use crate::apimachinery::query::Query;
 use crate::kinds::tables::TableOptions;
+use crate::registry::request::Verb;
 
 /// The part of an object that a response contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

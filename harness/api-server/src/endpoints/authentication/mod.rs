@@ -18,7 +18,6 @@ use kubernetes_types::status::Status;
 pub use self::authenticators::Authenticators;
 pub use self::certificate::ClientCertificate;
 use super::authorization::impersonation::{self, Impersonated};
-pub use crate::kinds::service_account_tokens::authenticator::Tokens;
 pub(crate) use crate::kinds::service_account_tokens::authenticator::{Authenticated, TokenAuthenticator};
 
 /// The authentication mode of the server.
@@ -201,6 +200,7 @@ mod tests {
     use http::{HeaderName, HeaderValue};
 
     use super::*;
+    use crate::kinds::service_account_tokens::authenticator::Tokens;
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         let parsed = pairs.iter().map(|(name, value)| {

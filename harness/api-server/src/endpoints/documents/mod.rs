@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::z_pages::ZPage;
 use super::accept::{MediaType, check_produced, negotiate_aggregated, negotiate_document};
-use super::answer::{Answer, add_cache_headers};
+use super::answer::{ResponseContent, add_cache_headers};
 use super::route::{Route, method_not_allowed};
 use crate::Server;
 use crate::apimachinery::off_thread;
@@ -29,7 +29,7 @@ pub(crate) async fn answer(
     route: Route,
     query: Query,
     parts: &Parts,
-) -> Result<(Answer, MediaType), Box<Status>> {
+) -> Result<(ResponseContent, MediaType), Box<Status>> {
     if parts.method != Method::GET && is_only_read(&route, resources) {
         return Err(method_not_allowed());
     }
@@ -87,12 +87,12 @@ async fn any(
     route: Route,
     query: Query,
     parts: &Parts,
-) -> Result<Answer, Box<Status>> {
+) -> Result<ResponseContent, Box<Status>> {
     if let Route::OpenApi(path) = route {
         openapi_document(server, path, query, &parts.headers).await
     } else if let Route::OpenId(name) = route {
-        let answer = openid::answer(&server.tokens.issuer, name, &parts.method, &parts.headers);
-        answer.map(|response| Answer::Prepared(Box::new(response)))
+        let answer = openid::answer(&server.registry.tokens.issuer, name, &parts.method, &parts.headers);
+        answer.map(|response| ResponseContent::Prepared(Box::new(response)))
     } else {
         document(server, resources, route, &query, &parts.headers)
     }
@@ -119,13 +119,13 @@ async fn openapi_document(
     path: openapi::Path,
     query: Query,
     headers: &HeaderMap,
-) -> Result<Answer, Box<Status>> {
+) -> Result<ResponseContent, Box<Status>> {
     let (server, headers) = (Arc::clone(server), headers.clone());
     let work = async move {
-        let definitions = server.state.served_definitions();
+        let definitions = server.registry.state.served_definitions();
         openapi::answer(&server.openapi, &path, &definitions, &query, &headers)
     };
-    off_thread::run(work).await.map(|response| Answer::Prepared(Box::new(response)))
+    off_thread::run(work).await.map(|response| ResponseContent::Prepared(Box::new(response)))
 }
 
 /// Returns a document that is available without waiting, such as a discovery or health document.
@@ -135,11 +135,11 @@ fn document(
     route: Route,
     query: &Query,
     headers: &HeaderMap,
-) -> Result<Answer, Box<Status>> {
-    let object = |value: Value| Answer::ok(Arc::new(value));
+) -> Result<ResponseContent, Box<Status>> {
+    let object = |value: Value| ResponseContent::ok(Arc::new(value));
     let is_aggregated = || negotiate_aggregated(headers, query).is_some();
     match route {
-        Route::Index => Ok(Answer::Prepared(Box::new(index::answer(resources)))),
+        Route::Index => Ok(ResponseContent::Prepared(Box::new(index::answer(resources)))),
         Route::CoreVersions if is_aggregated() => Ok(aggregated(resources.aggregated_core(), headers)),
         Route::Groups if is_aggregated() => Ok(aggregated(resources.aggregated_groups(), headers)),
         Route::CoreVersions => {
@@ -165,21 +165,23 @@ fn document(
             "compiler": "rustc",
             "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),
         }))),
-        Route::Health(health) if health.is_whole() => Ok(Answer::Text(StatusCode::OK, health.answer(query))),
+        Route::Health(health) if health.is_whole() => {
+            Ok(ResponseContent::Text(StatusCode::OK, health.answer(query)))
+        }
         // Source: apiserver pkg/server/healthz/healthz.go, `adaptCheckToHandler`: without the header `nosniff`.
         Route::Health(health) => Ok(text(health.answer(query), "text/plain; charset=utf-8")),
-        Route::Metrics => Ok(text(server.admission.metrics.render(), METRICS_MEDIA_TYPE)),
+        Route::Metrics => Ok(text(server.registry.admission.metrics.render(), METRICS_MEDIA_TYPE)),
         Route::ZPage(page) => {
-            page.answer(server, headers, query).map(|response| Answer::Prepared(Box::new(response)))
+            page.answer(server, headers, query).map(|response| ResponseContent::Prepared(Box::new(response)))
         }
         Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
         // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
         Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
         // Source: kube-aggregator pkg/apiserver/handler_proxy.go, `ServeHTTP`.
         Route::Remote => {
-            Ok(Answer::Text(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n".to_owned()))
+            Ok(ResponseContent::Text(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n".to_owned()))
         }
-        Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
+        Route::NoPath => Ok(ResponseContent::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
         Route::NoResource | Route::OpenApi(_) | Route::OpenId(_) | Route::Object(_) | Route::Watch(_) => {
             Err(no_resource())
         }
@@ -189,26 +191,26 @@ fn document(
 /// The media type of the Prometheus text format.
 const METRICS_MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
-fn text(text: String, media_type: &'static str) -> Answer {
+fn text(text: String, media_type: &'static str) -> ResponseContent {
     let mut response = http::Response::new(Bytes::from(text));
     for (name, value) in [(CONTENT_TYPE, media_type), (CACHE_CONTROL, "no-cache, private")] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    Answer::Prepared(Box::new(response))
+    ResponseContent::Prepared(Box::new(response))
 }
 
 /// Returns an aggregated discovery document, or 304 if the client has it.
 ///
 /// Source: apiserver pkg/endpoints/discovery/aggregated/etag.go, `ServeHTTPWithETag`.
-fn aggregated(document: Value, headers: &HeaderMap) -> Answer {
+fn aggregated(document: Value, headers: &HeaderMap) -> ResponseContent {
     let etag = format!("\"{}\"", openapi::etag(document.to_string().as_bytes()));
     if headers.get(IF_NONE_MATCH).is_none_or(|known| *known != etag) {
-        return Answer::Document(etag, document);
+        return ResponseContent::Document(etag, document);
     }
     let mut response = http::Response::new(Bytes::new());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     add_cache_headers(response.headers_mut(), &etag);
-    Answer::Prepared(Box::new(response))
+    ResponseContent::Prepared(Box::new(response))
 }
 
 /// Returns Go's name of the CPU architecture.

@@ -348,3 +348,11 @@ pub(crate) fn establish(definition: &mut Value) {
         members.insert("status".to_owned(), status);
     }
 }
+
+/// Returns whether the definition of a custom resource is being deleted.
+pub(crate) fn is_terminating(resource: &Resource) -> bool {
+    resource
+        .custom
+        .as_ref()
+        .is_some_and(|custom| matches!(custom.stage, DefinitionStage::Terminating | DefinitionStage::Emptied))
+}

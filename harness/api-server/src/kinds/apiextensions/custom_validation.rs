@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::custom_resources::CustomResourceInfo;
 use crate::apimachinery::metadata;
 use crate::kinds::discovery::Resource;
+use crate::kinds::metadata_validation;
 
 /// Returns the errors about a wrong `kind` or `apiVersion`, which stop further validation.
 ///
@@ -71,8 +72,8 @@ fn judge(
     let purpose = if subresource == "status" { Purpose::Status } else { Purpose::Object };
     let mut errors = match (wrong_metadata(object), old) {
         (Some(wrong), _) => vec![wrong],
-        (None, None) => metadata::validate(object, None, resource),
-        (None, Some(old)) => metadata::validate_repeatedly(object, old, resource),
+        (None, None) => metadata_validation::validate(object, None, resource),
+        (None, Some(old)) => metadata_validation::validate_repeatedly(object, old, resource),
     };
     errors.extend(schema.schema_errors(object, old, purpose)?);
     if let Some(scale) = &custom.scale {

@@ -17,6 +17,7 @@ use self::api_services::{ApiService, Group};
 use self::built_in::BUILT_IN_RESOURCES;
 pub(crate) use self::storage_hash::storage_version_hash;
 use super::apiextensions::custom_resources::{CustomResourceInfo, DefinitionStage};
+use crate::storage::Key;
 
 /// A resource in one of its versions.
 #[derive(Clone, Debug)]
@@ -91,6 +92,16 @@ impl Resource {
     /// Returns the group under which objects are stored. Events of both groups are stored under the core group.
     pub(crate) fn storage_group(&self) -> &str {
         storage_group(&self.gvr.group, &self.gvr.resource)
+    }
+
+    /// Returns the key of an object; `namespace` is empty for a cluster-scoped resource.
+    pub(crate) fn key(&self, namespace: &str, name: &str) -> Key {
+        Key {
+            group: self.storage_group().to_owned(),
+            resource: self.gvr.resource.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
     }
 }
 

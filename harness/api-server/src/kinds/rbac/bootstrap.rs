@@ -1,10 +1,12 @@
 //! The roles and bindings that kube-apiserver creates when it starts.
 
+use kubernetes_admission::authorizer::RBAC_GROUP;
 use serde_json::Value;
 
 use super::aggregation;
 use crate::apimachinery::metadata;
 use crate::kinds::server_writes;
+use crate::storage::InitialObjects;
 
 /// The roles and bindings in a ready kube-apiserver 1.37.1, one per line, without uids, times, and `resourceVersion`s.
 ///
@@ -12,11 +14,17 @@ use crate::kinds::server_writes;
 /// Rule: RBAC-21.
 const OBJECTS: &str = include_str!("bootstrap.json");
 
-/// The number of bootstrap objects. Callers need the number before the objects are parsed.
-pub(crate) const COUNT: u64 = 141;
+/// The roles and bindings of a storage.
+pub(crate) const INITIAL_OBJECTS: InitialObjects = InitialObjects {
+    group: RBAC_GROUP,
+    count: COUNT,
+    read: |time| objects(time).into_iter().map(|object| (resource(&object), object)).collect(),
+};
+
+const COUNT: u64 = 141;
 
 /// Returns the bootstrap objects as a server that started at `time` stores them.
-pub(crate) fn objects(time: &str) -> Vec<Value> {
+fn objects(time: &str) -> Vec<Value> {
     let objects: Vec<Value> = serde_json::from_str(OBJECTS).unwrap_or_default();
     let mut objects: Vec<Value> = objects.into_iter().map(server_writes::made).collect();
     aggregation::aggregate(&mut objects);
@@ -28,7 +36,7 @@ pub(crate) fn objects(time: &str) -> Vec<Value> {
 }
 
 /// Returns the plural resource name of an object of the RBAC API.
-pub(crate) fn resource(object: &Value) -> &'static str {
+fn resource(object: &Value) -> &'static str {
     match object.get("kind").and_then(Value::as_str) {
         Some("ClusterRole") => "clusterroles",
         Some("ClusterRoleBinding") => "clusterrolebindings",

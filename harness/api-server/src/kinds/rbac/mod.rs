@@ -8,6 +8,17 @@ pub(crate) mod validation;
 
 use serde_json::Value;
 
+/// The authorization mode of a server: kube-apiserver's `--authorization-mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuthorizationMode {
+    /// RBAC; members of `system:masters` are always allowed.
+    #[default]
+    Rbac,
+    /// All requests are allowed.
+    AlwaysAllow,
+}
+
 /// Returns a string field; empty if the field is not a string.
 pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()

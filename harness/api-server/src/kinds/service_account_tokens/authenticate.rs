@@ -10,9 +10,9 @@ use kubernetes_types::status::{Status, Unsupported};
 use serde_json::Value;
 
 use super::TokenIssuer;
+use super::authenticator::Authenticated;
 use super::claims::{Claims, LEEWAY, Reference};
 use super::jwt::{self, UnverifiedToken};
-use crate::endpoints::authentication::Authenticated;
 use crate::storage::ObjectReader;
 
 /// The reason why a token is rejected.
@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn objects() -> Storage {
-        let storage = Storage::with_roles(&Limits::default());
+        let storage = Storage::new(crate::kinds::rbac::bootstrap::INITIAL_OBJECTS, &Limits::default());
         let text = |text: &str| text.to_owned();
         let key = Key {
             group: String::new(),

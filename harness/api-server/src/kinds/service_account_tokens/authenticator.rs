@@ -108,8 +108,11 @@ impl TokenAuthenticator {
 impl TokenAuthenticator {
     /// Creates an authenticator for a server without objects.
     pub(crate) fn of_tokens(tokens: Tokens) -> Self {
-        let storage = crate::storage::Storage::with_roles(&crate::apimachinery::limits::Limits::default());
-        Self::new(tokens, TokenIssuer::new(crate::ServiceAccountTokens::default()), Arc::new(storage))
+        let storage = crate::storage::Storage::new(
+            crate::kinds::rbac::bootstrap::INITIAL_OBJECTS,
+            &crate::apimachinery::limits::Limits::default(),
+        );
+        Self::new(tokens, TokenIssuer::new(super::ServiceAccountTokens::default()), Arc::new(storage))
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) use self::create::{prepare_for_create, set_requester, share_labels, s
 pub use self::job::forget_selector;
 pub(crate) use self::update::prepare_for_update;
 
+use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_admission::cluster_state::ClusterState;
 use kubernetes_admission::config::{self, ConfigError};
@@ -29,10 +30,11 @@ use super::apiextensions::custom_resources;
 use super::apiextensions::custom_validation;
 use super::apiextensions::definitions;
 use super::discovery::Resource;
+use super::metadata_validation;
 use super::validation;
+use super::webhook_configurations;
 use crate::apimachinery::metadata;
 use crate::kinds::rbac;
-use crate::registry::admission;
 
 /// The characters in the random suffixes of generated names.
 ///
@@ -223,7 +225,7 @@ pub(crate) fn validate_after(
     subresource: &str,
 ) -> Result<Vec<String>, Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
-    if group == admission::GROUP && plural.contains("admissionpolic") {
+    if group == webhook_configurations::GROUP && plural.contains("admissionpolic") {
         // They would be stored without effect, and the user would not notice.
         let what = format!("admission policies ({plural})");
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
@@ -237,13 +239,15 @@ pub(crate) fn validate_after(
             let (mut errors, others): (Vec<_>, Vec<_>) = config::validate_update(object, old)
                 .into_iter()
                 .partition(|error| error.field.starts_with("metadata"));
-            errors.extend(metadata::validate_update(object, old));
+            errors.extend(metadata_validation::validate_update(object, old));
             errors.extend(others);
             errors
         }
         None if is_configuration => config::validate(object),
-        Some(old) if group == custom_resources::GROUP => metadata::validate_repeatedly(object, old, resource),
-        old => metadata::validate(object, old, resource),
+        Some(old) if group == custom_resources::GROUP => {
+            metadata_validation::validate_repeatedly(object, old, resource)
+        }
+        old => metadata_validation::validate(object, old, resource),
     };
     errors.splice(..0, first);
     if resource.gvr.group_resource() == "namespaces" {
@@ -263,7 +267,7 @@ pub(crate) fn validate_after(
         return definitions::validate(object, old, subresource, errors);
     }
     // All other kinds have generated validation, with which no error is reported twice.
-    metadata::report_once(&mut errors);
+    metadata_validation::report_once(&mut errors);
     if !errors.is_empty() {
         let name = metadata::text(object, "name");
         let group = resource.storage_group();
@@ -322,7 +326,8 @@ fn wrong_phase(namespace: &Value) -> Option<FieldError> {
 /// Returns whether the objects of a resource are webhook configurations.
 pub(crate) fn is_configuration(resource: &Resource) -> bool {
     let plural = resource.gvr.resource.as_str();
-    resource.gvr.group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural)
+    resource.gvr.group == webhook_configurations::GROUP
+        && [webhook_configurations::MUTATING, webhook_configurations::VALIDATING].contains(&plural)
 }
 
 /// Returns whether setting an absent list or map to an empty list or map is a change of the resource.
@@ -402,4 +407,12 @@ fn set_in_metadata(object: &mut Value, field: &str, key: &str, value: &str) {
         members.insert(key.to_owned(), value.into());
     }
     metadata::set(object, field, texts);
+}
+
+/// Returns whether an object of kind `given` is an `Eviction` of `policy/v1beta1`, which the subresource also accepts.
+///
+/// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `EvictionREST.AcceptsGroupVersion`.
+pub(crate) fn accepts_beta_eviction(given: &GroupVersionKind, kind: &GroupVersionKind) -> bool {
+    let beta = GroupVersionKind::new("policy", "v1beta1", "Eviction");
+    *given == beta && (&kind.group, &kind.kind) == (&beta.group, &beta.kind)
 }

@@ -16,7 +16,6 @@ use super::{
 use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::definition_update;
 use crate::kinds::validation;
-use crate::registry::field_manager;
 
 /// The resources whose `/status` changes only the status: labels, annotations, finalizers, and owners stay unchanged.
 ///
@@ -283,9 +282,9 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
         keep(object, old, "kind");
         // Of the metadata, only managed fields may change.
         let resource_version = object.pointer("/metadata/resourceVersion").cloned();
-        let entries = field_manager::entries(object).clone();
+        let entries = metadata::managed_fields(object).clone();
         keep(object, old, "metadata");
-        field_manager::set_entries(object, entries);
+        metadata::set_managed_fields(object, entries);
         if let Some(resource_version) = resource_version {
             metadata::set(object, "resourceVersion", resource_version);
         }

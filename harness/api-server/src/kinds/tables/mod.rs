@@ -33,8 +33,9 @@ use super::conversion::ROUND_TRIP;
 use super::discovery::Resource;
 use super::strategy::TEMPLATE_GENERATION;
 use crate::apimachinery::limits::LARGE_BYTES;
+use crate::apimachinery::metadata::METADATA_KIND;
 use crate::apimachinery::query::Query;
-use crate::endpoints::answer::{Item, METADATA_KIND};
+use crate::storage::list::Item;
 
 /// The columns of the built-in kinds by kind; the key `default` is for all other kinds.
 static COLUMNS: LazyLock<HashMap<String, Value>> =

@@ -9,8 +9,8 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 
 use crate::apimachinery::metadata;
-use crate::endpoints::request::ObjectRequest;
 use crate::kinds::rbac::text;
+use crate::registry::request::ObjectRequest;
 
 /// Checks that the user of a request may create this role or binding, or replace `old` with it.
 ///
@@ -81,7 +81,7 @@ impl EscalationCheck<'_> {
         if !resource.is_empty() && self.may("bind", resource, name) {
             return Ok(());
         }
-        let rules = self.request.server.state.policies.role_rules(kind, name, self.namespace);
+        let rules = self.request.registry.state.policies.role_rules(kind, name, self.namespace);
         match rules {
             Ok(rules) => match self.escalation(&rules)? {
                 Some(why) => Err(self.refusal(object, &why)),
@@ -106,7 +106,8 @@ impl EscalationCheck<'_> {
 
     /// Returns the reason why the user cannot grant these rules; `None` if the user can grant them.
     fn escalation(&self, granted: &[PolicyRule]) -> Result<Option<String>, Box<Status>> {
-        let (held, missing) = self.request.server.state.policies.current().rights(self.user, self.namespace);
+        let (held, missing) =
+            self.request.registry.state.policies.current().rights(self.user, self.namespace);
         let escalation =
             Escalation::find(&held, granted).map_err(|what| Box::new(Status::unsupported(&what)))?;
         let errors = missing.iter().map(|missing| self.not_found(missing).message);

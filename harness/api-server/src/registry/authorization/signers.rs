@@ -10,7 +10,7 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 
 use crate::apimachinery::metadata;
-use crate::endpoints::request::ObjectRequest;
+use crate::registry::request::ObjectRequest;
 
 const GROUP: &str = "certificates.k8s.io";
 
@@ -34,7 +34,7 @@ pub(crate) fn check(
         return Ok(());
     }
     let signer = |object| text(object, &["spec", "signerName"]);
-    let is_enabled = |plugin: &str| request.server.admission.runs(plugin);
+    let is_enabled = |plugin: &str| request.registry.admission.runs(plugin);
     let (verb, signer, why) = match (gvr.resource.as_str(), request.target.subresource.as_str(), old) {
         ("certificatesigningrequests", "approval", Some(old)) if is_enabled("CertificateApproval") => {
             ("approve", signer(old), "approve requests with signerName")

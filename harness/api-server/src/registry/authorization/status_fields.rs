@@ -11,12 +11,12 @@ use kubernetes_types::schema::Type;
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
+use super::forbidden;
 use crate::apimachinery::metadata;
-use crate::endpoints::authorization::forbidden;
-use crate::endpoints::request::ObjectRequest;
 use crate::kinds::rbac::{list, text};
 use crate::kinds::validation;
 use crate::registry::authorization::signers;
+use crate::registry::request::ObjectRequest;
 
 /// Returns an error for each part of the status of a `ResourceClaim` that the user may not change.
 ///

@@ -14,24 +14,19 @@ use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_managed_fields::{
     self as managed_fields, FieldManager, Filter, Path, PathElement, Writer, Written,
 };
-use kubernetes_types::json::at;
 use kubernetes_types::quoting::is_printable;
 use kubernetes_types::status::{Status, StatusCause, StatusDetails, Unsupported};
 use kubernetes_types::weight::weight;
 use serde_json::Value;
 
 use self::versions::KindVersions;
+use super::request::ObjectRequest;
 use super::state::State;
+use crate::apimachinery::metadata::FIELD_MANAGER_MAX_LENGTH;
 use crate::apimachinery::{empty_fields, metadata};
-use crate::endpoints::request::ObjectRequest;
 use crate::kinds::discovery::{Resource, Resources};
 use crate::kinds::scale;
 use crate::registry::create;
-
-/// The maximum length of a manager name in bytes.
-///
-/// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `FieldManagerMaxLength`.
-pub(crate) const FIELD_MANAGER_MAX_LENGTH: usize = 128;
 
 /// The maximum memory in bytes for the conversions of one request.
 ///
@@ -166,7 +161,7 @@ pub(crate) struct WriteContext<'a> {
 impl<'a> WriteContext<'a> {
     fn new(request: &'a ObjectRequest<'_>, kind: &'a GroupVersionKind, manager: &'a str) -> Self {
         let (resource, subresource) = (&request.target.resource, &request.target.subresource);
-        Self { state: &request.server.state, resource, subresource, kind, manager }
+        Self { state: &request.registry.state, resource, subresource, kind, manager }
     }
 
     /// Returns `new` with updated `managedFields` like [`update`], but does not require a request.
@@ -251,9 +246,9 @@ pub(crate) async fn mutate<'a>(
     request: &mut ObjectRequest<'a>,
     run: &mut AdmissionRun<'a>,
 ) -> Result<(), Box<Status>> {
-    let before = run.attributes().object.as_ref().map(entries).cloned();
+    let before = run.attributes().object.as_ref().map(metadata::managed_fields).cloned();
     request.admitting.mutate(run).await?;
-    let Some(after) = run.attributes().object.as_ref().map(entries) else { return Ok(()) };
+    let Some(after) = run.attributes().object.as_ref().map(metadata::managed_fields) else { return Ok(()) };
     let is_empty = after.as_array().is_some_and(Vec::is_empty);
     let problem = managed_fields::validate_entries(after).err();
     let entries = match problem {
@@ -262,7 +257,7 @@ pub(crate) async fn mutate<'a>(
         None => return Ok(()),
     };
     if let Some(object) = &mut run.attributes_mut().object {
-        set_entries(object, entries);
+        metadata::set_managed_fields(object, entries);
     }
     request.warnings.extend(problem.map(|why| {
         format!(
@@ -271,20 +266,6 @@ pub(crate) async fn mutate<'a>(
         )
     }));
     Ok(())
-}
-
-/// Returns `metadata.managedFields`; `null` if absent.
-pub(crate) fn entries(object: &Value) -> &Value {
-    at(object, &["metadata", "managedFields"])
-}
-
-/// Sets `metadata.managedFields`, or removes the field if `entries` is `null`.
-pub(crate) fn set_entries(object: &mut Value, entries: Value) {
-    if entries.is_null() {
-        metadata::remove(object, "managedFields");
-    } else {
-        metadata::set(object, "managedFields", entries);
-    }
 }
 
 /// Returns the Scale of an object. Its `managedFields` contain the managers of the replicas field.
@@ -299,9 +280,10 @@ pub(crate) fn scale_of(
     resource: &Resource,
     resources: &Resources,
 ) -> Result<Value, Box<Status>> {
-    let found = managed_fields::entries_of_scale(entries(object), &replicas(resource, resources));
+    let found =
+        managed_fields::entries_of_scale(metadata::managed_fields(object), &replicas(resource, resources));
     let mut scale = scale::to_be_changed(object, resource);
-    set_entries(&mut scale, found.map_err(unreadable)?);
+    metadata::set_managed_fields(&mut scale, found.map_err(unreadable)?);
     Ok(scale)
 }
 
@@ -320,8 +302,13 @@ pub(crate) fn take_over_scale(
 ) -> Result<(), Box<Status>> {
     let replicas = replicas(resource, resources);
     let version = resource.kind.api_version();
-    let found = managed_fields::entries_of_parent(entries(object), entries(scale), &version, &replicas);
-    set_entries(object, found.map_err(unreadable)?);
+    let found = managed_fields::entries_of_parent(
+        metadata::managed_fields(object),
+        metadata::managed_fields(scale),
+        &version,
+        &replicas,
+    );
+    metadata::set_managed_fields(object, found.map_err(unreadable)?);
     Ok(())
 }
 

@@ -24,7 +24,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 /// Source: kubernetes `pkg/controller/serviceaccount/serviceaccounts_controller.go`, `syncNamespace`.
 /// Rule: CTL-01.
 pub(super) async fn make(actors: &Actors, namespace: &str) -> Outcome {
-    let storage = &actors.server.state.storage;
+    let storage = &actors.server.registry.state.storage;
     if !is_active(actors, namespace) || storage.get("", "serviceaccounts", namespace, ACCOUNT).is_some() {
         return Outcome::Done;
     }
@@ -46,7 +46,9 @@ pub(super) async fn publish(actors: &Actors, namespace: &str) -> Outcome {
     }
     let data = json!({"ca.crt": actors.options.root_certificates});
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let Some(stored) = actors.server.state.storage.get("", "configmaps", namespace, ROOT_CERTIFICATES) else {
+    let Some(stored) =
+        actors.server.registry.state.storage.get("", "configmaps", namespace, ROOT_CERTIFICATES)
+    else {
         let annotations = json!({"kubernetes.io/description": DESCRIPTION});
         let object = json!({
             "kind": "ConfigMap", "apiVersion": "v1",
@@ -69,7 +71,7 @@ pub(super) async fn publish(actors: &Actors, namespace: &str) -> Outcome {
 
 /// Returns whether a namespace is active. Objects can be created only in an active namespace.
 fn is_active(actors: &Actors, namespace: &str) -> bool {
-    let stored = actors.server.state.storage.get("", "namespaces", "", namespace);
+    let stored = actors.server.registry.state.storage.get("", "namespaces", "", namespace);
     stored.is_some_and(|stored| {
         stored.pointer("/status/phase").and_then(Value::as_str).is_none_or(|phase| phase == "Active")
     })

@@ -8,7 +8,7 @@ use kubernetes_types::status::Status;
 
 use super::Controllers;
 use crate::Server;
-use crate::endpoints::request::BodyRetention;
+use crate::endpoints::outcome;
 use crate::kinds::discovery::{Resource, is_newer};
 use crate::server::loopback_requests;
 use crate::server::loopback_requests::Requester;
@@ -82,15 +82,15 @@ impl Actors {
         let requester = Requester {
             user: self.users.get(&actor).cloned().unwrap_or_default(),
             agent,
-            authorizer: Arc::clone(&self.server.state.authorizer),
-            keep: BodyRetention::for_audit(&self.server),
+            authorizer: Arc::clone(&self.server.registry.state.authorizer),
+            keep: outcome::retention_for_audit(&self.server),
         };
         loopback_requests::send(&self.server, change, requester).await
     }
 
     /// Returns the resources whose objects can be deleted, each in its newest version.
     pub(super) fn deletable(&self) -> Vec<Arc<Resource>> {
-        let resources = self.server.state.resources();
+        let resources = self.server.registry.state.resources();
         let mut newest: BTreeMap<(String, String), Arc<Resource>> = BTreeMap::new();
         for resource in resources.all() {
             if !resource.is_established() || !resource.verbs.iter().any(|verb| verb == "delete") {

@@ -12,7 +12,6 @@ use super::graph::{FOREGROUND, Neighbors, Node, ORPHAN, Owner, has_finalizer, ow
 use super::queue::Outcome;
 use crate::apimachinery::metadata;
 use crate::kinds::discovery::Resource;
-use crate::server::in_process::key;
 
 /// The state of an owner that an owner reference names.
 enum OwnerState {
@@ -35,7 +34,7 @@ enum OwnerState {
 /// Rule: CTL-05, CTL-06, CTL-07.
 pub(super) async fn collect(actors: &Actors, neighbors: &Neighbors) -> Outcome {
     let Neighbors { node, dependents } = neighbors;
-    let Some(live) = actors.server.state.storage.at(&node.key) else { return Outcome::Done };
+    let Some(live) = actors.server.registry.state.storage.at(&node.key) else { return Outcome::Done };
     let Some(resource) = actors.stored_as(&node.key.group, &node.key.resource) else { return Outcome::Park };
     if metadata::text(&live, "uid") != node.uid {
         return Outcome::Done;
@@ -146,14 +145,14 @@ impl Object<'_> {
             version: version.to_owned(),
             kind: owner.kind.clone(),
         };
-        let resources = server.state.resources();
+        let resources = server.registry.state.resources();
         let Some(resource) = resources.of_kind(&kind) else { return OwnerState::Unknown };
         let namespace = self.node.key.namespace.as_str();
         if resource.namespaced && namespace.is_empty() {
             return OwnerState::Invalid;
         }
         let namespace = if resource.namespaced { namespace } else { "" };
-        let found = server.state.storage.at(&key(resource, namespace, &owner.name));
+        let found = server.registry.state.storage.at(&resource.key(namespace, &owner.name));
         match found.filter(|found| metadata::text(found, "uid") == owner.uid) {
             None => OwnerState::Dangling,
             Some(found) if metadata::is_deleting(&found) && has_finalizer(&found, FOREGROUND) => {
@@ -196,7 +195,7 @@ impl Object<'_> {
 
 /// Returns the current `resourceVersion` of a stored object. An earlier request may have changed the object.
 fn actors_version(actors: &Actors, node: &Node) -> Option<String> {
-    let stored = actors.server.state.storage.at(&node.key)?;
+    let stored = actors.server.registry.state.storage.at(&node.key)?;
     Some(metadata::text(&stored, "resourceVersion").to_owned())
 }
 
@@ -210,7 +209,7 @@ async fn patch_owners(
     superfluous: &[&str],
 ) -> Result<(), Box<Status>> {
     let (Some(stored), Some(resource)) =
-        (actors.server.state.storage.at(at), actors.stored_as(&at.group, &at.resource))
+        (actors.server.registry.state.storage.at(at), actors.stored_as(&at.group, &at.resource))
     else {
         return Ok(());
     };

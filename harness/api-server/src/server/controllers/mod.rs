@@ -44,7 +44,7 @@ const PAGE: usize = 500;
 /// Runs the controllers of a server until it stops.
 pub(crate) async fn run(server: Arc<Server>, options: Controllers) {
     let actors = Arc::new(Actors::new(Arc::clone(&server), options));
-    let mut notifications = server.state.storage.subscribe();
+    let mut notifications = server.registry.state.storage.subscribe();
     let mut manager = Manager::new(server, actors);
     manager.list();
     let mut working: JoinSet<(Item, Outcome)> = JoinSet::new();
@@ -98,7 +98,7 @@ impl Manager {
     fn list(&mut self) {
         self.graph = Graph::default();
         self.terminating.clear();
-        let (objects, version) = self.server.state.storage.everything();
+        let (objects, version) = self.server.registry.state.storage.everything();
         self.version = version;
         for (key, object) in objects {
             self.observe(&Change { key, before: None, after: Some(object) });
@@ -108,7 +108,7 @@ impl Manager {
     /// Reads the new changes of the storage and enqueues the items that they affect.
     fn follow(&mut self) {
         loop {
-            match self.server.state.storage.changes_after(self.version, PAGE) {
+            match self.server.registry.state.storage.changes_after(self.version, PAGE) {
                 Ok(changes) if changes.is_empty() => return,
                 Ok(changes) => {
                     for change in changes {

@@ -53,7 +53,7 @@ struct RemainingContent {
 /// `deleteAllContent`.
 /// Rule: CTL-03, CTL-04.
 pub(super) async fn finish(actors: &Actors, name: &str) -> Outcome {
-    let stored = || actors.server.state.storage.get("", "namespaces", "", name);
+    let stored = || actors.server.registry.state.storage.get("", "namespaces", "", name);
     let Some(namespace) = stored().filter(|namespace| metadata::is_deleting(namespace)) else {
         return Outcome::Done;
     };
@@ -121,7 +121,7 @@ fn has_finalizer(namespace: &Value) -> bool {
 /// Does not send a request for an empty collection, because the server would not call webhooks for it.
 async fn empty(actors: &Actors, resource: &Arc<Resource>, namespace: &str, left: &mut RemainingContent) {
     let (group, plural) = (resource.storage_group(), resource.gvr.resource.as_str());
-    let list = || actors.server.state.storage.list(group, plural, namespace);
+    let list = || actors.server.registry.state.storage.list(group, plural, namespace);
     let objects = list();
     if objects.is_empty() {
         return;

@@ -15,7 +15,8 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::Status;
 
 use super::super::request_info::RequestInfo;
-use super::{access_request, forbidden};
+use super::access_request;
+use crate::registry::authorization::forbidden;
 
 const ANONYMOUS: &str = "system:anonymous";
 const AUTHENTICATED: &str = "system:authenticated";

@@ -1,7 +1,5 @@
 //! The objects that a server creates at startup, except for roles and bindings.
 
-pub(crate) mod flow_control;
-
 use std::net::{IpAddr, SocketAddr};
 
 use jiff::Timestamp;
@@ -13,6 +11,7 @@ use serde_json::{Value, json};
 use crate::apimachinery::metadata;
 use crate::kinds::defaulting;
 use crate::kinds::discovery::{Resources, api_services};
+use crate::kinds::flow_control;
 use crate::kinds::server_writes;
 use crate::storage::{Key, Storage};
 use crate::{Options, ServiceRange};
