@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use kubernetes_admission::authorizer::{RBAC_GROUP, RbacObjects};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -55,8 +54,8 @@ struct Contents {
     /// The total weight of the stored objects, which must not exceed `quota`.
     weight: usize,
     quota: usize,
-    /// The version of the last write of a role or a binding.
-    rbac_version: u64,
+    /// The version of the last write in each API group; a group without writes is absent.
+    group_versions: BTreeMap<String, u64>,
 }
 
 impl Contents {
@@ -68,7 +67,7 @@ impl Contents {
             history: History::new(resource_version, limits.watch_cache_bytes),
             weight: 0,
             quota: limits.storage_bytes,
-            rbac_version: 0,
+            group_versions: BTreeMap::new(),
         }
     }
 
@@ -83,8 +82,9 @@ impl Contents {
     /// Records a write that replaced `before` with `after`.
     fn note(&mut self, key: Key, before: Option<Arc<StoredObject>>, after: Option<Arc<StoredObject>>) {
         self.resource_version += 1;
-        if key.group == RBAC_GROUP {
-            self.rbac_version = self.resource_version;
+        match self.group_versions.get_mut(&key.group) {
+            Some(version) => *version = self.resource_version,
+            None => drop(self.group_versions.insert(key.group.clone(), self.resource_version)),
         }
         let weight = |stored: &Option<Arc<StoredObject>>| stored.as_ref().map_or(0, |stored| stored.weight());
         self.weight = self.weight - weight(&before) + weight(&after);
@@ -179,26 +179,9 @@ impl Storage {
         }
     }
 
-    /// Returns the version of the last write of a role or a binding.
-    pub(crate) fn rbac_version(&self) -> u64 {
-        self.read().rbac_version
-    }
-
-    /// Returns all roles and bindings, and the version of their last write.
-    pub(crate) fn rbac_objects(&self) -> (RbacObjects, u64) {
-        self.read_initial(RBAC_GROUP);
-        let contents = self.read();
-        let all = |resource: &str| {
-            let all = contents.collection(RBAC_GROUP, resource).into_iter().flat_map(BTreeMap::values);
-            all.map(|stored| stored.object()).collect()
-        };
-        let objects = RbacObjects {
-            cluster_roles: all("clusterroles"),
-            roles: all("roles"),
-            cluster_role_bindings: all("clusterrolebindings"),
-            role_bindings: all("rolebindings"),
-        };
-        (objects, contents.rbac_version)
+    /// Returns the version of the last write in an API group; 0 if there was none.
+    pub(crate) fn group_version(&self, group: &str) -> u64 {
+        self.read().group_versions.get(group).copied().unwrap_or(0)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Contents> {

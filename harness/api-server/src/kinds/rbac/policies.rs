@@ -5,10 +5,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_admission::authorizer::{
-    AccessDecision, AccessRequest, AccessRules, Authorizer, Policies, PolicyRule, RoleNotFound, is_privileged,
+    AccessDecision, AccessRequest, AccessRules, Authorizer, Policies, PolicyRule, RBAC_GROUP, RbacObjects,
+    RoleNotFound, is_privileged,
 };
 
-use crate::storage::Storage;
+use crate::storage::{ObjectReader as _, Storage};
 
 /// Authorizes requests by the stored roles and bindings.
 ///
@@ -32,14 +33,22 @@ impl StoredPolicies {
     }
 
     pub(crate) fn current(&self) -> Arc<Policies> {
-        let version = self.storage.rbac_version();
+        let version = self.storage.group_version(RBAC_GROUP);
         let known = self.read.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = known.as_ref().filter(|read| read.version == version) {
             return Arc::clone(&read.policies);
         }
         drop(known);
         let mut known = self.read.write().unwrap_or_else(PoisonError::into_inner);
-        let (objects, version) = self.storage.rbac_objects();
+        // A write after this line leads to another update.
+        let version = self.storage.group_version(RBAC_GROUP);
+        let all = |resource: &str| self.storage.list(RBAC_GROUP, resource, "");
+        let objects = RbacObjects {
+            cluster_roles: all("clusterroles"),
+            roles: all("roles"),
+            cluster_role_bindings: all("clusterrolebindings"),
+            role_bindings: all("rolebindings"),
+        };
         let before = known.as_ref().map(|read| Arc::clone(&read.policies)).unwrap_or_default();
         let policies = Arc::new(before.updated(&objects));
         *known = Some(LoadedPolicies { version, policies: Arc::clone(&policies) });
