@@ -7,6 +7,7 @@ pub(crate) mod audit_policy;
 pub(crate) mod auditing;
 pub(crate) mod authentication;
 pub(crate) mod authorization;
+pub(crate) mod discovery;
 pub(crate) mod dispatch;
 pub(crate) mod documents;
 pub(crate) mod event_encoding;

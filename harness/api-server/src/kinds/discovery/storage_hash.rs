@@ -16,7 +16,7 @@ impl Resources {
     /// Returns the hash of the kind in which the objects of a resource are stored; `None` if they are not stored.
     ///
     /// Source: apiserver pkg/endpoints/installer.go, `registerResourceHandlers`; pkg/endpoints/discovery/storageversionhash.go.
-    pub(super) fn storage_hash(&self, resource: &Resource) -> Option<String> {
+    pub(crate) fn storage_hash(&self, resource: &Resource) -> Option<String> {
         if let Some(custom) = &resource.custom {
             return Some(custom.storage_hash.clone());
         }
