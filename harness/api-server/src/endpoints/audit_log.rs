@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::audit_policy::Level;
 use super::authentication::Identity;
-use crate::AuditSink;
+use super::options::AuditSink;
 
 /// The stage at which an event is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,9 +20,10 @@ use super::answer::ResponseContent;
 use super::audit_log::{self, AnsweredRequest, FinalEvent, ObjectReference, Stage};
 use super::audit_policy::{AuditSettings, Level};
 use super::authentication::{Claim, Identity};
+use super::context::Server;
+use super::options::AuditSink;
 use super::request_info::RequestInfo;
 use crate::apimachinery::metadata;
-use crate::{AuditSink, Server};
 
 /// The data for the audit events of a request that the server logs.
 pub(crate) struct RequestAudit<'a> {

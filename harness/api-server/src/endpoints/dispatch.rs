@@ -15,8 +15,8 @@ use kubernetes_types::status::Status;
 use tokio::time::Instant;
 
 use super::answer::ResponseContent;
+use super::context::Server;
 use super::outcome::Outcome;
-use crate::Server;
 use crate::apimachinery::client_disconnect::ClientDisconnect;
 use crate::apimachinery::query::Query;
 use crate::endpoints::watch;

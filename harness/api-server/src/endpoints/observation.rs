@@ -11,9 +11,10 @@ use kubernetes_admission::event::Record;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::context::{ApiServer, Server};
+use super::options::RequestObserver;
 use super::request_info::{RequestInfo, RequestObject};
 use crate::apimachinery::query::Query;
-use crate::{ApiServer, RequestObserver, Server};
 
 /// A mutating request for an object or a collection, with the data that determined its response.
 ///

@@ -15,7 +15,7 @@ use super::accept::MediaType;
 use super::answer::ResponseContent;
 use super::audit_log::Stage;
 use super::authentication::Identity;
-use crate::Server;
+use super::context::Server;
 use crate::registry::request::BodyRetention;
 
 /// Returns the retention for the audit log: `Nothing` if the server does not have an audit log.

@@ -25,12 +25,12 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
 
 use super::accept::{MediaType, MetadataOptions, Representation};
 use super::answer::ResponseContent;
+use super::context::Server;
 use super::event_encoding::{EventType, encode_error, encode_event};
 use super::events::{EncodeFailure, Event, Events, ServedVersion, give_zero_values};
 use super::watch_end::{EndReason, WatchEnded};
 use super::watch_options::{DEFAULT_LIFETIME, Start, WatchOptions};
 use super::watch_piece::Piece;
-use crate::Server;
 use crate::apimachinery::metadata::METADATA_KIND;
 use crate::endpoints::watch_options;
 use crate::kinds::apiextensions::custom_resources::CustomResourceInfo;

@@ -16,8 +16,8 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
-use crate::Server;
 use crate::apimachinery::metadata;
+use crate::endpoints::context::Server;
 use crate::kinds::apiextensions::custom_resources::{GROUP, RESOURCE};
 use crate::kinds::apiextensions::definition_status::Names;
 use crate::kinds::apiextensions::{definition_deletion, definition_status};
@@ -47,30 +47,32 @@ fn lock(activity: &Mutex<TaskState>) -> MutexGuard<'_, TaskState> {
     activity.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns whether the task updates the definitions after a change, because a webhook rule matches the updates.
-///
-/// If true, this function also notifies the task of the change and starts the task if it is not running. Without a
-/// Tokio runtime, the result is always false.
-///
-/// Rule: SCH-20.
-pub(crate) fn writes_asynchronously(server: &Arc<Server>) -> bool {
-    let definitions = GroupVersionResource {
-        group: GROUP.to_owned(),
-        version: "v1".to_owned(),
-        resource: RESOURCE.to_owned(),
-    };
-    if !server.registry.admission.has_rule_for(Operation::Update, &definitions, "status") {
-        return false;
+impl DefinitionControllers {
+    /// Returns whether the task updates the definitions after a change, because a webhook rule matches the updates.
+    ///
+    /// If true, this function also notifies the task of the change and starts the task if it is not running. Without a
+    /// Tokio runtime, the result is always false.
+    ///
+    /// Rule: SCH-20.
+    pub(crate) fn write_asynchronously(&self, server: &Arc<Server>) -> bool {
+        let definitions = GroupVersionResource {
+            group: GROUP.to_owned(),
+            version: "v1".to_owned(),
+            resource: RESOURCE.to_owned(),
+        };
+        if !server.registry.admission.has_rule_for(Operation::Update, &definitions, "status") {
+            return false;
+        }
+        // A server that is not running yet is filled outside of a runtime.
+        let Ok(runtime) = Handle::try_current() else { return false };
+        let mut activity = lock(&self.activity);
+        activity.has_changed = true;
+        if !activity.is_running {
+            activity.is_running = true;
+            runtime.spawn(run(Arc::clone(server), Arc::clone(&self.activity)));
+        }
+        true
     }
-    // A server that is not running yet is filled outside of a runtime.
-    let Ok(runtime) = Handle::try_current() else { return false };
-    let mut activity = lock(&server.definition_controllers.activity);
-    activity.has_changed = true;
-    if !activity.is_running {
-        activity.is_running = true;
-        runtime.spawn(run(Arc::clone(server)));
-    }
-    true
 }
 
 /// Marks the task as stopped when dropped, so that a new task can start even if the runtime cancels this task.
@@ -101,8 +103,7 @@ impl Drop for TaskGuard {
     }
 }
 
-async fn run(mut server: Arc<Server>) {
-    let activity = Arc::clone(&server.definition_controllers.activity);
+async fn run(mut server: Arc<Server>, activity: Arc<Mutex<TaskState>>) {
     let mut running = TaskGuard { activity, is_over: false };
     let mut notifications = server.registry.state.storage.subscribe();
     let mut writes = PendingWrites::default();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::apimachinery::metadata;
 use crate::endpoints::authentication::Claim;
+use crate::endpoints::context::{ApiServer, Server};
 use crate::endpoints::incoming::Incoming;
 use crate::endpoints::outcome::RequestTrace;
 use crate::endpoints::request;
@@ -24,7 +25,6 @@ use crate::registry::body::Types;
 use crate::registry::request::BodyRetention;
 use crate::registry::{body, create, field_manager};
 use crate::storage::WriteConflict;
-use crate::{ApiServer, Server};
 
 /// The field manager of objects that existed before the first request.
 const FIELD_MANAGER: &str = "admit";

@@ -9,36 +9,16 @@ use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
 use crate::apimachinery::metadata;
+use crate::endpoints::options::Advertised;
+use crate::endpoints::options::Options;
 use crate::kinds::defaulting;
 use crate::kinds::discovery::{Resources, api_services};
 use crate::kinds::flow_control;
 use crate::kinds::server_writes;
+use crate::kinds::service_allocation::ServiceRange;
 use crate::storage::{Key, Storage};
-use crate::{Options, ServiceRange};
 
 pub(crate) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-
-/// The addresses and certificates that the initial objects contain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "each has a default")]
-pub struct Advertised {
-    /// `--advertise-address`: the endpoint address of the Service `kubernetes`.
-    ///
-    /// If `None`, the Service does not have an endpoint.
-    pub address: Option<IpAddr>,
-    /// The address of the server in its Lease, even if the Service `kubernetes` does not have an endpoint.
-    pub external: Option<IpAddr>,
-    /// `--secure-port`: the port on which the server listens.
-    pub port: u16,
-    /// `--client-ca-file`: the authorities that sign client certificates, in PEM; empty if there are none.
-    pub client_authorities: String,
-}
-
-impl Default for Advertised {
-    fn default() -> Self {
-        Self { address: None, external: None, port: 6443, client_authorities: String::new() }
-    }
-}
 
 /// Stores the initial objects in a new storage.
 ///

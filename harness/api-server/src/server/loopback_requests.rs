@@ -13,14 +13,14 @@ use kubernetes_types::status::{Status, Unsupported};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::Server;
 use crate::apimachinery::limits::MAX_REQUEST_BODY_BYTES;
 use crate::endpoints::authentication::Claim;
+use crate::endpoints::context::Server;
 use crate::endpoints::incoming::Incoming;
 use crate::endpoints::request;
 use crate::registry;
 use crate::registry::request::BodyRetention;
-use crate::server::definition_controllers;
+use crate::server::definition_controllers::DefinitionControllers;
 
 pub(crate) const JSON: &str = "application/json";
 
@@ -124,7 +124,16 @@ tokio::task_local! {
 ///
 /// Rule: HTTP-15.
 #[derive(Clone, Debug)]
-pub(crate) struct LoopbackCaller(pub(crate) Weak<Server>);
+pub(crate) struct LoopbackCaller {
+    server: Weak<Server>,
+    definition_controllers: Arc<DefinitionControllers>,
+}
+
+impl LoopbackCaller {
+    pub(crate) fn new(server: &Arc<Server>) -> Self {
+        Self { server: Arc::downgrade(server), definition_controllers: Arc::default() }
+    }
+}
 
 impl registry::OwnServer for LoopbackCaller {
     fn put<'a>(
@@ -134,13 +143,14 @@ impl registry::OwnServer for LoopbackCaller {
     ) -> Pin<Box<dyn Future<Output = Result<(), Box<Status>>> + Send + 'a>> {
         Box::pin(async move {
             let stopped = || Box::new(Status::internal_error("the server has stopped"));
-            let server = self.0.upgrade().ok_or_else(stopped)?;
+            let server = self.server.upgrade().ok_or_else(stopped)?;
             put(&server, path, object).await
         })
     }
 
     fn starts_definition_controllers(&self) -> bool {
-        self.0.upgrade().is_some_and(|server| definition_controllers::writes_asynchronously(&server))
+        let server = self.server.upgrade();
+        server.is_some_and(|server| self.definition_controllers.write_asynchronously(&server))
     }
 }
 
@@ -148,7 +158,7 @@ impl OwnServer for LoopbackCaller {
     fn answer(&self, request: Request<Bytes>) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>> {
         let depth = DEPTH.try_with(|depth| *depth).unwrap_or(0);
         // The caller belongs to the server, so the server still exists.
-        let server = self.0.upgrade().filter(|_| depth < MAX_DEPTH);
+        let server = self.server.upgrade().filter(|_| depth < MAX_DEPTH);
         let answering = async move {
             let Some(server) = server else { return too_deep() };
             respond(&server, request, server_requester(&server)).await

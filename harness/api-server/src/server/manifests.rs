@@ -5,7 +5,7 @@ use kubernetes_admission::event::Phase;
 use kubernetes_admission::manifests::{ManifestError, Manifests, StaticManifests};
 use kubernetes_admission::metrics::Reload;
 
-use crate::ApiServer;
+use crate::endpoints::context::ApiServer;
 
 impl ApiServer {
     /// Replaces the manifests of the plugin for `phase` with newly read manifests. Returns whether they changed.

@@ -17,7 +17,9 @@ use tokio::time::Instant;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::{ApiServer, Authentication, Options};
+use crate::Authentication;
+use crate::endpoints::context::ApiServer;
+use crate::endpoints::options::Options;
 
 /// The path of `ControllerRevision`s, which can have any size.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";

@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 use super::super::accept::{self, ZPageForm};
 use super::super::answer;
 use crate::apimachinery::query::Query;
-use crate::{Options, Server};
+use crate::endpoints::context::Server;
+use crate::endpoints::options::Options;
 
 /// The flags of kube-apiserver 1.37.1 and their default values, as in its `/flagz`.
 const FLAGS: &str = include_str!("flagz.txt");

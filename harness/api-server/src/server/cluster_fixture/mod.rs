@@ -20,8 +20,8 @@ use kubernetes_types::json::at;
 use kubernetes_types::schema;
 use kubernetes_types::status::{Status, StatusCause};
 
+use super::in_process::ServedResource;
 use super::initial_objects::NAMESPACES;
-use crate::ServedResource;
 use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::deletion;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_types::status::Status;
 
-use super::Controllers;
-use crate::Server;
+use crate::endpoints::context::Server;
+use crate::endpoints::options::Controllers;
 use crate::endpoints::outcome;
 use crate::kinds::discovery::{Resource, is_newer};
 use crate::server::loopback_requests;

@@ -22,18 +22,11 @@ use tokio::time::{Instant, sleep_until};
 use self::actors::Actors;
 use self::graph::Graph;
 use self::queue::{Item, Outcome, Queue};
-use crate::Server;
 use crate::apimachinery::metadata;
+use crate::endpoints::context::Server;
+use crate::endpoints::options::Controllers;
 use crate::kinds::apiextensions::custom_resources;
 use crate::storage::{Change, Key, StorageEvent};
-
-/// Options of the controllers.
-#[derive(Clone, Debug, Default)]
-#[expect(clippy::exhaustive_structs, reason = "it has a default")]
-pub struct Controllers {
-    /// The certificate authorities of the server in PEM. Each `kube-root-ca.crt` contains them as `ca.crt`.
-    pub root_certificates: String,
-}
 
 /// The maximum number of items that are processed concurrently. Each item may wait for webhooks.
 const WORKERS: usize = 8;
