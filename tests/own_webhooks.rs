@@ -326,9 +326,10 @@ async fn fake_replaces_a_webhook_whose_behavior_a_step_sets() {
             ends_with(&stage.run(target).await, 0);
             assert!(stage.hosts().is_empty(), "{target}: the webhook is not called");
         }
+        // A call that cannot connect is not counted on any target.
+        let counted = format!("{fails}    And \"inject.example.com\" is not called\n");
+        ends_with(&Stage::with(&feature(down, &counted)).await.run(target).await, 0);
     }
-    let counted = format!("{fails}    And \"inject.example.com\" is called once\n");
-    ends_with(&Stage::with(&feature(down, &counted)).await.run("in-process").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -345,6 +346,65 @@ async fn failure_of_a_call_that_is_ignored_is_explained() {
     assert!(error.contains("service \"webhook\" not found"), "{text}");
     let help = "= help: set the address of the webhook with --service injector/webhook=HOST:PORT";
     assert!(error.contains(help), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhook_that_does_not_listen_is_not_called() {
+    let closed = TcpListener::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).expect("a free port");
+    let address = closed.local_addr().expect("it has an address");
+    drop(closed);
+    let service = format!("injector/webhook={address}");
+    let ignore = "    And \"inject.example.com\" has the failure policy Ignore\n";
+    let warning = format!("warning: 1 call did not reach the webhook behind injector/webhook at {address}\n");
+
+    let once = "    Then \"inject.example.com\" is called once\n";
+    let stage = Stage::with(&feature(ignore, once)).await;
+    let text = ends_with(&stage.run_with(&["--service", &service]).await, 1);
+    assert!(text.contains("to be called once, but it was not called"), "{text}");
+    assert!(text.contains("connect: connection refused"), "{text}");
+    let help =
+        format!("= help: --service injector/webhook is {address}: check that the webhook listens there");
+    assert!(text.contains(&help), "{text}");
+    assert!(text.contains(&warning), "{text}");
+
+    let admitted = "    Then the request is admitted\n";
+    let stage = Stage::with(&feature(ignore, admitted)).await;
+    let text = ends_with(&stage.run_with(&["--service", &service]).await, 0);
+    assert!(text.contains(&warning), "{text}");
+
+    let text = ends_with(&stage.run_with(&["--wait", "1", "--service", &service]).await, 3);
+    let expected =
+        format!("error: --service injector/webhook: nothing listens on {address} after the 1 s of --wait\n");
+    assert_eq!(text, expected);
+    let service = format!("injector/webhook={}", stage.webhook.address());
+    let text = ends_with(&stage.run_with(&["--wait", "60", "--service", &service]).await, 0);
+    assert!(!text.contains("did not reach"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhook_that_the_request_cannot_reach_is_not_counted_as_not_called() {
+    let feature = r#"
+Feature: Namespaces
+  Scenario: The namespace of another client
+    Given the objects in the file "manifest.yaml" exist
+    When this object is created:
+      """
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: web, namespace: default}
+      spec: {containers: [{name: web, image: nginx}]}
+      """
+    Then "inject.example.com" is not called
+"#;
+    let text = ends_with(&Stage::with(feature).await.run("in-process").await, 1);
+    let limited = "was not called because admit run limits it to the namespaces of the scenario: the namespace \
+                   \"default\" is not part of the scenario: add the step";
+    assert!(text.contains(limited), "{text}");
+    let missing = feature.replace("namespace: default", "namespace: prd");
+    let text = ends_with(&Stage::with(&missing).await.run("in-process").await, 1);
+    let failed = "\"inject.example.com\" was not called because the request failed before admission: namespaces \
+                  \"prd\" not found";
+    assert!(text.contains(failed), "{text}");
 }
 
 /// A manifest with its own objects can be loaded by scenarios that would otherwise run at the same time.

@@ -279,7 +279,9 @@ fn a_sentence_that_nobody_understands_ends_the_run_before_it_starts() {
         2,
         &expect![[r#"
             error: tests/features/undefined.feature:4:5: no step matches `Given a mutating webhok "first" for pods`
+              also at: tests/features/undefined.feature:10:5
               the nearest: Given a {admission} webhook {string} for {word}
+              {admission}: `mutating` or `validating`
               for example: Given a mutating webhook "sidecar" for pods
             tests/features/undefined.feature:7:5: no step matches `When the moon is full of cheese and mice dance upon it`
             `admit steps` prints every step

@@ -130,10 +130,13 @@ fn the_page_of_steps_is_generated_from_the_steps() {
         "the steps",
         "# Steps
 
-The steps that features can use, as [`admit steps`](../guide/steps.md) prints them. `{string}` is a text in quotes, `{word}` a word, and
-`{int}` a number.
+The steps that features can use, as [`admit steps`](../guide/steps.md) prints them. A step contains parameters in braces:
+
 ",
     );
+    for (name, values) in list["parameters"].as_object().expect("an object") {
+        let _ = writeln!(page, "- `{{{name}}}`: {}", values.as_str().unwrap_or_default());
+    }
     let mut section = "";
     for step in list["steps"].as_array().expect("a list") {
         let text = |name: &str| step[name].as_str().unwrap_or_else(|| panic!("{step}: no {name}"));

@@ -5,3 +5,6 @@ Feature: Undefined steps
 
   Scenario: The moon
     When the moon is full of cheese and mice dance upon it
+
+  Scenario: The same mistake in another scenario
+    Given a mutating webhok "first" for pods

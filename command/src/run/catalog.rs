@@ -1,9 +1,11 @@
 //! `admit steps`: lists every step that a feature can use.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::steps::parameter::VALUES;
 use crate::steps::{STEPS, StepHelp};
 use crate::style::FAINT;
 use crate::{ExitCode, Failure, screen};
@@ -20,7 +22,8 @@ pub(crate) struct Steps {
 enum Format {
     /// Human-readable text
     Text,
-    /// JSON: an object with `version` 1 and `steps`, each with `keyword`, `expression`, `help`, `example`
+    /// JSON: an object with `version` 1, `steps`, each with `keyword`, `expression`, `help`, `example`, and
+    /// `parameters`, the values of each parameter by its name
     Json,
 }
 
@@ -56,6 +59,10 @@ fn text(steps: &[StepHelp]) -> String {
             }
         }
     }
+    let _ = writeln!(text, "\n{HEADING}Parameters{HEADING:#}");
+    for (name, values) in VALUES {
+        let _ = writeln!(text, "  {SENTENCE}{{{name}}}{SENTENCE:#}\n      {values}");
+    }
     text
 }
 
@@ -71,15 +78,14 @@ fn document(steps: &[StepHelp]) -> Value {
             })
         })
         .collect();
-    json!({"version": 1, "steps": steps})
+    let parameters: BTreeMap<&str, &str> = VALUES.into_iter().collect();
+    json!({"version": 1, "steps": steps, "parameters": parameters})
 }
 
 const KEYWORDS: [&str; 3] = ["Given", "When", "Then"];
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use cucumber::World as _;
     use cucumber::codegen::{StepConstructor, WorldInventory, inventory};
     use gherkin::{Feature, GherkinEnv, Step};

@@ -191,7 +191,8 @@ impl Run {
         let circumstances =
             Circumstances { target: self.target.target, unchecked_audits: launched.target.audit.unchecked() };
         // A scenario that fails may not have loaded its configuration.
-        let unused_services = launched.target.unused_services(live.has_failures());
+        let mut warnings = launched.target.unused_services(live.has_failures());
+        warnings.extend(launched.target.unreached_services());
         drop(launched);
         let (counts, written, printed) = live.finish(|record, display| {
             let written = reports.write(record, circumstances);
@@ -199,8 +200,8 @@ impl Run {
             if GitHub::from_environment().annotates {
                 screen::prompt(&annotations::commands(record));
             }
-            for unused in &unused_services {
-                screen::status!("warning: {unused}");
+            for warning in &warnings {
+                screen::status!("warning: {warning}");
             }
             (record.counts(), written, display.outcome())
         });

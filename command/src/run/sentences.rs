@@ -1,5 +1,6 @@
 //! Checks that every step in the features is defined.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use cucumber::step::Collection;
@@ -7,7 +8,7 @@ use gherkin::{Feature, Scenario, Step, StepType};
 
 use crate::Failure;
 use crate::steps::world::World;
-use crate::steps::{STEPS, StepHelp};
+use crate::steps::{STEPS, StepHelp, parameter};
 
 /// Checks that every step of `features` has exactly one definition, before any scenario runs.
 ///
@@ -16,6 +17,7 @@ use crate::steps::{STEPS, StepHelp};
 /// step, and each step with several definitions.
 pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Result<(), Failure> {
     let mut problems = Vec::new();
+    let mut unknown: Vec<(String, Vec<String>)> = Vec::new();
     for feature in features {
         let path = feature.path.as_deref().unwrap_or(Path::new(""));
         for scenario in scenarios(feature).filter(|scenario| scenario.steps.is_empty()) {
@@ -34,14 +36,28 @@ pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Res
                 Ok(None) => undefined(step, &STEPS),
                 Err(error) => format!("several steps match `{step}`\n{}", indented(&error.to_string())),
             };
-            let problem =
-                format!("{}:{}:{}: {problem}", path.display(), step.position.line, step.position.col);
-            // Steps of a background or an outline occur once in the file.
-            if !problems.contains(&problem) {
-                problems.push(problem);
+            let place = format!("{}:{}:{}", path.display(), step.position.line, step.position.col);
+            match unknown.iter_mut().find(|(known, _)| *known == problem) {
+                // Steps of a background or an outline occur once in the file.
+                Some((_, places)) if places.contains(&place) => {}
+                Some((_, places)) => places.push(place),
+                None => unknown.push((problem, vec![place])),
             }
         }
     }
+    problems.extend(unknown.iter().map(|(problem, places)| {
+        let (first, others) =
+            places.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
+        let (sentence, hints) = problem.split_once('\n').unwrap_or((problem, ""));
+        let mut text = format!("{first}: {sentence}");
+        if !others.is_empty() {
+            let _ = write!(text, "\n  also at: {}", others.join(", "));
+        }
+        if !hints.is_empty() {
+            let _ = write!(text, "\n{hints}");
+        }
+        text
+    }));
     if problems.is_empty() {
         return Ok(());
     }
@@ -69,15 +85,22 @@ fn undefined(step: &Step, known: &[StepHelp]) -> String {
     let sentence = format!("no step matches `{} {}`", step.keyword.trim(), step.value);
     let Some(nearest) = nearest(keyword, &step.value, known) else { return sentence };
     let example = nearest.example.lines().next().unwrap_or_default();
+    let explained = |name: &str| {
+        !["string", "word", "int"].contains(&name) && nearest.expression.contains(&format!("{{{name}}}"))
+    };
+    let values = parameter::VALUES.iter().filter(|(name, _)| explained(name));
+    let values: String = values.map(|(name, values)| format!("\n  {{{name}}}: {values}")).collect();
     let hint = if nearest.keyword == keyword {
         String::new()
     } else {
         format!(" (a `{}`, and here it is a `{keyword}`)", nearest.keyword)
     };
-    format!(
-        "{sentence}\n  the nearest: {} {}{hint}\n  for example: {example}",
-        nearest.keyword, nearest.expression
-    )
+    let example = match without_keyword(example) {
+        // An expression without parameters is its own example.
+        same if same == nearest.expression => String::new(),
+        _ => format!("\n  for example: {example}"),
+    };
+    format!("{sentence}\n  the nearest: {} {}{hint}{values}{example}", nearest.keyword, nearest.expression)
 }
 
 /// Returns the step that is most similar to `sentence`; among equally similar steps, prefers the same keyword.

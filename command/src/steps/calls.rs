@@ -30,6 +30,8 @@ pub(super) struct Call<'a> {
     answer: String,
     /// Whether the call of a webhook that is not a fake did not return a valid response.
     has_failed: bool,
+    /// Whether the review was sent: `false` if the server could not connect to the webhook.
+    was_sent: bool,
 }
 
 impl<'a> Call<'a> {
@@ -49,6 +51,7 @@ impl<'a> Call<'a> {
             review: entry.review(),
             answer,
             has_failed: false,
+            was_sent: true,
         }
     }
 
@@ -66,6 +69,7 @@ impl<'a> Call<'a> {
             review,
             answer: call.result.clone(),
             has_failed: call.has_failed,
+            was_sent: call.was_sent,
         }
     }
 }
@@ -92,7 +96,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the calls during the last request, in order of arrival.
+    /// Returns the calls during the last request, also those that did not reach a webhook, in order of arrival.
     fn calls(&self) -> Vec<Call<'_>> {
         let mut calls: Vec<Call<'_>> = Vec::new();
         // The record also contains calls that a fake did not receive, such as those that it refused.
@@ -110,7 +114,7 @@ impl World {
         calls
     }
 
-    /// Returns the calls of a fake, or of a webhook in a loaded configuration that `short` names by its full name.
+    /// Returns the calls that reached a fake, or a webhook in a loaded configuration that `short` names by its full name.
     pub(super) fn calls_of(&self, short: &str) -> Outcome<Vec<Call<'_>>> {
         let has_fake = self.webhook(short).map(Webhook::has_fake);
         if !matches!(has_fake, Ok(true)) {
@@ -119,7 +123,7 @@ impl World {
             }
             self.require_own_calls(short)?;
         }
-        Ok(self.calls().into_iter().filter(|call| call.webhook == short).collect())
+        Ok(self.calls().into_iter().filter(|call| call.webhook == short && call.was_sent).collect())
     }
 
     /// Checks that the target records calls of webhooks that are not fakes.
@@ -152,6 +156,7 @@ impl World {
         if let Some(hint) = self.service_hint() {
             self.note(step, NoteKind::Help, hint);
         }
+        self.note_unreached();
     }
 
     fn review(&self, short: &str, place: Ordinal) -> Outcome<Value> {
@@ -226,7 +231,8 @@ fn is_called(world: &mut World, short: String, times: Times) -> Outcome {
 
 #[then(expr = "{string} is not called")]
 fn is_not_called(world: &mut World, short: String) -> Outcome {
-    is_called(world, short, Times(0))
+    is_called(world, short.clone(), Times(0))?;
+    world.require_other_reason(&short)
 }
 
 #[then(expr = "the webhooks are called in the order {string}")]
@@ -236,7 +242,7 @@ fn are_called_in_the_order(world: &mut World, order: String) -> Outcome {
         world.require_own_calls(own)?;
     }
     let calls = world.calls();
-    let found: Vec<&str> = calls.iter().map(|call| call.webhook).collect();
+    let found: Vec<&str> = calls.iter().filter(|call| call.was_sent).map(|call| call.webhook).collect();
     if found == expected {
         return Ok(());
     }

@@ -25,7 +25,7 @@ mod namespaces;
 mod not_called;
 mod order;
 mod outcome;
-mod parameter;
+pub(crate) mod parameter;
 mod request;
 mod resource;
 mod service;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use harness::event::{Mismatch, Round};
 use serde_json::Value;
 
+use super::failure::{Outcome, StepFailure};
 use super::parameter::Admission;
 use super::world::World;
 use crate::target::RecordedSkip;
@@ -76,6 +77,33 @@ impl World {
         identities.iter().filter_map(reason).collect()
     }
 
+    /// Fails if the webhook `short` was not called for a reason that tells nothing about its configuration: the request
+    /// did not reach admission, or `admit run` limited the webhook to other namespaces.
+    pub(super) fn require_other_reason(&self, short: &str) -> Outcome {
+        let missing = self.last.as_ref().and_then(|answer| {
+            let is_missing =
+                answer.message().starts_with("namespaces \"") && answer.message().ends_with("\" not found");
+            (is_missing && self.last_path.contains("/namespaces/")).then(|| answer.message())
+        });
+        if let Some(message) = missing {
+            return Err(StepFailure::new(format!(
+                "\"{short}\" was not called because the request failed before admission: {message}\n\
+                 help: create the namespace in a Given step: `this object exists:`"
+            )));
+        }
+        let identities = self.identities();
+        let limit = identities.iter().filter(|it| it.short == short).find_map(|it| {
+            let skip = self.skips.iter().find(|skip| skip.round == Round::First && it.is_in(skip))?;
+            self.foreign_namespace(&skip.mismatch)
+        });
+        match limit {
+            Some(limit) => Err(StepFailure::new(format!(
+                "\"{short}\" was not called because admit run limits it to the namespaces of the scenario: {limit}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Explains that the webhooks are limited to the namespaces of the scenario, if that is why one was not called.
     fn foreign_namespace(&self, mismatch: &Mismatch) -> Option<String> {
         if *mismatch != Mismatch::NamespaceSelector {
@@ -86,7 +114,8 @@ impl World {
             && !rest.trim_start_matches('/').contains('/')
         {
             let step = "webhooks are also called for Namespace objects";
-            return (!self.matches_namespaces).then(|| {
+            let is_known = self.has_namespace(rest.trim_start_matches('/'));
+            return (!self.matches_namespaces && !is_known).then(|| {
                 format!("the webhooks of the scenario do not match Namespace objects: add the step `{step}`")
             });
         }
@@ -120,11 +149,11 @@ impl World {
                 other.configuration < it.configuration
                     && fake.is_ok_and(|fake| fake.loaded.is_none() && fake.admission == Admission::Mutating)
             });
-            let fake = earlier.map_or("FAKE", |fake| fake.short);
-            let _ = write!(
-                text,
-                "\nhelp: add the step `\"{fake}\" is called after the configuration \"{configuration}\"`"
-            );
+            if let Some(fake) = earlier {
+                let step =
+                    format!("\"{}\" is called after the configuration \"{configuration}\"", fake.short);
+                let _ = write!(text, "\nhelp: add the step `{step}`");
+            }
         }
         Some(text)
     }

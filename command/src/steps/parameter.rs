@@ -35,6 +35,18 @@ pub(crate) struct Operations(pub(crate) Vec<String>);
 #[param(name = "verbs", regex = r"[a-z]+(?:(?:, | and )[a-z]+)*")]
 pub(crate) struct Verbs(pub(crate) Vec<String>);
 
+/// The values of the parameters in step expressions, by the name of the parameter.
+pub(crate) const VALUES: [(&str, &str); 8] = [
+    ("string", "a text in quotes"),
+    ("word", "a word"),
+    ("int", "a number"),
+    ("admission", "`mutating` or `validating`"),
+    ("times", "`once`, `twice`, or a number, as in `3 times`"),
+    ("ordinal", "`first`, `second`, `third`, or a number, as in `4th`"),
+    ("operations", "operations such as `CREATE`, `CREATE and DELETE`, or `CREATE, UPDATE and DELETE`"),
+    ("verbs", "verbs such as `get`, `get and list`, or `get, list and watch`"),
+];
+
 /// The error for a word that the regular expression of the parameter does not allow.
 #[derive(Debug, thiserror::Error)]
 #[error("unexpected word `{0}`")]

@@ -47,29 +47,54 @@ impl Webhook {
 }
 
 impl World {
-    /// Suggests `--service` if the call of a loaded webhook failed because its Service does not have an address.
+    /// Returns the names and Services of loaded webhooks that are not replaced by a fake.
+    fn own_services(&self) -> impl Iterator<Item = (&str, ServiceName)> {
+        let entries =
+            self.installation.own.iter().filter_map(|own| own.get("webhooks")?.as_array()).flatten();
+        entries.filter_map(|entry| {
+            let name = entry.get("name")?.as_str()?;
+            let has_fake = self.webhook(name).is_ok_and(Webhook::has_fake);
+            let service = entry.pointer("/clientConfig/service").filter(|_| !has_fake)?;
+            Some((name, service_name(service)))
+        })
+    }
+
+    /// Suggests `--service`, or names its address, if the call of a loaded webhook failed because the server could not
+    /// connect to its Service.
     ///
     /// If the failure policy is Ignore, only the record of the calls contains the failure.
     pub(super) fn service_hint(&self) -> Option<String> {
         let answer = self.last.as_ref()?;
-        let failed = self.own_calls.iter().flatten().filter(|call| call.has_failed);
-        let failed: Vec<&str> = failed.map(|call| call.webhook.as_str()).collect();
-        let own = &self.installation.own;
-        let mut entries = own.iter().filter_map(|own| own.get("webhooks")?.as_array()).flatten();
-        let service = entries.find_map(|entry| {
-            let name = entry.get("name")?.as_str()?;
-            let is_reported = answer.message().contains(&format!("failed calling webhook \"{name}\""));
-            let has_fake = self.webhook(name).is_ok_and(Webhook::has_fake);
-            let is_it = (is_reported || failed.contains(&name)) && !has_fake;
-            entry.pointer("/clientConfig/service").filter(|_| is_it)
+        let unsent = self.own_calls.iter().flatten().filter(|call| !call.was_sent);
+        let unsent: Vec<&str> = unsent.map(|call| call.webhook.as_str()).collect();
+        let (_, service) = self.own_services().find(|(name, _)| {
+            answer.message().contains(&format!("failed calling webhook \"{name}\"")) || unsent.contains(name)
         })?;
-        let name = service_name(service);
         let target = self.target().ok()?;
-        if target.kind == TargetKind::Cluster || target.services.contains_key(&name) {
-            return None;
+        let ServiceName { namespace, name } = &service;
+        match target.services.get(&service) {
+            None if target.kind == TargetKind::Cluster => None,
+            None => {
+                Some(format!("set the address of the webhook with --service {namespace}/{name}=HOST:PORT"))
+            }
+            Some((host, port)) if answer.message().contains("connection refused") || !unsent.is_empty() => {
+                Some(format!(
+                    "--service {namespace}/{name} is {host}:{port}: check that the webhook listens there"
+                ))
+            }
+            Some(_) => None,
         }
-        let ServiceName { namespace, name } = name;
-        Some(format!("set the address of the webhook with --service {namespace}/{name}=HOST:PORT"))
+    }
+
+    /// Counts the calls that did not reach a loaded webhook, for a warning at the end of the run.
+    pub(super) fn note_unreached(&self) {
+        let Ok(target) = self.target() else { return };
+        let unsent = self.own_calls.iter().flatten().filter(|call| !call.was_sent);
+        for call in unsent {
+            if let Some((_, service)) = self.own_services().find(|(name, _)| *name == call.webhook) {
+                target.unreached.count(&service);
+            }
+        }
     }
 }
 

@@ -164,7 +164,15 @@ fn expect_pass(outcome: &WebhookResult) -> Outcome {
     match outcome.result.verdict {
         Tally::Passed => Ok(()),
         Tally::Found => Err(StepFailure::new(format!("expected no finding{}", findings(outcome)))),
-        Tally::NotChecked | Tally::NotApplicable => Err(StepFailure::new(summary(outcome))),
+        Tally::NotChecked | Tally::NotApplicable => {
+            let mut message = summary(outcome);
+            if message.contains("--api-server-out") {
+                message.push_str(
+                    "\nhelp: use `admit verify --api-server-out FILE`; `admit run` does not record what a webhook writes",
+                );
+            }
+            Err(StepFailure::new(message))
+        }
     }
 }
 

@@ -26,6 +26,10 @@ pub struct TargetArguments {
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     pub(crate) service: Vec<ServiceMapping>,
 
+    /// Wait up to this many seconds until the addresses of --service accept connections
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "service")]
+    pub(crate) wait: u32,
+
     #[command(flatten)]
     pub(crate) admission_control: AdmissionControl,
 
@@ -79,6 +83,7 @@ impl TargetArguments {
         Self {
             target,
             service: Vec::new(),
+            wait: 0,
             admission_control: AdmissionControl::default(),
             plugins: PluginFlags::default(),
             cluster: ClusterArguments::default(),

@@ -36,6 +36,8 @@ pub(crate) struct RecordedCall {
     pub(crate) result: String,
     /// Whether the webhook did not return a valid response.
     pub(crate) has_failed: bool,
+    /// Whether the review was sent: `false` if the server could not connect to the webhook.
+    pub(crate) was_sent: bool,
 }
 
 /// A webhook that the server did not call in a round.
@@ -117,8 +119,20 @@ impl RecordedCall {
             review: called.review.clone(),
             result: result(&called.result),
             has_failed: matches!(called.result, CallResult::Failed { .. }),
+            was_sent: match &called.result {
+                CallResult::Failed { failure, .. } => !precedes_review(&failure.reason),
+                CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => true,
+            },
         }
     }
+}
+
+/// Returns whether the failure of a call happened before the review was sent, by kube-apiserver's message.
+fn precedes_review(reason: &str) -> bool {
+    const CAUSES: [&str; 5] =
+        ["dial tcp", "proxyconnect tcp", "tls: ", "x509: ", "could not get REST client"];
+    let is_unknown_service = reason.contains(": service \"") && reason.ends_with(" not found");
+    is_unknown_service || CAUSES.iter().any(|cause| reason.contains(cause))
 }
 
 /// Returns the webhooks that the server skipped, with the reasons.

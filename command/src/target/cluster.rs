@@ -6,7 +6,7 @@ use super::identity::Identities;
 use super::storage::Storage;
 use super::{
     AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, Target, TargetArguments,
-    TargetKind,
+    TargetKind, UnreachedCalls,
 };
 use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
@@ -67,6 +67,7 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         fakes,
         services: arguments.services(),
         referenced: ReferencedServices::default(),
+        unreached: UnreachedCalls::default(),
         audit,
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),

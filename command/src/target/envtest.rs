@@ -11,7 +11,7 @@ use super::relay::Relay;
 use super::storage::Storage;
 use super::{
     AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, Target, TargetArguments,
-    TargetKind,
+    TargetKind, UnreachedCalls,
 };
 use crate::Failure;
 use crate::static_manifests::Watch;
@@ -55,6 +55,7 @@ pub(super) async fn start(
         fakes: FakesPlace::loopback(),
         services,
         referenced: ReferencedServices::default(),
+        unreached: UnreachedCalls::default(),
         audit,
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),

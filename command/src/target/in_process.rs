@@ -11,7 +11,7 @@ use super::identity::Identities;
 use super::storage::Storage;
 use super::{
     AuditLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, Target, TargetArguments, TargetKind,
-    connection,
+    UnreachedCalls, connection,
 };
 use crate::Failure;
 use crate::serve::TEXT;
@@ -72,6 +72,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         fakes: FakesPlace::loopback(),
         services,
         referenced: ReferencedServices::default(),
+        unreached: UnreachedCalls::default(),
         audit: AuditLog::recorded(index),
         calls: CallLog::Recorded(calls),
         run: Cleanup::new_run(),

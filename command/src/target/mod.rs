@@ -8,6 +8,7 @@ mod connection;
 mod envtest;
 mod identity;
 mod in_process;
+mod readiness;
 mod relay;
 mod storage;
 
@@ -47,6 +48,8 @@ pub struct Target {
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// The Services that the loaded webhook configurations refer to.
     pub(crate) referenced: ReferencedServices,
+    /// The calls that did not reach a webhook of a loaded configuration.
+    pub(crate) unreached: UnreachedCalls,
     /// The audit events of requests, which some clusters do not provide.
     pub audit: AuditLog,
     /// The recorded calls and skipped webhooks of each request.
@@ -71,6 +74,17 @@ impl ReferencedServices {
         if !names.contains(name) {
             names.insert(name.clone());
         }
+    }
+}
+
+/// The number of calls to each Service that did not reach a webhook, because the server could not connect.
+#[derive(Debug, Default)]
+pub(crate) struct UnreachedCalls(Mutex<BTreeMap<ServiceName, usize>>);
+
+impl UnreachedCalls {
+    pub(crate) fn count(&self, name: &ServiceName) {
+        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *calls.entry(name.clone()).or_default() += 1;
     }
 }
 
@@ -127,6 +141,22 @@ impl Target {
             )
         };
         unused.map(message).collect()
+    }
+
+    /// Returns a message for each Service with calls that did not reach a webhook.
+    ///
+    /// With the failure policy Ignore, a scenario can pass without them.
+    pub(crate) fn unreached_services(&self) -> Vec<String> {
+        let calls = self.unreached.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = |(name, count): (&ServiceName, &usize)| {
+            let calls = if *count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
+            let address = match self.services.get(name) {
+                Some((host, port)) => format!("at {host}:{port}"),
+                None => "because --service does not set its address".to_owned(),
+            };
+            format!("{calls} did not reach the webhook behind {}/{} {address}", name.namespace, name.name)
+        };
+        calls.iter().map(message).collect()
     }
 
     /// Rewrites the `service` in a webhook's `clientConfig` so that the server reaches the address of `--service`.
@@ -229,6 +259,10 @@ impl Launched {
         cleanup: &Cleanup,
         tell: impl Fn(&str),
     ) -> Result<Self, Failure> {
+        if arguments.wait > 0 {
+            tell("waiting for the webhooks to start");
+        }
+        arguments.wait_for_services().await?;
         match arguments.target {
             TargetKind::InProcess | TargetKind::Envtest => Self::start(arguments, tell).await,
             TargetKind::Cluster => {

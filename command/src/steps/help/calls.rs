@@ -5,17 +5,17 @@ use super::super::{StepHelp, audit, metrics, then};
 pub(super) const STEPS: &[StepHelp] = &[
     then(
         "{string} is called {times}",
-        "The number of calls during the last request: those that a fake received, or those to a loaded webhook, including failed ones",
+        "The number of reviews that the webhook received during the last request: `once`, `twice`, or a number as in `3 times`. A call that could not connect does not count",
         r#"Then "sidecar" is called twice"#,
     ),
     then(
         "{string} is not called",
-        "The webhook was not called during the last request",
+        "The webhook was not called during the last request. The step fails if the request did not reach admission, or if the webhook is limited to other namespaces",
         r#"Then "sidecar" is not called"#,
     ),
     then(
         "the webhooks are called in the order {string}",
-        "All calls during the last request, in both rounds",
+        "All reviews that webhooks received during the last request, in both rounds",
         r#"Then the webhooks are called in the order "labels, sidecar, labels""#,
     ),
     then(
