@@ -154,7 +154,7 @@ containers() {
 
 # The crates: each one compiles from its archive, and the command is installed from source and runs.
 crates() {
-  cargo package --quiet --locked --allow-dirty --workspace
+  cargo package --quiet --locked --allow-dirty --workspace --exclude tests --exclude benches --exclude mirror
   # The binary chooses the version of k8s-openapi: a user of `cargo install` does not set a variable.
   cargo tree --locked --package admit --edges normal,features --invert k8s-openapi |
     grep -q '^[├└]── k8s-openapi feature "v1_[0-9]*"$'
