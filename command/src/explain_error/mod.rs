@@ -126,9 +126,9 @@ fn text(explanation: &Explanation) -> String {
     }
     let faults = explanation.faults.iter().take(MAX_FAULTS);
     list(REPRODUCE, &mut faults.map(|fault| format!("fault: {:<18} {}", fault.id, fault.help)));
-    let more = explanation.faults.len().saturating_sub(MAX_FAULTS);
-    if more > 0 {
-        let _ = writeln!(text, "  and {more} more: {}", documentation!("reference/faults.md"));
+    let more: Vec<&str> = explanation.faults.iter().skip(MAX_FAULTS).map(|fault| fault.id).collect();
+    if !more.is_empty() {
+        let _ = writeln!(text, "  and {} more: {}; see `admit fakes list`", more.len(), more.join(", "));
     }
     text
 }

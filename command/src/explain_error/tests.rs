@@ -48,6 +48,10 @@ fn message_of_every_fault_is_recognized() {
             assert!(ids.contains(&fault.id.as_str()), "{} is not in {ids:?}: {message}", fault.id);
             assert!(!explanation.meaning.contains('{'), "{}: {}", fault.id, explanation.meaning);
             assert!(!explanation.consequence.is_empty() && fault.class != Class::Accepted, "{}", fault.id);
+            for command in &explanation.look {
+                let ranges = command.matches("{range ").count();
+                assert_eq!(command.matches("{end}").count(), ranges, "{}: {command}", fault.id);
+            }
             explained += 1;
         }
     }
@@ -108,6 +112,14 @@ fn commands_contain_the_webhook_and_keep_other_braces() {
         r#"failed calling webhook "a.example.com": failed to call webhook: Post "https://10.0.0.1/": x509: certificate signed by unknown authority"#,
     );
     assert_eq!(explanations.first().unwrap().look, std::slice::from_ref(bundle));
+}
+
+#[test]
+fn no_placeholder_has_the_name_of_a_jsonpath_keyword() {
+    for cause in &*super::causes::CAUSES {
+        let names: Vec<&str> = cause.pattern.capture_names().flatten().collect();
+        assert!(!names.contains(&"end") && !names.contains(&"range"), "{}: {names:?}", cause.id);
+    }
 }
 
 #[test]
@@ -257,5 +269,8 @@ fn denial_has_a_behavior_instead_of_faults_and_other_errors_have_few_faults() {
     assert!(uid.faults.len() > super::MAX_FAULTS);
     let shown = anstream::adapter::strip_str(&super::text(uid)).to_string();
     assert_eq!(shown.matches("fault: ").count(), super::MAX_FAULTS, "{shown}");
-    assert!(shown.contains("more: https://"), "{shown}");
+    let last = uid.faults.last().unwrap().id;
+    let more = uid.faults.len() - super::MAX_FAULTS;
+    assert!(shown.contains(&format!("and {more} more: ")), "{shown}");
+    assert!(shown.ends_with(&format!("{last}; see `admit fakes list`\n")), "{shown}");
 }
