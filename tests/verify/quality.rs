@@ -333,7 +333,11 @@ async fn v20_passes_who_is_quiet_when_done() {
 
 #[tokio::test]
 async fn v21_finds_who_does_not_know_mirror_pods() {
-    finds(&verify("V21", vec![TestedWebhook::mutating("sidecar")]).await, &["changes a mirror Pod"]);
+    let check = verify("V21", vec![TestedWebhook::mutating("sidecar")]).await;
+    finds(&check, &["changes a mirror Pod"]);
+    let sent = check.findings[0].object.as_ref().expect("the object that was sent");
+    let mirror = sent.pointer("/metadata/annotations/kubernetes.io~1config.mirror");
+    assert!(mirror.is_some(), "{sent}");
     let denies = "when: {if: {present: /spec/nodeName}, then: {deny: {message: no}}}";
     for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
         finds(&verify("V21", vec![tested(denies)]).await, &["denies a mirror Pod"]);

@@ -259,6 +259,7 @@ impl ViolationGroup {
         let Violation {
             kind,
             message,
+            sent,
             differences,
             fields: _,
             steps,
@@ -279,7 +280,7 @@ impl ViolationGroup {
             message,
             webhooks: BTreeMap::from([(webhook.to_owned(), self.count)]),
             examples: self.examples,
-            object: self.object,
+            object: sent.or(self.object),
             differences,
             fields: self.fields,
             request: None,

@@ -84,6 +84,8 @@ pub struct Violation {
     pub kind: String,
     /// A sentence with names and values that describes the violation.
     pub message: String,
+    /// The object that was sent, if the check derives it from the object of the corpus.
+    pub sent: Option<Value>,
     /// The differences between the expected and the actual object.
     pub differences: Vec<Difference>,
     /// The fields that are part of the finding's identity, as patterns without list positions and keys.
@@ -116,6 +118,7 @@ impl Violation {
         Self {
             kind: kind.into(),
             message: message.into(),
+            sent: None,
             differences: Vec::new(),
             fields: BTreeSet::new(),
             steps: Vec::new(),
@@ -128,6 +131,13 @@ impl Violation {
             field: String::new(),
             about: None,
         }
+    }
+
+    /// Sets the object that was sent, which the finding shows instead of the object of the corpus.
+    #[must_use]
+    pub fn with_sent(mut self, object: Option<Value>) -> Self {
+        self.sent = object;
+        self
     }
 
     /// Sets the differences between the expected and the actual object.

@@ -51,11 +51,15 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         Verdict::Denied(status) => {
             let message =
                 format!("the webhook denies an object only because of unknown fields: {}", status.message);
-            return Ok(vec![Violation::new("denies unknown fields", message).with_steps(steps)]);
+            return Ok(vec![
+                Violation::new("denies unknown fields", message).with_sent(Some(object)).with_steps(steps),
+            ]);
         }
         Verdict::Failed(reason) => {
             let message = format!("the webhook fails only because of unknown fields: {reason}");
-            return Ok(vec![Violation::new("fails on unknown fields", message).with_steps(steps)]);
+            return Ok(vec![
+                Violation::new("fails on unknown fields", message).with_sent(Some(object)).with_steps(steps),
+            ]);
         }
         Verdict::NoConditions(_) => return Err(Skipped::no_conditions()),
         // Without unknown fields, the API server accepts the webhook's result.
@@ -64,7 +68,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
                 "the API server rejects the webhook's result only because of unknown fields: {}",
                 status.message
             );
-            return Ok(vec![Violation::new("breaks on unknown fields", message).with_steps(steps)]);
+            return Ok(vec![
+                Violation::new("breaks on unknown fields", message).with_sent(Some(object)).with_steps(steps),
+            ]);
         }
         Verdict::Unsupported(what) => return Err(Skipped::not_checked(what)),
     }
@@ -76,7 +82,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         return Ok(Vec::new());
     }
     let message = format!("the webhook removes fields that it does not know: {}", super::fields(&lost));
-    Ok(vec![Violation::new("drops unknown fields", message).with_differences(lost).with_steps(steps)])
+    let violation = Violation::new("drops unknown fields", message).with_differences(lost);
+    Ok(vec![violation.with_sent(Some(object)).with_steps(steps)])
 }
 
 /// Returns the object after only the webhook's patch, because the server itself would drop unknown fields.

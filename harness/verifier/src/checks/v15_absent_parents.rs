@@ -68,7 +68,8 @@ async fn without(object_probe: &ObjectProbe<'_>, object: Value, what: &str) -> O
         json::set(&mut object, &["spec", "automountServiceAccountToken"], false);
     }
     let request = object_probe.environment.create(object).ok()?;
-    judge(what, &object_probe.outcome(&object_probe.alone(), &request).await)
+    let violation = judge(what, &object_probe.outcome(&object_probe.alone(), &request).await)?;
+    Some(violation.with_sent(request.object))
 }
 
 fn judge(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {

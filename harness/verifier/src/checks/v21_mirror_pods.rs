@@ -41,7 +41,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     if let Verdict::Denied(status) = outcome.verdict() {
         let message =
             format!("the webhook denies the mirror Pod of a Pod that it allows: {}", status.message);
-        return Ok(vec![Violation::new("denies a mirror Pod", message).with_steps(steps)]);
+        return Ok(vec![
+            Violation::new("denies a mirror Pod", message).with_sent(request.object).with_steps(steps),
+        ]);
     }
     let (Some(before), Some(after)) = (&request.object, &outcome.object) else { return Ok(Vec::new()) };
     let differences = object_probe.differences(before, after, Order::Counts);
@@ -49,7 +51,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         return Ok(Vec::new());
     }
     let message = format!("the webhook changes {} of a mirror Pod", super::fields(&differences));
-    Ok(vec![Violation::new("changes a mirror Pod", message).with_differences(differences).with_steps(steps)])
+    let violation = Violation::new("changes a mirror Pod", message).with_differences(differences);
+    Ok(vec![violation.with_sent(request.object).with_steps(steps)])
 }
 
 /// Returns the request with which the kubelet creates the mirror Pod of the same Pod.

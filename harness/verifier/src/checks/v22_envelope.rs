@@ -96,7 +96,7 @@ async fn on_the_error_path(
         Err(error) => {
             let message = format!("{told}, the webhook does not respond: {error}");
             let violation = Violation::new(format!("no response {path}"), message);
-            vec![undecodable(violation).with_steps([with_exchange(outcome, exchange)])]
+            vec![undecodable(violation, &exchange).with_steps([with_exchange(outcome, exchange)])]
         }
         // The API server does not read the review in this case, and failurePolicy applies.
         Ok(reply) if reply.status != 200 => {
@@ -105,21 +105,24 @@ async fn on_the_error_path(
                 "{told}, the webhook returns HTTP {} instead of a review that denies the request",
                 reply.status
             );
+            let violation = undecodable(Violation::new(kind, message), &exchange);
             let steps = [with_exchange(outcome, exchange.clone())];
-            vec![undecodable(Violation::new(kind, message)).with_steps(steps).with_severity(Severity::Note)]
+            vec![violation.with_steps(steps).with_severity(Severity::Note)]
         }
         Ok(reply) => {
             let faults = faults(&exchange.review, reply.status, &reply.body);
             let told = with_exchange(outcome, exchange.clone());
             let violations = faults.into_iter().map(|fault| violation(&CANNOT_READ, fault, &told));
-            violations.map(undecodable).collect()
+            violations.map(|violation| undecodable(violation, &exchange)).collect()
         }
     }
 }
 
 /// Marks a violation in the response to an object that kube-apiserver does not send at present.
-fn undecodable(violation: Violation) -> Violation {
+fn undecodable(violation: Violation, exchange: &Exchange) -> Violation {
+    let review: Value = serde_json::from_slice(&exchange.review).unwrap_or_default();
     violation
+        .with_sent(review.pointer("/request/object").cloned())
         .with_severity(Severity::Warning)
         .with_why(
             "kube-apiserver validates the types of built-in objects before it calls webhooks, so it does not send \

@@ -30,7 +30,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let outcome = object_probe.outcome(&object_probe.alone(), &unnamed).await;
     let Some(why) = refused(&outcome) else { return Ok(Vec::new()) };
     let message = format!("the webhook does not allow an object with generateName and without a name: {why}");
-    Ok(vec![Violation::new("requires metadata.name", message).with_steps([outcome])])
+    let violation = Violation::new("requires metadata.name", message);
+    Ok(vec![violation.with_sent(unnamed.object).with_steps([outcome])])
 }
 
 /// Returns the request with `generateName`, as a controller sends it, or `None` if the object does not have a name.
