@@ -37,6 +37,9 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 
+/// The kind of the finding about the responses to all malformed inputs.
+const MALFORMED: &str = "accepts or fails on malformed input";
+
 /// Malformed input, or a review that is sent in an incorrect way.
 struct Malformed {
     what: &'static str,
@@ -52,13 +55,14 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     // A response that varies anyway cannot show an effect of the input.
     let mut is_stable = change(webhook_probe, &typical, &*ask(webhook_probe, &typical).await).is_none();
     let mut violations = Vec::new();
+    let mut faults = Vec::new();
+    let mut exchanges = Vec::new();
     for malformed in malformed(&typical.review) {
         let what = malformed.what;
         let (exchange, fault) = send(webhook_probe, &malformed).await;
-        if let Some((kind, text, severity)) = fault {
-            let violation = Violation::new(format!("{kind} on {what}"), format!("on {what}, {text}"));
-            let steps = [with_exchange(&typical.outcome, exchange)];
-            violations.push(violation.with_severity(severity).with_steps(steps));
+        if let Some(fault) = fault {
+            faults.push((what, fault));
+            exchanges.push(with_exchange(&typical.outcome, exchange));
         }
         let after = ask(webhook_probe, &typical).await;
         if let Verdict::Failed(reason) = after.verdict() {
@@ -77,7 +81,26 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             is_stable = false;
         }
     }
-    Ok(violations)
+    let accepted = combined(&faults).map(|violation| violation.with_steps(exchanges));
+    Ok(accepted.into_iter().chain(violations).collect())
+}
+
+/// Returns one violation for all inputs with an incorrect response, with the highest of their severities.
+fn combined(faults: &[(&'static str, Fault)]) -> Option<Violation> {
+    let severity = faults.iter().map(|(_, (_, _, severity))| *severity).max()?;
+    let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for (what, (kind, text, _)) in faults {
+        match groups.iter_mut().find(|(known, _, _)| known == kind) {
+            Some((_, _, inputs)) => inputs.push(what),
+            None => groups.push((kind, text, vec![what])),
+        }
+    }
+    let message = groups.iter().map(|(_, text, inputs)| match inputs.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("on {} and {last}, {text}", others.join(", ")),
+        Some(_) | None => format!("on {}, {text}", inputs.join(", ")),
+    });
+    let message = message.collect::<Vec<String>>().join("; ");
+    Some(Violation::new(MALFORMED, message).with_severity(severity))
 }
 
 fn malformed(review: &Bytes) -> Vec<Malformed> {
@@ -229,6 +252,22 @@ mod tests {
         check(200, r#"{"response": {"allowed": true}}"#, Some(("allows", Severity::Warning)));
         check(200, "ok", Some(("HTTP status", Severity::Note)));
         check(500, "", Some(("HTTP status", Severity::Note)));
+    }
+
+    #[test]
+    fn all_inputs_are_one_finding() {
+        let fault = |kind, severity| (kind, format!("the webhook {kind} it"), severity);
+        let faults = [
+            ("text", fault("allows", Severity::Note)),
+            ("an empty body", fault("hangs", Severity::Warning)),
+            ("a truncated review", fault("allows", Severity::Note)),
+            ("a GET", fault("allows", Severity::Note)),
+        ];
+        let violation = combined(&faults).unwrap();
+        assert_eq!((violation.kind.as_str(), violation.severity), (MALFORMED, Some(Severity::Warning)));
+        let expected = "on text, a truncated review and a GET, the webhook allows it; on an empty body, the webhook hangs it";
+        assert_eq!(violation.message, expected);
+        assert!(combined(&[]).is_none());
     }
 
     #[test]
