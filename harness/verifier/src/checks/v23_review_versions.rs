@@ -23,7 +23,8 @@ pub(super) const CHECK: Check = Check {
     why: "kube-apiserver sends the first listed version that it knows and rejects a response in another \
           version; which versions it knows changes between releases. A listed version that was copied from \
           an example and never tested fails every request on the day of an upgrade or a rollback. A webhook \
-          that answers a version that it cannot know allows what it has not read.",
+          that answers a version that it cannot know allows what it has not read. That is a note, or a warning \
+          if the webhook does not respond, because kube-apiserver sends only listed versions.",
     help: "List only versions that the webhook supports, and respond in the version of the request.",
     source: "Dynamic Admission Control, Response; KEP-492, AdmissionReview v1; \
              admissionregistration.k8s.io/v1 types, \
@@ -148,21 +149,25 @@ async fn unlisted(webhook_probe: &WebhookProbe<'_>, outcome: &Arc<Outcome>) -> O
     set(&mut review, &["apiVersion"], format!("admission.k8s.io/{UNKNOWN}"));
     let body = Bytes::from(serde_json::to_vec(&review).ok()?);
     let exchange = webhook_probe.environment.post(&webhook_probe.subject.called, body).await;
+    let unknown = format!("an AdmissionReview of the unknown version {UNKNOWN}");
     let (kind, message, severity) = match &exchange.reply {
-        Err(error) => ("no answer", format!("the webhook does not respond: {error}"), Severity::Warning),
+        Err(error) => {
+            ("no answer", format!("the webhook does not respond to {unknown}: {error}"), Severity::Warning)
+        }
         Ok(reply) if reply.status >= 500 => {
-            ("HTTP status", format!("the HTTP status is {}", reply.status), Severity::Note)
+            let message =
+                format!("the webhook answers {unknown} with HTTP status {}, not a 4xx", reply.status);
+            ("HTTP status", message, Severity::Note)
         }
         Ok(reply) if reply.status >= 300 => return None,
         Ok(_) => match effect_of(&exchange, at(&review, &["request", "object"])) {
             Effect::Denied(_) => return None,
             Effect::Admitted(_) => {
-                ("admits", "the webhook allows what it cannot have read".to_owned(), Severity::Note)
+                ("admits", format!("the webhook answers {unknown} instead of refusing it"), Severity::Note)
             }
-            Effect::Broken(what) => ("no review", what, Severity::Note),
+            Effect::Broken(what) => ("no review", format!("for {unknown}: {what}"), Severity::Note),
         },
     };
-    let message = format!("asked in the unsupported version {UNKNOWN}: {message}");
     let violation = Violation::new(format!("{kind} in an unsupported version"), message);
     Some(violation.with_severity(severity).with_steps([with_exchange(outcome, exchange)]))
 }
