@@ -152,6 +152,13 @@ pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Opt
     examples.next().or_else(custom)
 }
 
+/// Returns a small object of each built-in kind in the corpus.
+pub(crate) fn examples(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = Value> {
+    let is_served =
+        |object: &Value| cluster_fixture.resource_of(&GroupVersionKind::from_object(object)).is_some();
+    makers(&[]).into_iter().map(|maker| (maker.make)(0)).filter(is_served)
+}
+
 /// Returns the generators of all kinds.
 fn makers(definitions: &[Value]) -> Vec<Maker> {
     let pods = pods::representatives().collect();

@@ -1,0 +1,229 @@
+//! Evaluates match conditions for examples of the matched kinds, without calling webhooks.
+
+use kubernetes_admission::attributes::{Attributes, UserInfo};
+use kubernetes_admission::conditions::{Condition, Outcome};
+use kubernetes_admission::config::{FailurePolicy, Webhook};
+use kubernetes_admission::matching;
+use kubernetes_api_server::ClusterFixture;
+use serde_json::{Value, json};
+
+use crate::check::{Severity, Violation};
+use crate::corpus;
+use crate::shape;
+use crate::stored::update;
+use crate::subject::Subject;
+
+/// The fields of `ObjectMeta`.
+///
+/// Source: apimachinery pkg/apis/meta/v1/types.go.
+const OBJECT_META: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// The fields that the API server sets, which the examples do not have.
+const SET_BY_SERVER: [&str; 6] =
+    ["selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"];
+
+/// The key of the label and the annotation of an example, which no condition reads.
+const OTHER_KEY: &str = "example.com/other";
+
+/// Reports conditions that fail because an object does not have an optional field, or because a name is misspelled.
+///
+/// All conditions of the webhook are evaluated together, as by the API server, so that another condition can be the
+/// guard.
+pub(crate) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> Vec<Violation> {
+    let webhook = &subject.webhook;
+    if webhook.match_conditions.is_empty() || webhook.rules.is_empty() {
+        return Vec::new();
+    }
+    let mut violations: Vec<Violation> = Vec::new();
+    for request in corpus::examples(cluster_fixture).flat_map(|object| requests(&object, cluster_fixture)) {
+        let mut run = cluster_fixture.run(request.clone());
+        let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
+        if !matches!(evaluation.outcome, Outcome::Errors(_)) {
+            continue;
+        }
+        for (index, condition) in webhook.match_conditions.iter().enumerate() {
+            let evaluated = evaluation.conditions.get(index).map(|evaluated| &evaluated.value);
+            let Some(Err(error)) = evaluated else { continue };
+            let error = error.to_string();
+            let Some((_, key)) = error.rsplit_once("no such key: ") else { continue };
+            let field = format!("matchConditions[{index}]");
+            // V55 reports conditions that read a null oldObject.
+            let reads_null = request.old_object.is_none() && condition.mentions("oldObject");
+            if reads_null || violations.iter().any(|known| known.field == field) {
+                continue;
+            }
+            violations.extend(violation(webhook, condition, &request, key).map(|found| found.at(field)));
+        }
+    }
+    violations
+}
+
+/// Returns the finding about a condition that fails for `request` because an object does not have `key`.
+fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key: &str) -> Option<Violation> {
+    let name = &condition.name;
+    let follows = match webhook.failure_policy {
+        FailurePolicy::Fail => "the request is rejected",
+        FailurePolicy::Ignore => "the webhook is skipped",
+    };
+    let reads = |parent: &str| {
+        let places =
+            [format!("{parent}.{key}"), format!("{parent}['{key}']"), format!("{parent}[\"{key}\"]")];
+        places.iter().any(|place| condition.text.contains(place.as_str()))
+    };
+    let is_metadata = reads("metadata");
+    if is_metadata && SET_BY_SERVER.contains(&key) {
+        return None;
+    }
+    if is_metadata && !OBJECT_META.contains(&key) {
+        let message = format!(
+            "condition {name} reads metadata.{key}, which no object has: it fails with `no such key: {key}`, and \
+             {follows} without a call"
+        );
+        let violation = Violation::new(format!("{name} reads an unknown field"), message);
+        let violation = violation.with_severity(Severity::Warning);
+        return Some(violation.with_help("Correct the name of the field."));
+    }
+    let what = if reads("labels") {
+        format!("objects without the label {key}")
+    } else if reads("annotations") {
+        format!("objects without the annotation {key}")
+    } else {
+        format!("objects without {key}")
+    };
+    let message = format!(
+        "condition {name} has no value for {what}: for the {} of {}, it fails with `no such key: {key}`, and \
+         {follows} without a call",
+        request.operation,
+        request.resource.group_resource()
+    );
+    let violation = Violation::new(format!("{name} has no value without an optional field"), message);
+    let violation = violation.with_severity(Severity::Warning);
+    Some(violation.with_help(
+        "Guard the field, such as `has(object.metadata.labels) && 'a' in object.metadata.labels && ...`, or use the \
+         optional syntax, such as `object.metadata.?labels.a.orValue('')`.",
+    ))
+}
+
+/// Returns the creation and an unchanged update of the object without labels, and of the object with other labels.
+fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes> {
+    let mut bare = object.clone();
+    for pointer in ["/metadata/labels", "/metadata/annotations"] {
+        shape::remove(&mut bare, pointer);
+    }
+    let mut labeled = bare.clone();
+    if let Some(metadata) = labeled.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["labels", "annotations"] {
+            metadata.insert(field.to_owned(), json!({OTHER_KEY: "a"}));
+        }
+    }
+    let mut requests = Vec::new();
+    for object in [bare, labeled] {
+        let Ok(create) = cluster_fixture.create(object, "default", UserInfo::default()) else { continue };
+        let stored = create.object.clone().unwrap_or_default();
+        requests.push(update(&create, stored.clone(), stored));
+        requests.push(create);
+    }
+    requests.sort_by_key(|request| request.old_object.is_some());
+    requests
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the kinds and messages about the conditions of a webhook for creations of Deployments.
+    #[track_caller]
+    fn found(conditions: &[&str]) -> Vec<String> {
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .enumerate()
+            .map(|(index, expression)| json!({"name": format!("c{index}"), "expression": expression}))
+            .collect();
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "c"},
+            "webhooks": [{
+                "name": "w.example.com", "clientConfig": {"url": "https://localhost/"}, "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "matchConditions": conditions,
+                "rules": [{
+                    "operations": ["CREATE", "UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"],
+                    "resources": ["deployments"],
+                }],
+            }],
+        });
+        let subjects = Subject::of_shared([std::sync::Arc::new(configuration)].into_iter()).unwrap();
+        let cluster_fixture = ClusterFixture::new([]);
+        unguarded(&subjects[0], &cluster_fixture).into_iter().map(|found| found.message).collect()
+    }
+
+    #[track_caller]
+    fn check(conditions: &[&str], expected: &[&str]) {
+        let found = found(conditions);
+        assert_eq!(found.len(), expected.len(), "{conditions:?}: {found:?}");
+        for (message, part) in found.iter().zip(expected) {
+            assert!(message.contains(part), "{conditions:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn misspelled_and_unguarded_fields_are_reported() {
+        check(
+            &["object.metadata.namespce != 'kube-system' && object.metadata.labels.team == 'a'"],
+            &["reads metadata.namespce, which no object has"],
+        );
+        check(&["object.metadata.labels.team == 'a'"], &["no value for objects without labels"]);
+        check(
+            &["has(object.metadata.labels) && object.metadata.labels.team == 'a'"],
+            &["objects without the label team"],
+        );
+        check(&["object.metadata.annotations['a/b'] == 'c'"], &["objects without annotations"]);
+        check(&["'x' in object.metadata.finalizers"], &["objects without finalizers"]);
+        check(&["oldObject.metadata.labels.a == 'b'"], &["objects without labels"]);
+    }
+
+    #[test]
+    fn guarded_conditions_have_no_finding() {
+        for conditions in [
+            &["object.metadata.namespace != 'kube-system' && object.metadata.name != 'a'"][..],
+            &[
+                "has(object.metadata.labels) && has(object.metadata.labels.team) && object.metadata.labels.team == 'a'",
+            ],
+            &[
+                "has(object.metadata.labels) && 'team' in object.metadata.labels && object.metadata.labels['team'] == 'a'",
+            ],
+            &["!has(object.metadata.labels) || !('team' in object.metadata.labels)"],
+            &["object.metadata.?labels.team.orValue('') == 'a'"],
+            &["object.metadata.?labels[?'team'].orValue('') == 'a'"],
+            &["has(object.metadata.labels) ? 'team' in object.metadata.labels : true"],
+            // All conditions are evaluated, and a false one takes precedence over an error.
+            &["has(object.metadata.labels)", "'team' in object.metadata.labels"],
+            &["'team' in object.metadata.labels", "has(object.metadata.labels)"],
+            &[
+                "has(object.metadata.labels) && 'team' in object.metadata.labels",
+                "object.metadata.labels['team'] == 'a'",
+            ],
+            &["has(object.metadata.clusterName) && object.metadata.clusterName == 'a'"],
+            &["object.spec.replicas > 1 && object.spec.template.spec.containers.all(c, c.image != '')"],
+            &["request.name.startsWith('a') && object.metadata.labels.team == 'a'"],
+            &["oldObject != null && oldObject.spec.replicas == object.spec.replicas"],
+        ] {
+            check(conditions, &[]);
+        }
+    }
+}
