@@ -109,10 +109,12 @@ impl<'a> Manifests<'a> {
         self.positions.contains(&position)
     }
 
-    /// Returns whether `field` of the configuration at `position` has a substitute.
+    /// Returns whether `field` of the configuration at `position`, or the entry that contains it, has a substitute.
     pub(super) fn is_substitute(&self, position: usize, field: &str) -> bool {
-        let is_same = |(at, rejected): &(usize, String)| *at == position && rejected == field;
-        self.substitutes.iter().any(is_same)
+        let is_in = |rejected: &str| {
+            field.strip_prefix(rejected).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.substitutes.iter().any(|(at, rejected)| *at == position && is_in(rejected))
     }
 
     /// Converts a violation to a [`Defect`] in the configuration of the webhook that it names, or else of `looked_at`.
@@ -149,7 +151,8 @@ const MAX_SUBSTITUTES: usize = 64;
 
 /// Returns the configuration with a valid value in each field that the API server rejects, and these fields.
 ///
-/// Returns `None` if a field does not have a substitute. Entries keep their positions.
+/// An entry with a field that does not have a substitute is replaced by an entry without rules. Entries keep their
+/// positions. Returns `None` if the rejected field is not in an entry.
 fn substituted(configuration: &Value) -> Option<(Value, Vec<String>)> {
     let mut complete = configuration.clone();
     let mut fields: Vec<String> = Vec::new();
@@ -159,28 +162,59 @@ fn substituted(configuration: &Value) -> Option<(Value, Vec<String>)> {
             Err(ConfigError::Field { field, .. }) => field,
             Err(_) => return None,
         };
-        let (parent, name) = field.rsplit_once('.')?;
-        let pointer = parent.replace(['.', '['], "/").replace(']', "");
-        let members = complete.pointer_mut(&format!("/{pointer}"))?.as_object_mut()?;
-        let value = match name {
-            "sideEffects" => json!("None"),
-            "admissionReviewVersions" => json!(["v1"]),
-            "timeoutSeconds" => json!(10),
-            // With Ignore, fewer requests depend on the webhook.
-            "failurePolicy" => json!("Ignore"),
-            "matchPolicy" => json!("Equivalent"),
-            "reinvocationPolicy" => json!("Never"),
-            "scope" => json!("*"),
-            "caBundle" => json!(""),
-            _ => return None,
-        };
-        if fields.contains(&field) {
+        let is_substituted = !fields.contains(&field) && substitute(&mut complete, &field).is_some();
+        if is_substituted {
+            fields.push(field);
+            continue;
+        }
+        let entry = field.split_inclusive(']').next().filter(|entry| entry.starts_with("webhooks["))?;
+        if fields.iter().any(|known| known == entry) {
             return None;
         }
-        members.insert(name.to_owned(), value);
-        fields.push(field);
+        *complete.pointer_mut(&pointer(entry))? = entry_without_rules(fields.len());
+        fields.push(entry.to_owned());
     }
     None
+}
+
+/// Writes a valid value to `field`, or returns `None` if the field does not have a substitute.
+fn substitute(configuration: &mut Value, field: &str) -> Option<()> {
+    let (parent, name) = field.rsplit_once('.')?;
+    let value = match name {
+        "sideEffects" => json!("None"),
+        "admissionReviewVersions" => json!(["v1"]),
+        "timeoutSeconds" => json!(10),
+        // With Ignore, fewer requests depend on the webhook.
+        "failurePolicy" => json!("Ignore"),
+        "matchPolicy" => json!("Equivalent"),
+        "reinvocationPolicy" => json!("Never"),
+        "scope" => json!("*"),
+        "caBundle" => json!(""),
+        "operations" => json!(["CREATE"]),
+        _ if name.starts_with("operations[") => {
+            *configuration.pointer_mut(&pointer(field))? = json!("CREATE");
+            return Some(());
+        }
+        _ => return None,
+    };
+    configuration.pointer_mut(&pointer(parent))?.as_object_mut()?.insert(name.to_owned(), value);
+    Some(())
+}
+
+/// Returns a valid entry that replaces a rejected entry and does not match any request.
+fn entry_without_rules(number: usize) -> Value {
+    json!({
+        "name": format!("rejected-{number}.example.com"),
+        "clientConfig": {"url": "https://localhost/"},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
+    })
+}
+
+/// Converts the path of a field, such as `webhooks[0].rules`, to a JSON pointer.
+fn pointer(field: &str) -> String {
+    format!("/{}", field.replace(['.', '['], "/").replace(']', ""))
 }
 
 /// Returns whether `object` is a webhook configuration of any version.
