@@ -17,6 +17,11 @@ pub(crate) use documentation;
 /// The width of `--explain`.
 const WIDTH: usize = 100;
 
+/// Returns whether only `-v` shows findings of this check and kind, which are about intended settings in most cases.
+pub(crate) fn is_verbose_note(check: &str, kind: &str) -> bool {
+    matches!((check, kind), ("V57", "defaults") | ("L08", "no path"))
+}
+
 /// Returns the command that prints the documentation of an `admit verify` check.
 pub(crate) fn verify_docs(id: &str) -> String {
     format!("admit verify --explain {id}")

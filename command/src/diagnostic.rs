@@ -146,6 +146,11 @@ pub(crate) fn counts(severities: impl IntoIterator<Item = Severity>) -> String {
     counts.map(|(count, severity)| several(count, word(severity))).collect::<Vec<_>>().join(", ")
 }
 
+/// Returns the end of a summary line about notes that only `-v` shows; empty if there are none.
+pub(crate) fn hidden_notes(count: usize) -> String {
+    if count == 0 { String::new() } else { format!("; {} (-v shows them)", several(count, "minor note")) }
+}
+
 /// Returns a count with a singular or plural noun, such as `1 error` or `2 errors`.
 pub(crate) fn several(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })

@@ -61,6 +61,54 @@ fn folders_and_standard_input_are_read_and_lines_are_those_of_the_fields() {
 }
 
 #[test]
+fn a_rejected_field_does_not_hide_the_findings_of_other_entries() {
+    let entry = |name: &str, rule: &str| {
+        format!(
+            "- name: {name}.example.com\n  clientConfig: {{url: 'https://example.com/'}}\n  sideEffects: None\n  \
+             failurePolicy: Fail\n  admissionReviewVersions: [v1]\n  rules: [{rule}]\n"
+        )
+    };
+    let everything = r#"{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}"#;
+    for (rejected, field) in [
+        (r#"{operations: [UPDAT], apiGroups: [""], apiVersions: [v1], resources: [pods]}"#, "operations"),
+        (r#"{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: []}"#, "resources"),
+    ] {
+        let text = format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n\
+             metadata: {{name: c}}\nwebhooks:\n{}{}",
+            entry("a", rejected),
+            entry("b", everything)
+        );
+        let text = prints(&lint_with_input(&["-c", "-"], &text), 1);
+        assert!(text.contains(&format!("webhooks[0].rules[0].{field}")), "{text}");
+        for id in ["V50", "L05", "V53"] {
+            let finding = text.split("\n\n").find(|it| it.contains(&format!("[{id}]")));
+            let is_about_b = text
+                .split("\n\n")
+                .any(|it| it.contains(&format!("[{id}]")) && it.contains("c/b.example.com"));
+            assert!(finding.is_some() && is_about_b, "{id} {field}: {text}");
+        }
+    }
+}
+
+#[test]
+fn notes_about_usual_defaults_appear_only_with_v() {
+    let file = "tests/lint/findings/L08-path.yaml";
+    let text = prints(&lint(&["-c", file]), 0);
+    assert!(!text.contains("[L08]"), "{text}");
+    assert!(text.ends_with("\n0 findings in 1 configuration; 1 minor note (-v shows them)\n"), "{text}");
+    let text = prints(&lint(&["-v", "-c", file]), 0);
+    assert!(text.contains("note[L08]: clientConfig.service.path is not set"), "{text}");
+    // They do not change the exit status, and are not in a baseline.
+    prints(&lint(&["-v", "-c", file, "--fail-on", "note"]), 0);
+    let folder = tempfile::tempdir().expect("a folder");
+    let baseline = folder.path().join("known.yaml");
+    prints(&lint(&["-v", "-c", file, "--write-baseline", &baseline.to_string_lossy()]), 0);
+    let written = fs::read_to_string(&baseline).expect("it is written");
+    assert!(!written.contains("L08"), "{written}");
+}
+
+#[test]
 fn other_documents_in_a_folder_are_skipped_and_lines_stay_those_of_the_fields() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = fs::read_to_string(root().join(TIMEOUT)).expect("the file is there");

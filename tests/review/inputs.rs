@@ -50,6 +50,29 @@ spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {l
 }
 
 #[test]
+fn an_option_for_files_takes_several_files() {
+    let fakes = fakes(&["name: labels, type: mutating, behavior: always-mutate"]);
+    let namespace = |name: &str| format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n");
+    let pod = POD.replace("name: web, labels", "name: api, labels");
+    let files = files([
+        ("fakes.yaml", &fakes),
+        ("a.yaml", &namespace("a")),
+        ("b.yaml", &namespace("b")),
+        ("web.yaml", POD),
+        ("api.yaml", &pod),
+    ]);
+    let said = files.review("--with a.yaml b.yaml -f web.yaml api.yaml --fakes fakes.yaml");
+    assert_eq!(said.status, 0, "{}", said.stderr);
+    assert!(
+        said.stdout.contains("pod/web created") && said.stdout.contains("pod/api created"),
+        "{}",
+        said.stdout
+    );
+    let said = files.review("-f web.yaml -c a.yaml b.yaml");
+    assert!(!said.stderr.contains("NUMBER"), "{}", said.stderr);
+}
+
+#[test]
 fn a_custom_resource_needs_its_definition() {
     let fakes = fakes(&["name: labels, type: mutating, behavior: always-mutate"]);
     let definition = "\

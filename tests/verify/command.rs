@@ -374,6 +374,8 @@ async fn quick_runs_the_checks_about_reinvocation_and_dry_runs_and_reports_the_o
     assert_eq!(ran, ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V38", "V39", "V40"]);
     assert_eq!(checks[0]["results"][0]["verdict"], "found");
     assert!(checks.iter().all(|it| it["skipped"].is_null() || it["skipped"] == "skipped by --quick"));
+    let text = ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick"]).await, 1);
+    assert!(text.contains(": NOT idempotent") && text.contains("dry runs were not checked: "), "{text}");
     ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--thorough"]).await, 2);
     ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--check", "V01"]).await, 2);
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_saphyr::{Location as At, Spanned};
 
 use crate::report_file::ReportFile;
-use crate::{Failure, documents};
+use crate::{Failure, documents, screen};
 
 /// The version of the file format.
 const VERSION: u32 = 1;
@@ -187,7 +187,15 @@ impl Accepting {
                 Ok(())
             }
             Self::All { file, known, reason } => {
-                file.write(&known.rewritten(report, &reason)?)?;
+                let (text, missing) = known.rewritten(report, &reason)?;
+                file.write(&text)?;
+                if missing > 0 {
+                    let entries = several_entries(missing);
+                    screen::status!(
+                        "{entries} of the baseline {} no reason: fill in `reason`, or add --baseline-reason TEXT",
+                        if missing == 1 { "has" } else { "have" }
+                    );
+                }
                 for (_, accepted) in report.findings() {
                     *accepted = Some("written to the baseline".to_owned());
                 }
@@ -247,6 +255,21 @@ impl Baseline {
         if written.version.value != VERSION {
             let message = format!("version is {}, expected {VERSION}", written.version.value);
             return Err(wrong(written.version.referenced, &message));
+        }
+        if reasons == Reasons::Required {
+            let empty = written.findings.iter().map(|entry| &entry.reason);
+            let empty: Vec<&Spanned<String>> =
+                empty.filter(|reason| reason.value.trim().is_empty()).collect();
+            if let [first, _, ..] = empty.as_slice() {
+                let lines: Vec<String> =
+                    empty.iter().map(|reason| reason.referenced.line().to_string()).collect();
+                let message = format!(
+                    "{} do not say why the finding is accepted: fill in `reason` on the lines {}",
+                    several_entries(empty.len()),
+                    lines.join(", ")
+                );
+                return Err(wrong(first.referenced, &message));
+            }
         }
         let mut baseline = Self::empty(subcommand);
         for (index, entry) in written.findings.into_iter().enumerate() {
@@ -350,8 +373,8 @@ impl Baseline {
     /// Creates a baseline that accepts all findings of `report`.
     ///
     /// Entries keep their reasons, and new ones get `reason`. Entries that `report` cannot confirm, such as those of
-    /// checks that did not run, are kept.
-    fn rewritten(&self, report: &mut impl Findings, reason: &str) -> Result<String, Failure> {
+    /// checks that did not run, are kept. Also returns the number of entries without a reason.
+    fn rewritten(&self, report: &mut impl Findings, reason: &str) -> Result<(String, usize), Failure> {
         let found: BTreeSet<Known> = report.findings().into_iter().flat_map(|(known, _)| known).collect();
         let mut accepted: BTreeMap<&Known, &str> = found.iter().map(|known| (known, reason)).collect();
         for (known, Accepted { reason, .. }) in &self.entries {
@@ -369,6 +392,7 @@ impl Baseline {
         for ((check, kind, reason, webhook), fields) in by_webhook {
             entries.entry((check, kind, reason, fields)).or_default().push(webhook);
         }
+        let missing = entries.keys().filter(|(_, _, reason, _)| reason.trim().is_empty()).count();
         let entries = entries.into_iter();
         let findings = entries.map(|((check, kind, reason, fields), webhooks)| Entry {
             check,
@@ -379,8 +403,13 @@ impl Baseline {
         });
         let written = Written { version: VERSION, findings: findings.collect() };
         let text = serde_saphyr::to_string(&written).map_err(Failure::environment)?;
-        Ok(format!("{}{text}", head(self.subcommand.name)))
+        Ok((format!("{}{text}", head(self.subcommand.name)), missing))
     }
+}
+
+/// Formats a number of entries.
+fn several_entries(count: usize) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
 /// Returns the comment at the beginning of a baseline.

@@ -77,7 +77,7 @@ fn an_entry_is_stale_if_the_run_would_have_found_it() {
 #[test]
 fn what_is_written_accepts_everything_and_keeps_the_reasons() {
     let before = parse(&file(&[entry("V01", "grows", "c/b", "known")])).unwrap();
-    let text = before.rewritten(&mut report(), "new").unwrap();
+    let text = before.rewritten(&mut report(), "new").unwrap().0;
     let mut report = report();
     let after = parse(&text).unwrap();
     after.apply(&mut report);
@@ -88,11 +88,13 @@ fn what_is_written_accepts_everything_and_keeps_the_reasons() {
         entry("V57", "defaults", "c/a", "kept"),
         entry("V01", "shrinks", "c/a", "gone"),
     ];
-    let text = parse(&file(&entries)).unwrap().rewritten(&mut report, "new").unwrap();
+    let text = parse(&file(&entries)).unwrap().rewritten(&mut report, "new").unwrap().0;
     assert_eq!((text.matches("kept").count(), text.matches("gone").count()), (2, 0), "{text}");
     // An entry is not accepted until it has a reason.
-    let text = Baseline::empty(&VERIFY).rewritten(&mut report, "").unwrap();
-    assert!(parse(&text).unwrap_err().contains("findings[0].reason: must say why"), "{text}");
+    let (text, missing) = Baseline::empty(&VERIFY).rewritten(&mut report, "").unwrap();
+    assert!(missing > 0);
+    let refused = parse(&text).unwrap_err();
+    assert!(refused.contains("why the finding is accepted") || refused.contains("must say why"), "{refused}");
     assert!(Baseline::parse(&text, "b.yaml", &VERIFY, Reasons::Optional).is_ok());
 }
 
@@ -127,7 +129,7 @@ fn an_entry_accepts_only_its_fields() {
     );
 
     let mut found = with_fields(&["data", "metadata.labels"]);
-    let text = Baseline::empty(&VERIFY).rewritten(&mut found, "new").unwrap();
+    let text = Baseline::empty(&VERIFY).rewritten(&mut found, "new").unwrap().0;
     let mut again = with_fields(&["data", "metadata.labels"]);
     parse(&text).unwrap().apply(&mut again);
     assert_eq!(again.checks[0].findings[0].accepted.as_deref(), Some("new"), "{text}");
@@ -145,6 +147,16 @@ fn a_finding_is_accepted_with_its_consequences() {
     assert_eq!(report.checks[0].findings[0].accepted, None);
     parse(&file(&[own, entry("V02", "misses", "c/a", "follows")])).unwrap().apply(&mut report);
     assert_eq!(report.checks[0].findings[0].accepted.as_deref(), Some("follows; known"));
+}
+
+#[test]
+fn all_empty_reasons_are_reported_at_once() {
+    let entries =
+        [entry("V01", "a", "c/a", "''"), entry("V01", "b", "c/a", "r"), entry("V01", "c", "c/a", "''")];
+    let message = parse(&file(&entries)).unwrap_err();
+    let expected =
+        "b.yaml:6: 2 entries do not say why the finding is accepted: fill in `reason` on the lines 6, 14";
+    assert!(message.contains(expected), "{message}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use harness::verify::report::StaleEntry;
 
 use super::output::{NotChecked, Report};
 use crate::baseline::{Findings, Known, Subcommand};
+use crate::check_help::is_verbose_note;
 
 /// Describes `admit lint` to the baseline.
 pub(super) const LINT: Subcommand = Subcommand {
@@ -19,7 +20,9 @@ pub(super) const LINT: Subcommand = Subcommand {
 
 impl Findings for Report {
     fn findings(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)> {
-        let findings = self.findings.iter_mut().map(|finding| {
+        let listed = self.findings.iter_mut();
+        let listed = listed.filter(|finding| !is_verbose_note(finding.check, &finding.kind));
+        let findings = listed.map(|finding| {
             let known = Known {
                 check: finding.check.to_owned(),
                 kind: finding.kind.clone(),

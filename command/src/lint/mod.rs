@@ -170,6 +170,12 @@ impl Lint {
         let mut report = self.report(linted, &places, checks);
         report.names = objects.iter().filter_map(configuration_name).collect();
         known.apply(&mut report)?;
+        let is_complete = matches!(self.output, Format::Json | Format::Yaml);
+        let complete =
+            is_complete.then(|| output::document(&report, self.output, self.fail_on)).transpose()?;
+        if !self.verbose {
+            report.hide_verbose_notes();
+        }
         for (file, format) in [(junit, Format::Junit), (sarif, Format::Sarif)] {
             if let Some(file) = file {
                 file.write(&output::document(&report, format, self.fail_on)?)?;
@@ -179,8 +185,12 @@ impl Lint {
         if GitHub::from_environment().annotates {
             screen::prompt(&output::annotations(&report));
         }
-        output::print(&report, self.output, self.fail_on, self.verbose)?;
-        let fails = report.new_findings().any(|finding| self.fail_on.includes(finding.severity));
+        match complete {
+            Some(complete) => screen::print_document(&complete)?,
+            None => output::print(&report, self.output, self.fail_on, self.verbose)?,
+        }
+        let mut counted = report.new_findings().filter(|finding| !finding.is_verbose_note());
+        let fails = counted.any(|finding| self.fail_on.includes(finding.severity));
         Ok(if fails { ExitCode::Failed } else { ExitCode::Ok })
     }
 
@@ -235,6 +245,7 @@ impl Lint {
             skipped: skipped.collect(),
             stale: Vec::new(),
             names: Vec::new(),
+            hidden_notes: 0,
             checks,
             unreadable: linted.unreadable,
         }

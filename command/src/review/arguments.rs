@@ -20,15 +20,22 @@ use crate::service_map::ServiceMapping;
 pub(crate) struct Review {
     /// Send these objects: YAML or JSON files, directories, or - for standard input. Each object is sent in a request
     /// of its own, one after another. For an AdmissionReview, the request that it contains is sent
-    #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "record")]
+    #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "record", num_args = 1..)]
     pub(super) files: Vec<PathBuf>,
     /// Read webhook configurations from these files: files, directories, or - for standard input. Other objects in them
     /// are ignored
-    #[arg(short, long, visible_alias = "configuration", value_name = "FILE", required_unless_present_any = ["fakes", "admission_control_config_file", "record"])]
+    #[arg(
+        short,
+        long,
+        visible_alias = "configuration",
+        value_name = "FILE",
+        num_args = 1..,
+        required_unless_present_any = ["fakes", "admission_control_config_file", "record"]
+    )]
     pub(super) configurations: Vec<PathBuf>,
     /// Read objects that exist in the cluster from these files: namespaces with their labels, custom resource
     /// definitions, limit ranges. They do not go through admission
-    #[arg(long = "with", value_name = "FILE")]
+    #[arg(long = "with", value_name = "FILE", num_args = 1..)]
     pub(super) existing: Vec<PathBuf>,
     /// Read the objects before an update or a deletion, or the parents of a subresource, from these files
     #[arg(long, value_name = "FILE")]

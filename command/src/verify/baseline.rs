@@ -6,6 +6,7 @@ use harness::verify::checks;
 use harness::verify::report::{CheckReport, Consequence, Report, StaleEntry, TOGETHER, Tally};
 
 use crate::baseline::{Findings, Known, Subcommand};
+use crate::check_help::is_verbose_note;
 
 /// Describes `admit verify` to the baseline.
 pub(crate) const VERIFY: Subcommand = Subcommand {
@@ -43,6 +44,9 @@ impl Findings for Report {
         let mut all = Vec::new();
         for check in &mut self.checks {
             for finding in &mut check.findings {
+                if is_verbose_note(&check.id, &finding.kind) {
+                    continue;
+                }
                 let own = finding.webhooks.keys();
                 let mut known = identities((&check.id, &finding.kind), own, &finding.fields);
                 for Consequence { check, kind, webhooks, fields, .. } in &finding.consequences {

@@ -436,7 +436,8 @@ impl Verify {
             return Err(Failure::usage(message));
         }
         let server = RecordingServer::start(self.api_server_listen, kubeconfig, objects)?;
-        let word = shell_word(&kubeconfig.to_string_lossy());
+        let absolute = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
+        let word = shell_word(&absolute.to_string_lossy());
         crate::screen::status!("start the webhooks with: export KUBECONFIG={word}");
         Ok(server)
     }

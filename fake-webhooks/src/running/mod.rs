@@ -106,7 +106,7 @@ impl Running {
     async fn listen(&self, planned: PlannedListener) -> Result<Group, StartError> {
         let transport = planned.transport;
         let group = Group::start(planned, &self.authority, &self.limits, &self.shared).await?;
-        (self.log)(&format!("listening on {}: {transport}", group.address()));
+        (self.log)(&format!("listening on {} {transport}", group.address()));
         Ok(group)
     }
 

@@ -93,7 +93,11 @@ impl Transport {
 impl std::fmt::Display for Transport {
     /// Formats the certificate, and the other settings that differ from their defaults.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "certificate `{}`", self.certificate)?;
+        if self.certificate == Self::default().certificate {
+            f.write_str("with a valid certificate")?;
+        } else {
+            write!(f, "with the certificate `{}`", self.certificate)?;
+        }
         let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         if let Some(later) = self.rotate {
             write!(f, ", after the first handshake `{later}`")?;

@@ -11,7 +11,7 @@ use harness::verify::{Check, Severity};
 use serde::Serialize;
 
 use crate::baseline::stale;
-use crate::check_help::linted;
+use crate::check_help::{is_verbose_note, linted};
 use crate::diagnostic::{self, several};
 use crate::machine_readable;
 use crate::markdown::{cell, line};
@@ -34,6 +34,9 @@ pub(super) struct Report {
     /// The entries of the baseline that no longer match a finding.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) stale: Vec<StaleEntry>,
+    /// The number of notes that only `-v` shows and that were removed from the findings.
+    #[serde(skip)]
+    pub(super) hidden_notes: usize,
     /// The names of the configurations, in the order of the files.
     #[serde(skip)]
     pub(super) names: Vec<String>,
@@ -120,7 +123,8 @@ pub(super) fn document(report: &Report, format: Format, fail_on: FailOn) -> Resu
 
 /// Returns a GitHub workflow command for each finding, each on a line.
 pub(super) fn annotations(report: &Report) -> String {
-    let findings = report.new_findings().map(|finding| {
+    let shown = report.new_findings().filter(|finding| !finding.is_verbose_note());
+    let findings = shown.map(|finding| {
         let title = match linted(finding.check) {
             Some(check) => format!("{} {}", check.id, check.title),
             None => finding.check.to_owned(),
@@ -138,6 +142,13 @@ impl Report {
         self.findings.iter().filter(|finding| finding.accepted.is_none())
     }
 
+    /// Removes and counts the notes that only `-v` shows.
+    pub(super) fn hide_verbose_notes(&mut self) {
+        let count = self.findings.len();
+        self.findings.retain(|finding| !finding.is_verbose_note());
+        self.hidden_notes = count - self.findings.len();
+    }
+
     /// Returns the findings that the baseline accepts, each with its reason.
     fn accepted(&self) -> impl Iterator<Item = (&Finding, &str)> {
         self.findings.iter().filter_map(|finding| Some((finding, finding.accepted.as_deref()?)))
@@ -145,6 +156,11 @@ impl Report {
 }
 
 impl Finding {
+    /// Returns whether only `-v` shows the finding.
+    pub(super) fn is_verbose_note(&self) -> bool {
+        is_verbose_note(self.check, &self.kind)
+    }
+
     /// Formats a finding as `WEBHOOK FIELD: MESSAGE`.
     fn sentence(&self) -> String {
         let about = [self.webhook.as_str(), self.field.as_str()];
@@ -171,8 +187,9 @@ fn counts(report: &Report) -> String {
         0 => String::new(),
         accepted => format!(", {accepted} accepted"),
     };
+    let hidden = crate::diagnostic::hidden_notes(report.hidden_notes);
     format!(
-        "{}{parts}{accepted} in {}",
+        "{}{parts}{accepted} in {}{hidden}",
         several(report.new_findings().count(), "finding"),
         several(report.configurations, "configuration"),
     )

@@ -61,6 +61,7 @@ fn report() -> Report {
             lacks_fields: false,
             place: Location { file: "base line.yaml".to_owned(), line: 9 },
         }],
+        hidden_notes: 0,
         names: vec!["injector".to_owned(), "other".to_owned()],
         checks: ["L01", "L04", "L05", "V52"].map(|id| crate::check_help::linted(id).unwrap()).to_vec(),
         unreadable: Vec::new(),

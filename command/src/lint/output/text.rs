@@ -51,9 +51,10 @@ pub(super) fn text(report: &Report, lists_checks: bool) -> String {
 fn verdicts(text: &mut String, report: &Report) {
     let mut found: BTreeMap<&str, Vec<Severity>> = BTreeMap::new();
     for finding in report.new_findings() {
-        let configuration = finding.webhook.split('/').next().unwrap_or_default();
-        found.entry(configuration).or_default().push(finding.severity);
+        found.entry(configuration_of(finding)).or_default().push(finding.severity);
     }
+    let accepted = report.accepted().filter(|(finding, _)| !found.contains_key(configuration_of(finding)));
+    let accepted = accepted.count();
     let others = report.names.iter().filter(|name| !found.contains_key(name.as_str())).count();
     let other = if found.is_empty() { "" } else { "other " };
     for (configuration, severities) in found {
@@ -66,8 +67,17 @@ fn verdicts(text: &mut String, report: &Report) {
     }
     if others > 0 {
         let configurations = several(others, &format!("{other}configuration"));
-        let _ = writeln!(text, "{configurations}: {GOOD}no problems found{GOOD:#}");
+        let words = match accepted {
+            0 => "no problems found".to_owned(),
+            accepted => format!("no new problems; {accepted} accepted"),
+        };
+        let _ = writeln!(text, "{configurations}: {GOOD}{words}{GOOD:#}");
     }
+}
+
+/// Returns the name of the configuration that a finding is about.
+fn configuration_of(finding: &Finding) -> &str {
+    finding.webhook.split('/').next().unwrap_or_default()
 }
 
 fn diagnostic(finding: &Finding, explains: bool) -> Diagnostic {

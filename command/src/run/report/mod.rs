@@ -41,9 +41,9 @@ impl Reports {
         summary: Option<&Path>,
     ) -> Result<Self, Failure> {
         Ok(Self {
-            junit: junit.map(|path| ReportFile::create(path, Readers::Owner)).transpose()?,
-            json: json.map(|path| ReportFile::create(path, Readers::Owner)).transpose()?,
-            summary: SummaryFile::create(summary, Readers::Owner)?,
+            junit: junit.map(|path| ReportFile::create(path, Readers::Umask)).transpose()?,
+            json: json.map(|path| ReportFile::create(path, Readers::Umask)).transpose()?,
+            summary: SummaryFile::create(summary, Readers::Umask)?,
         })
     }
 

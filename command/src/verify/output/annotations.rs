@@ -7,12 +7,16 @@ use harness::verify::report::{Report, StaleEntry};
 
 use super::details;
 use crate::baseline::stale;
+use crate::check_help::is_verbose_note;
 use crate::github::command;
 
 /// Returns a workflow command for each finding, each on a line.
 pub(super) fn commands(report: &Report) -> String {
     let mut text = String::new();
     for (check, finding) in report.new_findings() {
+        if is_verbose_note(&check.id, &finding.kind) {
+            continue;
+        }
         let place = report.places(finding).next().map(|(_, place)| (place.file.as_str(), place.line));
         let title = format!("{} {}", check.id, check.title);
         let mut message = format!("{}: {}", finding.webhook(), finding.message);

@@ -11,6 +11,7 @@ use super::verdict::brief;
 use super::{details, table, word};
 use crate::baseline::stale;
 use crate::markdown::{cell, fence, line};
+use crate::verify::SKIPPED_BY_QUICK;
 
 /// Returns the summary of a report as Markdown.
 pub(super) fn summary(report: &Report) -> String {
@@ -40,7 +41,7 @@ pub(super) fn summary(report: &Report) -> String {
     for check in &report.checks {
         let title = cell(check.title.as_str());
         let check_cell = format!("{} {title}", check.id);
-        if let Some(reason) = &check.skipped {
+        if let Some(reason) = check.skipped.as_ref().filter(|reason| *reason != SKIPPED_BY_QUICK) {
             let _ = writeln!(text, "| {check_cell} | | skipped: {} |", cell(reason));
         }
         for result in &check.results {

@@ -18,6 +18,7 @@ use output::Readers;
 use self::markdown::differences;
 use super::VERIFY;
 use crate::baseline::{Accepting, BaselineOptions};
+use crate::check_help::is_verbose_note;
 pub(crate) use crate::diagnostic::word;
 use crate::github::GitHub;
 pub(crate) use crate::github::relative;
@@ -102,7 +103,9 @@ impl FailOn {
         if self == Self::Never {
             return ExitCode::Ok;
         }
-        if report.new_findings().any(|(_, finding)| self.includes(finding.severity)) {
+        let mut counted =
+            report.new_findings().filter(|(check, finding)| !is_verbose_note(&check.id, &finding.kind));
+        if counted.any(|(_, finding)| self.includes(finding.severity)) {
             return ExitCode::Failed;
         }
         if report.has_untried() {
@@ -138,8 +141,10 @@ impl Outputs {
 
     /// Creates the output files.
     pub(super) fn create(&self) -> Result<Files, Failure> {
+        // Other readers must not see the values of Secrets.
+        let readers = if self.show_secrets { Readers::Owner } else { Readers::Umask };
         let create = |path: &Option<PathBuf>| {
-            path.as_deref().map(|path| ReportFile::create(path, Readers::Owner)).transpose()
+            path.as_deref().map(|path| ReportFile::create(path, readers)).transpose()
         };
         Ok(Files {
             junit: create(&self.junit)?,
@@ -153,6 +158,12 @@ impl Outputs {
     /// Applies the baseline, writes all reports, and returns the exit status.
     pub(super) fn write(&self, files: Files, report: &mut Report) -> Result<ExitCode, Failure> {
         files.baseline.apply(report)?;
+        let complete = match self.output {
+            Format::Json => Some(json(report)?),
+            Format::Yaml => Some(yaml(report)?),
+            Format::Text | Format::Markdown | Format::Sarif | Format::Junit => None,
+        };
+        let hidden = if self.verbose { 0 } else { hide_verbose_notes(report) };
         let report = &*report;
         if let Some(file) = files.junit {
             file.write(&junit::document(report, self.fail_on)?)?;
@@ -167,15 +178,35 @@ impl Outputs {
         files.summary.write(|| markdown::summary(report))?;
         let code = self.fail_on.exit_code(report);
         match self.output {
-            Format::Text => screen::print(&text::text(report, self.verbose, code))?,
-            Format::Json => screen::print_document(&json(report)?)?,
-            Format::Yaml => screen::print_document(&yaml(report)?)?,
+            Format::Text => screen::print(&text::text(report, self.verbose, code, hidden))?,
+            Format::Json | Format::Yaml => screen::print_document(&complete.unwrap_or_default())?,
             Format::Markdown => screen::print_document(&markdown::summary(report))?,
             Format::Sarif => screen::print_document(&sarif::document(report))?,
             Format::Junit => screen::print_document(&junit::document(report, self.fail_on)?)?,
         }
         Ok(code)
     }
+}
+
+/// Removes the notes that only `-v` shows, and returns their number.
+fn hide_verbose_notes(report: &mut Report) -> usize {
+    let mut hidden = 0;
+    for check in &mut report.checks {
+        let count = check.findings.len();
+        let id = check.id.clone();
+        check.findings.retain(|finding| !is_verbose_note(&id, &finding.kind));
+        if check.findings.len() == count {
+            continue;
+        }
+        hidden += count - check.findings.len();
+        for result in &mut check.results {
+            let has_finding = check.findings.iter().any(|it| it.webhooks.contains_key(&result.webhook));
+            if result.verdict == Tally::Found && !has_finding {
+                result.verdict = Tally::Passed;
+            }
+        }
+    }
+    hidden
 }
 
 /// Returns `the same for A, B` for the other webhooks with the same finding, or `None` if there are none.

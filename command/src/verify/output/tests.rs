@@ -98,13 +98,13 @@ fn check(found: &str, expected: &ExpectFile) {
 
 #[test]
 fn text_begins_with_the_verdicts() {
-    let text = anstream::adapter::strip_str(&text::text(&report(), false, ExitCode::Failed)).to_string();
+    let text = anstream::adapter::strip_str(&text::text(&report(), false, ExitCode::Failed, 0)).to_string();
     check(&text, &expect_file!["golden/text.txt"]);
 }
 
 #[test]
 fn verbose_text_lists_every_check() {
-    let text = anstream::adapter::strip_str(&text::text(&report(), true, ExitCode::Failed)).to_string();
+    let text = anstream::adapter::strip_str(&text::text(&report(), true, ExitCode::Failed, 0)).to_string();
     check(&text, &expect_file!["golden/verbose.txt"]);
 }
 
@@ -112,7 +112,7 @@ fn verbose_text_lists_every_check() {
 fn an_interrupted_report_says_so_first() {
     let mut report = report();
     report.interrupted = true;
-    let text = anstream::adapter::strip_str(&text::text(&report, false, ExitCode::Failed)).to_string();
+    let text = anstream::adapter::strip_str(&text::text(&report, false, ExitCode::Failed, 0)).to_string();
     assert!(text.starts_with("warning: the run was interrupted after 12 objects\n"), "{text}");
     assert!(text.contains("  = object: {") && !text.contains("smallest object"), "{text}");
 }
@@ -153,7 +153,7 @@ fn the_exit_status_says_how_the_run_ended() {
         report
     };
     let all = report();
-    assert_eq!(FailOn::Warning.exit_code(&all), ExitCode::Failed);
+    assert_eq!(FailOn::Warning.exit_code(&all), ExitCode::Failed, 0);
     assert_eq!(FailOn::Never.exit_code(&all), ExitCode::Ok);
     assert_eq!(FailOn::Error.exit_code(&with(&["V01"])), ExitCode::NotChecked);
     assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V20", "V37", "V38", "V41"])), ExitCode::NothingRun);
@@ -168,7 +168,7 @@ fn the_exit_status_says_how_the_run_ended() {
     let mut note = all;
     note.checks.truncate(1);
     note.checks[0].findings.remove(0);
-    assert_eq!(FailOn::Note.exit_code(&note), ExitCode::Failed);
+    assert_eq!(FailOn::Note.exit_code(&note), ExitCode::Failed, 0);
     assert_eq!(FailOn::Warning.exit_code(&note), ExitCode::Ok);
 }
 
@@ -196,7 +196,7 @@ fn what_could_not_be_reached_or_was_not_served_is_said_once() {
     .unwrap();
     let unreached = "injector/a.example.com, injector/b.example.com: no TLS server at 127.0.0.1:1";
     let unserved = "by the API server behind the webhooks: patch v1 configmaps: 415 unsupported: apply";
-    let text = anstream::adapter::strip_str(&text::text(&report, false, ExitCode::Failed)).to_string();
+    let text = anstream::adapter::strip_str(&text::text(&report, false, ExitCode::Failed, 0)).to_string();
     let markdown = markdown::summary(&report);
     for (text, lines) in [
         (text, [
@@ -244,7 +244,7 @@ proptest::proptest! {
         crate::hostile::is_xml(&junit::document(&report, FailOn::Warning).unwrap());
         let sarif: serde_json::Value = serde_json::from_str(&sarif::document(&report)).unwrap();
         assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 4);
-        for shown in [text::text(&report, true, ExitCode::Failed), markdown::summary(&report), json(&report).unwrap()] {
+        for shown in [text::text(&report, true, ExitCode::Failed, 0), markdown::summary(&report), json(&report).unwrap()] {
             crate::hostile::is_safe(&shown);
         }
         let commands = annotations::commands(&report);
@@ -264,7 +264,7 @@ fn nothing_in_a_report_steers_a_terminal() {
         .replace("refused\":", "refused\\n\\u009b\":");
     let report: Report = serde_json::from_str(&text).unwrap();
     for (what, text) in [
-        ("text", text::text(&report, true, ExitCode::Failed)),
+        ("text", text::text(&report, true, ExitCode::Failed, 0)),
         ("markdown", markdown::summary(&report)),
         ("annotations", annotations::commands(&report)),
     ] {

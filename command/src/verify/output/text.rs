@@ -33,8 +33,9 @@ const MAX_OBJECT_LENGTH: usize = 400;
 
 /// Returns the report as text; with `lists_checks`, includes the result of each check.
 ///
-/// The text explains the exit status `code` if no finding does.
-pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode) -> String {
+/// The text explains the exit status `code` if no finding does. `hidden_notes` is the number of notes that only `-v`
+/// shows.
+pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_notes: usize) -> String {
     let mut text = String::new();
     if report.interrupted {
         let message = format!("the run was interrupted after {}", several(objects(report), "object"));
@@ -71,7 +72,7 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode) -> Strin
     if lists_checks {
         let _ = write!(text, "\n{}", table::table(report));
     }
-    summary(&mut text, report, lists_checks);
+    summary(&mut text, report, lists_checks, hidden_notes);
     if code == ExitCode::NotChecked {
         incomplete(&mut text, report);
     }
@@ -109,7 +110,11 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     if let Some((_, location)) = report.places(finding).next() {
         shown = shown.place(&location.file, location.line);
     }
-    for difference in finding.differences.iter().take(MAX_DIFFERENCES) {
+    let differences = || finding.differences.iter().take(MAX_DIFFERENCES);
+    if differences().any(|difference| difference.expected.is_some()) {
+        shown.line(None, "(- expected, + found)");
+    }
+    for difference in differences() {
         shown.line(None, if difference.path.is_empty() { "." } else { &difference.path });
         for (sign, value) in [('-', &difference.expected), ('+', &difference.found)] {
             if let Some(value) = value {
@@ -261,7 +266,7 @@ fn accepted(text: &mut String, report: &Report) {
 }
 
 /// Appends how many checks passed, which checks were not completed, and how many findings there are.
-fn summary(text: &mut String, report: &Report, lists_checks: bool) {
+fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes: usize) {
     let (mut passed, mut not_applicable) = (0, 0);
     let (mut incomplete, mut skipped): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     for check in &report.checks {
@@ -302,7 +307,8 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let findings = findings_by_severity(report);
     let calls = usize::try_from(report.calls).unwrap_or(usize::MAX);
     let (objects, calls) = (several(objects(report), "object"), several(calls, "call"));
-    let _ = writeln!(text, "{style}{findings}{style:#}; {objects}{shard}, {calls}");
+    let hidden = diagnostic::hidden_notes(hidden_notes);
+    let _ = writeln!(text, "{style}{findings}{style:#}; {objects}{shard}, {calls}{hidden}");
     if report.new_findings().any(|(_, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
         let _ = writeln!(
             text,

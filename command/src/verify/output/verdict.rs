@@ -92,7 +92,8 @@ fn verdict(report: &Report, webhook: &str) -> Verdict {
             (None, 0) => "no problems found".to_owned(),
             (None, accepted) => format!("no new problems; {accepted} accepted"),
         };
-        let is_observed = !unobserved_dry_runs(report).any(|(name, _)| name == webhook);
+        let is_observed = said(report, webhook) != Some("idempotent")
+            || !unobserved_dry_runs(report).any(|(name, _)| name == webhook);
         let words =
             if is_observed || words.is_empty() { words } else { format!("{words}; dry runs not checked") };
         let so_far = if report.interrupted && !words.is_empty() { " so far" } else { "" };
@@ -101,14 +102,12 @@ fn verdict(report: &Report, webhook: &str) -> Verdict {
     Verdict { passed, words, outcome, findings: severities }
 }
 
-/// Returns the idempotent webhooks whose dry runs were not checked, each with the reason.
+/// Returns the webhooks that responded but whose dry runs were not checked, each with the reason.
 pub(super) fn unobserved_dry_runs(report: &Report) -> impl Iterator<Item = (&str, String)> {
     let check = report.checks.iter().filter(|check| check.id == "V38");
     let results = check.flat_map(|check| &check.results);
     results
-        .filter(|result| {
-            result.verdict == Tally::NotChecked && said(report, &result.webhook) == Some("idempotent")
-        })
+        .filter(|result| result.verdict == Tally::NotChecked)
         .filter(|result| unknown(report, &result.webhook).is_none())
         .map(|result| (result.webhook.as_str(), most(&result.not_checked)))
 }

@@ -42,7 +42,14 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     if differences.is_empty() {
         return Ok(Vec::new());
     }
-    let message =
-        format!("called with its own result, the webhook changes {} again", super::fields(&differences));
+    let fields = super::fields(&differences);
+    let what = if differences.iter().all(|difference| difference.expected.is_none()) {
+        format!("adds {fields}")
+    } else if differences.iter().all(|difference| difference.found.is_none()) {
+        format!("removes {fields}")
+    } else {
+        format!("changes {fields} again")
+    };
+    let message = format!("called with its own result, the webhook {what}");
     Ok(vec![Violation::new("not idempotent", message).with_differences(differences).with_steps(steps)])
 }
