@@ -149,7 +149,7 @@ impl Outputs {
         Ok(Files {
             junit: create(&self.junit)?,
             sarif: create(&self.sarif)?,
-            summary: SummaryFile::create(self.summary.as_deref(), Readers::Owner)?,
+            summary: SummaryFile::create(self.summary.as_deref(), readers)?,
             baseline: self.baseline.open(&VERIFY)?,
             github: GitHub::from_environment(),
         })

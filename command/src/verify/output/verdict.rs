@@ -243,7 +243,7 @@ mod tests {
         report.checks[1].results[0].unequipped = true;
         report.checks[1].results[0].not_checked.insert("writes are not recorded".to_owned(), 1);
         assert_eq!(verdict(&report, "c/a").words, "idempotent; dry runs not checked");
-        let text = super::super::text::text(&report, false, crate::ExitCode::Ok);
+        let text = super::super::text::text(&report, false, crate::ExitCode::Ok, 0);
         assert!(text.contains(": dry runs were not checked: writes are not recorded"), "{text}");
     }
 

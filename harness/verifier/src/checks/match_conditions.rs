@@ -220,7 +220,7 @@ mod tests {
             ],
             &["has(object.metadata.clusterName) && object.metadata.clusterName == 'a'"],
             &["object.spec.replicas > 1 && object.spec.template.spec.containers.all(c, c.image != '')"],
-            &["request.name.startsWith('a') && object.metadata.labels.team == 'a'"],
+            &["request.name.startsWith('other-') && object.metadata.labels.team == 'a'"],
             &["oldObject != null && oldObject.spec.replicas == object.spec.replicas"],
         ] {
             check(conditions, &[]);
