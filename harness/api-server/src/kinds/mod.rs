@@ -3,6 +3,7 @@
 //! The functions take objects and return objects, errors, or warnings. They do not know requests.
 
 pub(crate) mod apiextensions;
+pub(crate) mod built_in_fields;
 pub(crate) mod conversion;
 pub(crate) mod defaulting;
 pub(crate) mod deletion;

@@ -265,13 +265,7 @@ async fn store(
         let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;
         return Ok(Answer::Object(StatusCode::CREATED, answer));
     }
-    // By default a Job has the labels of its Pods, which are set after its other defaults. The phase of a claim is set
-    // when the claim is read from the storage.
-    let lacks_default = match resource.gvr.group_resource().as_str() {
-        "jobs.batch" => !metadata::has_labels(&object),
-        "persistentvolumeclaims" => true,
-        _ => false,
-    };
+    let lacks_default = strategy::lacks_late_default(&object, resource);
     let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
     // Objects read from the storage have the defaults of their version.
     let has_status = object.get("status").is_some();

@@ -6,7 +6,6 @@ use http::StatusCode;
 use kubernetes_admission::attributes::Operation;
 use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_types::json::set;
-use kubernetes_types::schema;
 use kubernetes_types::status::Status;
 use kubernetes_types::weight::weight;
 use serde_json::{Value, json};
@@ -17,44 +16,11 @@ use super::state::State;
 use super::update::{Attempt, started_from_outdated};
 use crate::apimachinery::options::RequestOptions;
 use crate::apimachinery::{metadata, options};
-use crate::kinds::apiextensions::definition_deletion;
-use crate::kinds::deletion;
-use crate::kinds::deletion::DeleteEffect;
-use crate::kinds::discovery::Resource;
-use crate::kinds::strategy::TEMPLATE_GENERATION;
+use crate::kinds::deletion::{DeleteEffect, is_graceful};
+use crate::kinds::strategy::deletion;
 use crate::registry::answer::Answer;
 use crate::registry::{body, create, preconditions, read, undecodable, unsafe_deletion};
 use crate::storage::Key;
-
-/// The resources whose DELETE returns the deleted object; the others return a Status.
-///
-/// Source: `ReturnDeletedObject` in kubernetes `pkg/registry/*/*/storage/storage.go`.
-const RETURNS_DELETED_OBJECT: [&str; 18] = [
-    "namespaces",
-    "persistentvolumes",
-    "persistentvolumeclaims",
-    "pods",
-    "podtemplates",
-    "resourcequotas",
-    "services",
-    "serviceaccounts",
-    "deviceclasses.resource.k8s.io",
-    "resourceclaims.resource.k8s.io",
-    "resourceclaimtemplates.resource.k8s.io",
-    "resourcepoolstatusrequests.resource.k8s.io",
-    "resourceslices.resource.k8s.io",
-    "csidrivers.storage.k8s.io",
-    "csinodes.storage.k8s.io",
-    "storageclasses.storage.k8s.io",
-    "volumeattachments.storage.k8s.io",
-    "volumeattributesclasses.storage.k8s.io",
-];
-
-const CUSTOM_RESOURCE_DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-
-fn is_definition(resource: &Resource) -> bool {
-    resource.gvr.group_resource() == CUSTOM_RESOURCE_DEFINITIONS
-}
 
 /// Whether a deletion runs admission.
 #[derive(Clone, Copy, Debug)]
@@ -84,17 +50,17 @@ pub(crate) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     if unsafe_deletion::is_asked_for(&options) {
         return Err(Box::pin(unsafe_deletion::refusal(request)).await);
     }
-    warn_of_orphans(request, &options);
+    warn(request, &options);
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
-    refuse_system_class(&resource, &name)?;
+    deletion::check_deletion(&resource, &name)?;
     info!("About to delete object from database");
     let deleted = delete_one(request, &name, &options, DeletePath::Admission(&name)).await?;
     info!("Object deleted from database");
-    if is_definition(&resource) && !options.dry_run {
+    if deletion::is_definition(&resource) && !options.dry_run {
         request.registry.finish_definitions();
     }
-    let shows_object = RETURNS_DELETED_OBJECT.contains(&resource.gvr.group_resource().as_str());
+    let shows_object = deletion::returns_deleted_object(&resource);
     match deleted {
         // Source: apiserver pkg/endpoints/handlers/delete.go, `DeleteResource`.
         DeleteResult::Pending(object)
@@ -120,17 +86,6 @@ pub(crate) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     }
 }
 
-/// Source: kubernetes pkg/registry/scheduling/priorityclass/storage/storage.go, `Delete`; a collection is not asked.
-/// Rule: KND-17.
-fn refuse_system_class(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
-    let is_system = ["system-node-critical", "system-cluster-critical"].contains(&name);
-    if !is_system || resource.gvr.group_resource() != "priorityclasses.scheduling.k8s.io" {
-        return Ok(());
-    }
-    let why = "this is a system priority class and cannot be deleted";
-    Err(Box::new(Status::forbidden(&resource.gvr.group, &resource.gvr.resource, name, why)))
-}
-
 /// Handles a DELETE of all objects that the query selects. Admission runs once per object, with an empty name.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `DeleteCollection`.
@@ -140,7 +95,7 @@ pub(crate) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result
     if unsafe_deletion::is_asked_for(&options) {
         return Err(unsafe_deletion::refused_for_collections());
     }
-    warn_of_orphans(request, &options);
+    warn(request, &options);
     let selected = read::selected(request).await?;
     for item in &selected.items {
         let name = metadata::text(&item.object(), "name").to_owned();
@@ -153,17 +108,9 @@ pub(crate) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result
     Ok(Answer::List(selected))
 }
 
-/// Source: kubernetes pkg/registry/batch/job/storage/storage.go, `Delete` and `DeleteCollection`.
-/// Rule: KND-07.
-fn warn_of_orphans(request: &mut ObjectRequest<'_>, options: &RequestOptions) {
-    let decided = ["propagationPolicy", "orphanDependents"]
-        .iter()
-        .any(|field| options.document.get(field).is_some_and(|value| !value.is_null()));
-    if request.target.resource.gvr.group_resource() == "jobs.batch" && !decided {
-        let warning = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
-                       remove them or set propagationPolicy=Orphan to suppress this warning";
-        request.early_warnings.push(warning.to_owned());
-    }
+fn warn(request: &mut ObjectRequest<'_>, options: &RequestOptions) {
+    let warning = deletion::deletion_warning(&request.target.resource, &options.document);
+    request.early_warnings.extend(warning.map(str::to_owned));
 }
 
 /// Reads the `DeleteOptions` in the body and the query. The audit log contains only the options in the body.
@@ -205,21 +152,8 @@ pub(crate) async fn delete_one(
             return Err(Box::new(Status::not_found(group, plural, name)));
         };
         let by_name = matches!(delete_path, DeletePath::Admission(name) if !name.is_empty());
-        let is_definition = by_name && is_definition(&resource);
-        if is_definition {
-            preconditions::check_delete_by_kind(
-                &stored,
-                &options.document,
-                &resource,
-                "precondition failed",
-            )?;
-        } else if resource.gvr.group_resource() == "namespaces" {
-            preconditions::check_delete_by_kind(
-                &stored,
-                &options.document,
-                &resource,
-                "Precondition failed",
-            )?;
+        if let Some(message) = deletion::failed_precondition(&resource, by_name) {
+            preconditions::check_delete_by_kind(&stored, &options.document, &resource, message)?;
         }
         match which {
             Attempt::First => {
@@ -229,11 +163,7 @@ pub(crate) async fn delete_one(
             }
             Attempt::Later => preconditions::check_stored(&stored, options, &resource, &key)?,
         }
-        let marked = if is_definition && !metadata::is_deleting(&stored) {
-            DeleteEffect::Changed { object: definition_deletion::mark(&stored), gone: false }
-        } else {
-            deletion::mark(&stored, &options.document, &resource.gvr.group_resource())
-        };
+        let marked = deletion::mark_as_deleting(&stored, &options.document, &resource, by_name);
         let DeleteEffect::Changed { object: marked, gone } = marked else {
             let state = &request.registry.state;
             let shown = state.in_version_of(&stored, &resource).await;
@@ -245,7 +175,7 @@ pub(crate) async fn delete_one(
         // the meantime.
         let (marked, gone) = if at_once { ((*stored).clone(), true) } else { (marked, gone) };
         let is_first_step = !at_once;
-        at_once = gone && !deletion::is_graceful(&stored, &resource.gvr.group_resource());
+        at_once = gone && !is_graceful(&stored, &resource.gvr.group_resource());
         if at_once && is_first_step && metadata::has_finalizers(&stored) {
             match take_finalizers(request, &stored, options, delete_path, &key).await {
                 Ok(Some(shown)) => return Ok(shown),
@@ -292,36 +222,12 @@ async fn take_finalizers(
     let resource = Arc::clone(&request.target.resource);
     admit(request, stored, stored, options, delete_path).await?;
     if options.dry_run {
-        return Ok(Some(DeleteResult::DryRunRemoved(Arc::new(empty_object(&resource)))));
+        return Ok(Some(DeleteResult::DryRunRemoved(Arc::new(deletion::empty_object(&resource)))));
     }
     if options.document.pointer("/preconditions/resourceVersion").is_some_and(Value::is_string) {
         preconditions::check_versions(stored, None, Some(""), false, &resource, key)?;
     }
     Ok(None)
-}
-
-/// Returns an empty object of the kind, as the server encodes it from the internal type.
-///
-/// Source: kubernetes pkg/apis/apps/v1/conversion.go.
-fn empty_object(resource: &Resource) -> Value {
-    let kind = &resource.kind;
-    let mut nothing = json!({"kind": kind.kind, "apiVersion": kind.api_version()});
-    if resource.custom.is_some() {
-        return nothing;
-    }
-    set(&mut nothing, &["metadata"], json!({}));
-    schema::normalize(&mut nothing, kind);
-    match resource.gvr.group_resource().as_str() {
-        "deployments.apps" | "replicasets.apps" | "statefulsets.apps" => {
-            set(&mut nothing, &["spec", "replicas"], 0);
-        }
-        "daemonsets.apps" => {
-            let annotations = json!({TEMPLATE_GENERATION: "0"});
-            set(&mut nothing, &["metadata", "annotations"], annotations);
-        }
-        _ => {}
-    }
-    nothing
 }
 
 /// Admits and performs one attempt of a deletion. Returns `None` if another write came first.
@@ -362,8 +268,13 @@ async fn admit(
     let mut attributes = request.attributes(Operation::Delete, &resource.kind);
     admitted_name.clone_into(&mut attributes.name);
     attributes.old_object = Some((*old).clone());
-    attributes.options =
-        Some(normalized(&options.document, stored, marked, &resource.gvr.group_resource(), admitted_name));
+    attributes.options = Some(deletion::normalized_options(
+        &options.document,
+        stored,
+        marked,
+        &resource.gvr.group_resource(),
+        admitted_name,
+    ));
     attributes.dry_run = options.dry_run;
     let mut run = request.admitting.begin(attributes, TimePrecision::Seconds);
     request.admitting.mutate(&mut run).await?;
@@ -447,35 +358,4 @@ pub(crate) async fn remove(
     metadata::set(&mut marked, "resourceVersion", removed.to_string().into());
     server.has_changed(resource)?;
     Ok(Some(DeleteResult::Removed(shown(&Arc::new(marked)).await?)))
-}
-
-/// Returns the delete options that admission receives.
-///
-/// A negative grace period becomes one second, except for a collection. A Pod gets its actual grace period. A Namespace
-/// or a custom resource definition gets a uid precondition.
-///
-/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
-/// pkg/registry/core/namespace/storage/storage.go, `Delete`.
-/// Rule: REQ-13.
-fn normalized(options: &Value, stored: &Value, marked: &Value, resource: &str, name: &str) -> Value {
-    let mut options = options.clone();
-    let grace = options.get("gracePeriodSeconds").and_then(Value::as_i64);
-    if !name.is_empty() && grace.is_some_and(|seconds| seconds < 0) {
-        set(&mut options, &["gracePeriodSeconds"], 1);
-    }
-    let is_named_definition = resource == CUSTOM_RESOURCE_DEFINITIONS && !name.is_empty();
-    if (resource == "namespaces" || is_named_definition)
-        && let Some(members) = options.as_object_mut()
-        && let Some(preconditions) =
-            members.entry("preconditions").or_insert_with(|| json!({})).as_object_mut()
-    {
-        preconditions.entry("uid").or_insert_with(|| metadata::text(marked, "uid").into());
-    }
-    if deletion::is_graceful(stored, resource)
-        && !name.is_empty()
-        && let Some(seconds) = marked.pointer("/metadata/deletionGracePeriodSeconds")
-    {
-        set(&mut options, &["gracePeriodSeconds"], seconds.clone());
-    }
-    options
 }

@@ -174,3 +174,14 @@ pub(super) fn drop_topology(slice: &mut Value, old: Option<&Value>) {
         members.remove("deprecatedTopology");
     }
 }
+
+/// Returns whether a field of a new object gets its default only when the object is read from the storage.
+///
+/// By default a Job has the labels of its Pods, which are set after its other defaults. A claim gets its phase.
+pub(crate) fn lacks_late_default(object: &Value, resource: &Resource) -> bool {
+    match resource.gvr.group_resource().as_str() {
+        "jobs.batch" => !metadata::has_labels(object),
+        "persistentvolumeclaims" => true,
+        _ => false,
+    }
+}

@@ -4,6 +4,7 @@ mod app_armor;
 mod certificate;
 mod claim;
 mod create;
+pub(crate) mod deletion;
 mod disabled_fields;
 mod job;
 mod pod;
@@ -15,7 +16,9 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 pub(crate) use self::app_armor::apply_app_armor_annotations;
-pub(crate) use self::create::{prepare_for_create, set_requester, share_labels, shares_labels};
+pub(crate) use self::create::{
+    lacks_late_default, prepare_for_create, set_requester, share_labels, shares_labels,
+};
 pub use self::job::forget_selector;
 pub(crate) use self::update::prepare_for_update;
 
