@@ -1,6 +1,7 @@
 //! Runs admit as `kube-apiserver`.
 
 mod certificates;
+mod service_ranges;
 mod settings;
 
 use std::path::Path;

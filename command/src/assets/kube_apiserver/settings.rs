@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use harness::server::{
     AdmissionPlugins, Advertised, AuditPolicy, Authentication, Authenticators, AuthorizationMode,
-    Controllers, DefaultTolerationSeconds, Limits, NodePortRange, Options, ServiceRange, ServiceRanges,
-    Tokens,
+    Controllers, DefaultTolerationSeconds, Limits, NodePortRange, Options, ServiceRanges, Tokens,
 };
 use kubernetes_api_listener::{Socket, server_config};
 
 use super::super::flags::Values;
 use super::certificates::{self, Serving};
+use super::service_ranges;
 use crate::Failure;
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
@@ -72,10 +72,12 @@ impl Settings {
             )));
         }
         let node_ports = values.text("service-node-port-range").and_then(NodePortRange::parse);
-        let ranges = ServiceRanges {
-            addresses: service_range(&values.list("service-cluster-ip-range"))?,
-            node_ports: node_ports.unwrap_or_default(),
-        };
+        let (addresses, secondary_addresses) = service_ranges::parse(
+            values.text("service-cluster-ip-range").unwrap_or_default(),
+            advertised.filter(|_| is_reconciled),
+        )?;
+        let ranges =
+            ServiceRanges { addresses, secondary_addresses, node_ports: node_ports.unwrap_or_default() };
         let verbosity = values.text("v").and_then(|text| text.parse().ok()).unwrap_or(0);
         let log = LogFlags::new(values.text("logging-format") == Some("json"), verbosity);
         let (external, advertised) = (advertised, advertised.filter(|_| is_reconciled));
@@ -204,7 +206,7 @@ impl Settings {
             (Some(certificate), Some(key)) => certificates::read(Path::new(certificate), Path::new(key)),
             (None, None) => {
                 let folder = Path::new(values.text("cert-dir").unwrap_or(DEFAULT_CERT_DIR));
-                let mut addresses = vec![IpAddr::V4(self.ranges.addresses.first())];
+                let mut addresses = vec![self.ranges.addresses.first()];
                 addresses.extend(self.advertised);
                 if !self.listen.ip().is_unspecified() {
                     addresses.push(self.listen.ip());
@@ -271,43 +273,6 @@ fn plugins(values: &Values) -> Result<AdmissionPlugins, Failure> {
     service_account_flags::refuse(&errors)?;
     let others = AdmissionPlugins::names().filter(|name| !only.iter().any(|chosen| chosen == name));
     PluginFlags::new(&only, &others.map(str::to_owned).collect::<Vec<_>>()).for_assets()
-}
-
-/// Returns the address range of Services, without a range of IPv6, which admit does not support.
-///
-/// Source: kubernetes cmd/kube-apiserver/app/options/validation.go, `validateClusterIPFlags`; the words of kube-apiserver 1.37.1.
-fn service_range(ranges: &[String]) -> Result<ServiceRange, Failure> {
-    if ranges.len() > 2 {
-        let why = "--service-cluster-ip-range must not contain more than two entries";
-        return Err(Failure::usage(why));
-    }
-    let mut families = Vec::new();
-    for (index, range) in ranges.iter().enumerate() {
-        let parsed = range.split_once('/').and_then(|(address, prefix)| {
-            let (address, prefix) = (address.parse::<IpAddr>().ok()?, prefix.parse::<u32>().ok()?);
-            let bits = if address.is_ipv4() { 32 } else { 128 };
-            Some((address.is_ipv4(), bits - prefix.min(bits))).filter(|_| prefix <= bits)
-        });
-        let Some((is_version_4, size)) = parsed else {
-            return Err(Failure::usage(format!("service-cluster-ip-range[{index}] is not a valid cidr")));
-        };
-        if size < 3 {
-            let which = ["primary", "secondary"].get(index).unwrap_or(&"primary");
-            return Err(Failure::usage(format!(
-                "error determining service IP ranges for {which} service cidr: the service cluster IP range must be at \
-                 least 8 IP addresses"
-            )));
-        }
-        families.push(is_version_4);
-    }
-    if let [one, other] = families.as_slice()
-        && one == other
-    {
-        let why =
-            "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family";
-        return Err(Failure::usage(why));
-    }
-    Ok(ranges.iter().find_map(|range| ServiceRange::parse(range)).unwrap_or_default())
 }
 
 fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
@@ -425,34 +390,6 @@ mod tests {
             "cannot use public IP 127.0.0.1 with endpoint reconciler: <nil>: Invalid value: \"127.0.0.1\": may not be in the \
              loopback range (127.0.0.0/8, ::1/128)",
         );
-    }
-
-    #[test]
-    fn service_ranges_are_checked() {
-        let range = |text: &str| {
-            let ranges: Vec<String> =
-                text.split(',').filter(|text| !text.is_empty()).map(str::to_owned).collect();
-            service_range(&ranges).map(|range| range.to_string()).map_err(|failure| failure.to_string())
-        };
-        for (text, expected) in
-            [("", "10.0.0.0/24"), ("10.96.0.1/12", "10.96.0.0/12"), ("fd00::/108,10.1.0.0/16", "10.1.0.0/16")]
-        {
-            assert_eq!(range(text).as_deref(), Ok(expected), "{text}");
-        }
-        for (text, expected) in [
-            ("foo", "service-cluster-ip-range[0] is not a valid cidr"),
-            (
-                "10.0.0.0/30",
-                "error determining service IP ranges for primary service cidr: the service cluster IP range must be at \
-                 least 8 IP addresses",
-            ),
-            (
-                "10.0.0.0/24,10.1.0.0/24",
-                "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family",
-            ),
-        ] {
-            assert_eq!(range(text), Err(expected.to_owned()), "{text}");
-        }
     }
 
     #[test]

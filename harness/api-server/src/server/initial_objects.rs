@@ -78,7 +78,7 @@ fn objects(options: &Options) -> Vec<Value> {
             "apiVersion": "networking.k8s.io/v1",
             "kind": "ServiceCIDR",
             "metadata": {"name": "kubernetes"},
-            "spec": {"cidrs": [service_ranges.addresses.to_string()]},
+            "spec": {"cidrs": service_ranges.of_families().map(|range| range.to_string()).collect::<Vec<_>>()},
             "status": {"conditions": [{
                 "type": "Ready",
                 "status": "True",
@@ -140,7 +140,7 @@ fn service(port: u16, range: ServiceRange) -> Value {
             "clusterIPs": [range.first()],
             "type": "ClusterIP",
             "sessionAffinity": "None",
-            "ipFamilies": ["IPv4"],
+            "ipFamilies": [if range.is_ipv4() { "IPv4" } else { "IPv6" }],
             "ipFamilyPolicy": "SingleStack",
             "internalTrafficPolicy": "Cluster",
         },

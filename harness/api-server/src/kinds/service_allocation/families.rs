@@ -1,4 +1,4 @@
-//! Completes the IP families of a Service. The server supports only IPv4.
+//! Completes the IP families of a Service.
 
 use std::net::IpAddr;
 
@@ -7,21 +7,27 @@ use serde_json::Value;
 
 use super::HEADLESS;
 use super::spec::Spec;
+use crate::kinds::validation::addresses;
 
 const SINGLE: &str = "SingleStack";
 const PREFERRED: &str = "PreferDualStack";
 const REQUIRED: &str = "RequireDualStack";
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
-const SERVER_FAMILY: &str = "IPv4";
 
-/// Sets the IP families and their policy.
+/// Sets the IP families and their policy. `configured` contains the IP families of the server, with the default first.
 ///
 /// # Errors
 /// Returns 422 if the server does not support the families, or if the fields conflict.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `initIPFamilyFields`.
-pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Result<(), Box<Status>> {
-    if spec.is_external_name() {
+pub(super) fn complete(
+    spec: &mut Spec,
+    old: Option<&Spec>,
+    name: &str,
+    configured: &[&str],
+) -> Result<(), Box<Status>> {
+    let default = configured.first().copied().unwrap_or("IPv4");
+    if spec.is_external_name() || old.is_some_and(|old| is_unchanged_preference(spec, old)) {
         return Ok(());
     }
     let is_free = spec.cluster_ip == HEADLESS && !spec.has_selector;
@@ -33,14 +39,23 @@ pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Resul
     let is_single = spec.ip_family_policy == SINGLE;
     let mut errors = Vec::new();
     if let Some(old) = old {
-        if is_single && old.ip_families == spec.ip_families {
-            spec.ip_families.truncate(1);
-        }
-        let is_reduced = old.ip_families.len() == 2
-            && spec.ip_families.len() == 1
-            && old.ip_families.first() == spec.ip_families.first();
-        if !is_single && is_reduced {
-            errors.push(policy_error(spec, "must be 'SingleStack' to release the secondary IP family"));
+        if is_single {
+            if old.cluster_ips == spec.cluster_ips {
+                spec.cluster_ips.truncate(1);
+            }
+            if old.ip_families == spec.ip_families {
+                spec.ip_families.truncate(1);
+            }
+        } else {
+            for (new, old, what) in [
+                (&spec.cluster_ips, &old.cluster_ips, "cluster IP"),
+                (&spec.ip_families, &old.ip_families, "IP family"),
+            ] {
+                if !new.is_empty() && new.len() < old.len() {
+                    let why = format!("must be 'SingleStack' to release the secondary {what}");
+                    errors.push(policy_error(spec, &why));
+                }
+            }
         }
     }
     for (count, what) in [(spec.cluster_ips.len(), "cluster IPs"), (spec.ip_families.len(), "IP families")] {
@@ -52,31 +67,32 @@ pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Resul
     }
     let addresses = spec.cluster_ips.iter().enumerate().take_while(|(_, address)| *address != HEADLESS);
     for (index, address) in addresses.skip(spec.ip_families.len()) {
-        if is_version_6(address) {
-            let all = Value::from(spec.cluster_ips.as_slice());
-            let field = format!("spec.clusterIPs[{index}]");
-            errors.push(FieldError::invalid(field, all, "IPv6 is not configured on this cluster"));
+        let family = family_of(address);
+        if configured.contains(&family) {
+            spec.ip_families.push(family.to_owned());
         } else {
-            spec.ip_families.push(SERVER_FAMILY.to_owned());
+            let all = Value::from(spec.cluster_ips.as_slice());
+            let why = format!("{family} is not configured on this cluster");
+            errors.push(FieldError::invalid(format!("spec.clusterIPs[{index}]"), all, why));
         }
     }
     refuse(&errors, name)?;
     if is_free {
         // Without a selector, the endpoints are not managed by Kubernetes and may have addresses of both families.
         if spec.ip_families.is_empty() {
-            spec.ip_families.push(SERVER_FAMILY.to_owned());
+            spec.ip_families.push(default.to_owned());
         }
-        if !is_single && let [only] = spec.ip_families.as_slice() {
-            let other = FAMILIES.into_iter().find(|family| family != only).unwrap_or(SERVER_FAMILY);
-            spec.ip_families.push(other.to_owned());
+        if !is_single {
+            add_other_family(spec);
         }
         return Ok(());
     }
     let mut errors = Vec::new();
-    if spec.ip_family_policy == REQUIRED {
+    if spec.ip_family_policy == REQUIRED && configured.len() < 2 {
         errors.push(policy_error(spec, "this cluster is not configured for dual-stack services"));
     }
-    for (index, family) in spec.ip_families.iter().enumerate().filter(|(_, family)| *family != SERVER_FAMILY)
+    for (index, family) in
+        spec.ip_families.iter().enumerate().filter(|(_, family)| !configured.contains(&family.as_str()))
     {
         let field = format!("spec.ipFamilies[{index}]");
         errors.push(FieldError::invalid(
@@ -87,9 +103,32 @@ pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Resul
     }
     refuse(&errors, name)?;
     if spec.ip_families.is_empty() {
-        spec.ip_families.push(SERVER_FAMILY.to_owned());
+        spec.ip_families.push(default.to_owned());
+    }
+    if !is_single && configured.len() == 2 {
+        add_other_family(spec);
     }
     Ok(())
+}
+
+/// Returns whether an update keeps the preference for dual-stack, the addresses, and the IP families.
+///
+/// Such a Service does not get a second IP family when the server becomes dual-stack.
+///
+/// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `isMatchingPreferDualStackClusterIPFields`.
+fn is_unchanged_preference(new: &Spec, old: &Spec) -> bool {
+    new.kind == old.kind
+        && new.ip_family_policy == PREFERRED
+        && ["", PREFERRED].contains(&old.ip_family_policy.as_str())
+        && new.cluster_ips == old.cluster_ips
+        && new.ip_families == old.ip_families
+}
+
+fn add_other_family(spec: &mut Spec) {
+    if let [only] = spec.ip_families.as_slice() {
+        let other = FAMILIES.into_iter().filter(|family| family != only).take(1);
+        spec.ip_families.extend(other.map(str::to_owned).collect::<Vec<_>>());
+    }
 }
 
 /// Validates the cluster IPs of a Service and the fields that relate to them.
@@ -123,23 +162,46 @@ fn validate(spec: &Spec) -> Vec<FieldError> {
         let value = Value::from(spec.ip_family_policy.as_str());
         errors.push(FieldError::not_supported("spec.ipFamilyPolicy", value, supported));
     }
+    let mut are_addresses = true;
     if spec.is_headless() && spec.cluster_ips.len() > 1 {
+        are_addresses = false;
         errors.push(FieldError::invalid(FIELD, all(), "'None' must be the first and only value"));
     }
-    let is_address = |address: &str| address.parse::<IpAddr>().is_ok();
     let addresses = spec.cluster_ips.iter().enumerate();
     for (index, address) in addresses.filter(|(index, address)| *index > 0 || *address != HEADLESS) {
-        if !is_address(address) {
+        if let Some(why) = addresses::ip_error(address) {
             let field = format!("{FIELD}[{index}]");
-            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
             errors.push(FieldError::invalid(field, Value::from(address.as_str()), why));
+            are_addresses = false;
+        }
+    }
+    if spec.cluster_ips.len() > 2 {
+        errors.push(FieldError::invalid(FIELD, all(), "may only hold up to 2 values"));
+    }
+    if !are_addresses {
+        return errors;
+    }
+    if let [first, others @ ..] = spec.cluster_ips.as_slice()
+        && !others.is_empty()
+        && others.iter().all(|other| family_of(other) == family_of(first))
+    {
+        errors.push(FieldError::invalid(FIELD, all(), "may specify no more than one IP for each IP family"));
+    }
+    if !spec.is_headless() {
+        for (index, (address, family)) in spec.cluster_ips.iter().zip(&spec.ip_families).enumerate() {
+            if FAMILIES.contains(&family.as_str()) && family_of(address) != family {
+                let why = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
+                let field = format!("{FIELD}[{index}]");
+                errors.push(FieldError::invalid(field, Value::from(address.as_str()), why));
+            }
         }
     }
     errors
 }
 
-fn is_version_6(address: &str) -> bool {
-    address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6())
+fn family_of(address: &str) -> &'static str {
+    let is_version_6 = address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6());
+    if is_version_6 { "IPv6" } else { "IPv4" }
 }
 
 fn policy_error(spec: &Spec, why: &str) -> FieldError {

@@ -1,6 +1,6 @@
 //! Allocates addresses and ports of Services.
 //!
-//! The server has one IPv4 address range. The values of stored Services and the values held by requests in flight are not
+//! The server has one address range for each configured IP family. The values of stored Services and the values held by requests in flight are not
 //! available.
 
 mod families;
@@ -9,7 +9,7 @@ mod range;
 mod spec;
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,13 +27,13 @@ const HEADLESS: &str = "None";
 /// Addresses and ports that are allocated to Services or held by requests.
 #[derive(Debug, Default, Clone)]
 struct AllocatedValues {
-    addresses: BTreeSet<Ipv4Addr>,
+    addresses: BTreeSet<IpAddr>,
     ports: BTreeSet<u32>,
 }
 
 impl AllocatedValues {
     fn note(&mut self, spec: &Spec) {
-        self.addresses.extend(spec.cluster_ips.iter().filter_map(|address| address.parse::<Ipv4Addr>().ok()));
+        self.addresses.extend(spec.cluster_ips.iter().filter_map(|address| address.parse::<IpAddr>().ok()));
         self.ports.extend(spec.node_ports());
         self.ports.extend(Some(spec.health_check_node_port).filter(|port| *port != 0));
     }
@@ -107,7 +107,8 @@ impl ServiceAllocator {
             spec.keep_allocated(old);
         }
         spec.agree(old.as_ref());
-        families::complete(&mut spec, old.as_ref(), &name)?;
+        let families: Vec<&str> = self.ranges.of_families().map(ServiceRange::family).collect();
+        families::complete(&mut spec, old.as_ref(), &name, &families)?;
         let given = AllocatedValues::default();
         let mut attempt = Attempt { name: &name, ranges: &self.ranges, taken, given, dry_run };
         attempt.addresses(&mut spec, old.as_ref())?;
@@ -122,49 +123,66 @@ impl ServiceAllocator {
 }
 
 impl Attempt<'_> {
-    /// Allocates the cluster IP of a Service.
+    /// Allocates the cluster IPs of a Service, one for each of its IP families.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `allocClusterIPs` and `updateClusterIPs`.
     fn addresses(&mut self, spec: &mut Spec, old: Option<&Spec>) -> Result<(), Box<Status>> {
-        if spec.is_external_name() || spec.is_headless() || old.is_some_and(|old| !old.is_external_name()) {
+        if spec.is_external_name() || spec.is_headless() {
             return Ok(());
         }
-        let address = match spec.cluster_ips.first() {
-            Some(wanted) => self.wanted_address(wanted, &spec.cluster_ips)?,
-            None => self.any_address()?,
+        let count = spec.ip_families.len();
+        let allocated = match old {
+            None => 0,
+            Some(old) if old.is_external_name() => 0,
+            Some(old) if !old.is_headless() && old.ip_families.len() == 1 && count == 2 => 1,
+            Some(_) => return Ok(()),
         };
-        self.given.addresses.insert(address);
-        spec.cluster_ips = vec![address.to_string()];
-        spec.cluster_ip = address.to_string();
+        if spec.cluster_ips.len() < count {
+            spec.cluster_ips.resize(count, String::new());
+        }
+        for index in allocated..count {
+            let Some(wanted) = spec.cluster_ips.get(index) else { break };
+            let address = if wanted.is_empty() {
+                let family = spec.ip_families.get(index);
+                let range =
+                    self.ranges.of_families().find(|range| family.is_some_and(|it| it == range.family()));
+                self.any_address(range.unwrap_or_default())?
+            } else {
+                self.wanted_address(wanted, &spec.cluster_ips)?
+            };
+            self.given.addresses.insert(address);
+            if let Some(allocated) = spec.cluster_ips.get_mut(index).filter(|it| it.is_empty()) {
+                *allocated = address.to_string();
+            }
+        }
+        spec.cluster_ip = spec.cluster_ips.first().cloned().unwrap_or_default();
         Ok(())
     }
 
-    fn any_address(&self) -> Result<Ipv4Addr, Box<Status>> {
+    fn any_address(&self, range: ServiceRange) -> Result<IpAddr, Box<Status>> {
         if self.dry_run {
-            return Ok(self.ranges.addresses.network());
+            return Ok(range.network());
         }
-        let taken = |address: u32| self.taken.addresses.contains(&Ipv4Addr::from_bits(address));
-        let range = self.ranges.addresses;
-        free(&range.dynamic_addresses(), &range.addresses(), taken).map(Ipv4Addr::from_bits).ok_or_else(
-            || {
-                let name = Value::from(self.name);
-                let why = format!("failed to allocate a serviceIP for Service {name}: range is full");
-                Box::new(Status::internal_error(&why))
-            },
-        )
+        let is_taken = |address: u128| self.taken.addresses.contains(&range.address(address));
+        let address = free(&range.dynamic_addresses(), &range.addresses(), is_taken);
+        address.map(|bits| range.address(bits)).ok_or_else(|| {
+            let name = Value::from(self.name);
+            let why = format!("failed to allocate a serviceIP for Service {name}: range is full");
+            Box::new(Status::internal_error(&why))
+        })
     }
 
-    fn wanted_address(&self, wanted: &str, all: &[String]) -> Result<Ipv4Addr, Box<Status>> {
+    fn wanted_address(&self, wanted: &str, all: &[String]) -> Result<IpAddr, Box<Status>> {
         let refused = |why: &str| {
             let all = Value::from(all);
             let why = format!("failed to allocate IP {wanted}: {why}");
             self.invalid(FieldError::invalid("spec.clusterIPs", all, why))
         };
-        match wanted.parse::<Ipv4Addr>() {
+        match wanted.parse::<IpAddr>() {
             Ok(address) if !self.dry_run && self.taken.addresses.contains(&address) => {
                 Err(refused("provided IP is already allocated"))
             }
-            Ok(address) if self.ranges.addresses.addresses().contains(&address.to_bits()) => Ok(address),
+            Ok(address) if self.ranges.of_families().any(|range| range.contains(address)) => Ok(address),
             Ok(_) | Err(_) => Err(refused("the provided network does not match the current range")),
         }
     }
@@ -176,16 +194,13 @@ impl Attempt<'_> {
 
 /// Returns a free number in `range`, random unless most are taken, or in `others` if `range` is exhausted.
 fn free(
-    range: &RangeInclusive<u32>,
-    others: &RangeInclusive<u32>,
-    taken: impl Fn(u32) -> bool,
-) -> Option<u32> {
+    range: &RangeInclusive<u128>,
+    others: &RangeInclusive<u128>,
+    taken: impl Fn(u128) -> bool,
+) -> Option<u128> {
     /// The number of attempts to find a free number in a large range before all numbers are compared.
     const ATTEMPTS: usize = 64;
-    let random = |count: u32| {
-        let random = uuid::Uuid::new_v4().as_u128() % u128::from(count.max(1));
-        u32::try_from(random).unwrap_or_default()
-    };
+    let random = |count: u128| uuid::Uuid::new_v4().as_u128() % count.max(1);
     let size = range.end().saturating_sub(*range.start()).saturating_add(1);
     for _ in 0..ATTEMPTS {
         let number = range.start().saturating_add(random(size));
@@ -246,14 +261,85 @@ mod tests {
             held.push(allocator.complete(&mut service, None, &resource, false).unwrap());
             let spec = &service["spec"];
             assert_eq!(spec["clusterIPs"], json!([spec["clusterIP"]]));
-            let address: Ipv4Addr = spec["clusterIP"].as_str().unwrap().parse().unwrap();
-            assert!(range.addresses().contains(&address.to_bits()) && address != range.first(), "{address}");
+            let address: IpAddr = spec["clusterIP"].as_str().unwrap().parse().unwrap();
+            assert!(range.contains(address) && address != range.first(), "{address}");
             assert!(given.insert(address), "{address}");
         }
         let refusal = allocator.complete(&mut service(&any), None, &resource, false).unwrap_err();
         assert_eq!(refusal.code, 500);
         held.pop();
         assert!(allocator.complete(&mut service(&any), None, &resource, false).is_ok());
+    }
+
+    /// The answers of kube-apiserver 1.37.1 with `--service-cluster-ip-range=10.0.0.0/24,fd00::/108`.
+    #[test]
+    fn dual_stack_services_get_an_address_of_each_family() {
+        let range = |text| ServiceRange::parse(text).unwrap();
+        let ranges = ServiceRanges {
+            addresses: range("10.0.0.0/24"),
+            secondary_addresses: Some(range("fd00::/108")),
+            ..ServiceRanges::default()
+        };
+        let allocator = ServiceAllocator::new(Arc::default(), ranges);
+        let complete = |old: Option<&Value>, spec: &Value| {
+            let mut service = service(spec);
+            match allocator.complete(&mut service, old, &services(), true) {
+                Ok(_) => Ok(service),
+                Err(status) => Err(status.message.split_once("is invalid: ").unwrap().1.to_owned()),
+            }
+        };
+        for (spec, addresses, families, policy) in [
+            (json!({}), json!(["10.0.0.0"]), json!(["IPv4"]), "SingleStack"),
+            (json!({"ipFamilies": ["IPv6"]}), json!(["fd00::"]), json!(["IPv6"]), "SingleStack"),
+            (
+                json!({"ipFamilyPolicy": "RequireDualStack"}),
+                json!(["10.0.0.0", "fd00::"]),
+                json!(["IPv4", "IPv6"]),
+                "RequireDualStack",
+            ),
+            (
+                json!({"ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv6"]}),
+                json!(["fd00::", "10.0.0.0"]),
+                json!(["IPv6", "IPv4"]),
+                "PreferDualStack",
+            ),
+            (json!({"clusterIP": "FD00::00A"}), json!(["FD00::00A"]), json!(["IPv6"]), "SingleStack"),
+        ] {
+            let completed = complete(None, &spec).unwrap();
+            assert_eq!(completed["spec"]["clusterIPs"], addresses, "{spec}");
+            assert_eq!(completed["spec"]["ipFamilies"], families, "{spec}");
+            assert_eq!(completed["spec"]["ipFamilyPolicy"], policy, "{spec}");
+        }
+        for (spec, expected) in [
+            (
+                json!({"clusterIP": "fd00::24", "ipFamilies": ["IPv4"]}),
+                "spec.clusterIPs[0]: Invalid value: \"fd00::24\": expected an IPv4 value as indicated by `ipFamilies[0]`",
+            ),
+            (
+                json!({"clusterIP": "010.0.0.50"}),
+                "spec.clusterIPs[0]: Invalid value: \"010.0.0.50\": must not have leading 0s",
+            ),
+            (
+                json!({"clusterIP": "::ffff:10.0.0.50"}),
+                "spec.clusterIPs[0]: Invalid value: \"::ffff:10.0.0.50\": must not be an IPv4-mapped IPv6 address",
+            ),
+        ] {
+            assert_eq!(complete(None, &spec), Err(expected.to_owned()), "{spec}");
+        }
+        let single = complete(None, &json!({"type": "ClusterIP"})).unwrap();
+        let mut upgraded = single["spec"].clone();
+        upgraded["ipFamilyPolicy"] = json!("PreferDualStack");
+        let upgraded = complete(Some(&single), &upgraded).unwrap();
+        assert_eq!(upgraded["spec"]["clusterIPs"], json!(["10.0.0.0", "fd00::"]));
+        let mut downgraded = upgraded["spec"].clone();
+        downgraded["clusterIPs"] = json!(["10.0.0.0"]);
+        let expected = "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' to release the \
+                        secondary cluster IP";
+        assert_eq!(complete(Some(&upgraded), &downgraded), Err(expected.to_owned()));
+        downgraded["clusterIPs"] = upgraded["spec"]["clusterIPs"].clone();
+        downgraded["ipFamilyPolicy"] = json!("SingleStack");
+        let downgraded = complete(Some(&upgraded), &downgraded).unwrap();
+        assert_eq!(downgraded["spec"]["clusterIPs"], json!(["10.0.0.0"]));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Allocates the node ports of Services.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use kubernetes_types::status::{FieldError, Status};
 
@@ -113,9 +114,13 @@ impl Attempt<'_> {
             Some(self.given.ports.last().copied().unwrap_or(DRY_RUN_PORT_BASE) + 1)
         } else {
             let range = &self.ranges.node_ports;
-            free(&range.dynamic_ports(), &range.ports(), |port| {
-                self.taken.ports.contains(&port) || self.given.ports.contains(&port)
+            let numbers = |range: RangeInclusive<u32>| u128::from(*range.start())..=u128::from(*range.end());
+            free(&numbers(range.dynamic_ports()), &numbers(range.ports()), |port| {
+                let is_in =
+                    |ports: &BTreeSet<u32>| u32::try_from(port).is_ok_and(|port| ports.contains(&port));
+                is_in(&self.taken.ports) || is_in(&self.given.ports)
             })
+            .and_then(|port| u32::try_from(port).ok())
         };
         let Some(port) = port else {
             let why = format!("failed to allocate a {what}: range is full");

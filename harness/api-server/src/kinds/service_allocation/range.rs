@@ -1,58 +1,95 @@
 //! The address range of Services and the range of node ports.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
-/// The IPv4 address range of Services: `--service-cluster-ip-range`. The default is `10.0.0.0/24`.
+use crate::kinds::validation::addresses;
+
+/// An address range of Services, IPv4 or IPv6. The default is `10.0.0.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceRange {
-    network: u32,
+    network: IpAddr,
     prefix: u32,
 }
 
 impl Default for ServiceRange {
     fn default() -> Self {
-        Self { network: Ipv4Addr::new(10, 0, 0, 0).to_bits(), prefix: 24 }
+        Self { network: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), prefix: 24 }
     }
 }
 
 impl ServiceRange {
-    /// Parses a range such as `10.96.0.0/16`. Returns `None` unless it is an IPv4 range of at least 8 addresses.
+    /// Parses a CIDR such as `10.96.0.0/16` or `fd00::/108`, in which numbers may have leading zeros.
     ///
-    /// Source: kubernetes pkg/controlplane/services.go, `ServiceIPRange`.
+    /// Source: k8s.io/utils/net `ParseCIDRSloppy`.
     pub fn parse(text: &str) -> Option<Self> {
-        let (address, prefix) = text.split_once('/')?;
-        let address: Ipv4Addr = address.parse().ok()?;
-        let prefix: u32 = prefix.parse().ok().filter(|prefix| (1..=29).contains(prefix))?;
-        let mask = u32::MAX << (32 - prefix);
-        Some(Self { network: address.to_bits() & mask, prefix })
+        let (address, prefix) = addresses::parse_sloppy(text)?;
+        let range = Self { network: address, prefix };
+        Some(Self { network: range.address(bits(address) & !range.host_mask()), prefix })
     }
 
-    fn size(self) -> u32 {
-        1 << (32 - self.prefix)
+    /// Returns whether the range is IPv4.
+    pub fn is_ipv4(self) -> bool {
+        self.network.is_ipv4()
+    }
+
+    /// Returns the number of bits that differ among the addresses of the range.
+    pub fn host_bits(self) -> u32 {
+        (if self.is_ipv4() { 32 } else { 128 }) - self.prefix
+    }
+
+    fn host_mask(self) -> u128 {
+        u128::MAX.checked_shr(128 - self.host_bits()).unwrap_or_default()
+    }
+
+    /// Returns whether kube-apiserver counts at least 8 addresses; it counts none in the largest ranges.
+    ///
+    /// Source: kubernetes pkg/controlplane/apiserver/options.go, `ServiceIPRange`; k8s.io/utils/net `RangeSize`.
+    pub fn has_eight_addresses(self) -> bool {
+        (3..=if self.is_ipv4() { 30 } else { 126 }).contains(&self.host_bits())
+    }
+
+    /// Returns the IP family as a Service names it.
+    pub(super) fn family(self) -> &'static str {
+        if self.is_ipv4() { "IPv4" } else { "IPv6" }
+    }
+
+    /// Returns the address whose number is `bits`.
+    pub(super) fn address(self, bits: u128) -> IpAddr {
+        match self.network {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or(u32::MAX))),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(bits)),
+        }
     }
 
     /// Returns the network address, which a dry run returns as the cluster IP.
-    pub(super) fn network(self) -> Ipv4Addr {
-        Ipv4Addr::from_bits(self.network)
+    pub(super) fn network(self) -> IpAddr {
+        self.network
     }
 
-    /// Returns the address of the Service `kubernetes`.
-    pub fn first(self) -> Ipv4Addr {
-        Ipv4Addr::from_bits(self.network + 1)
+    /// Returns the first address, which the Service `kubernetes` has.
+    pub fn first(self) -> IpAddr {
+        self.address(bits(self.network) + 1)
     }
 
-    /// Returns the addresses without the network and broadcast addresses.
-    pub(super) fn addresses(self) -> RangeInclusive<u32> {
-        self.network + 1..=self.network + self.size() - 2
+    /// Returns whether Services may have this address.
+    pub(super) fn contains(self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.is_ipv4() && self.addresses().contains(&bits(address))
+    }
+
+    /// Returns the addresses without the network address and without the broadcast address of IPv4.
+    pub(super) fn addresses(self) -> RangeInclusive<u128> {
+        let last = bits(self.network) | self.host_mask();
+        bits(self.network) + 1..=last - u128::from(self.is_ipv4())
     }
 
     /// Returns the addresses that are allocated first; lower ones are reserved for Services that request one.
     ///
     /// Source: kubernetes pkg/registry/core/service/ipallocator/bitmap.go, `calculateRangeOffset`.
-    pub(super) fn dynamic_addresses(self) -> RangeInclusive<u32> {
-        let offset = offset(self.size(), 256, 16);
-        self.network + 1 + offset..=self.network + self.size() - 2
+    pub(super) fn dynamic_addresses(self) -> RangeInclusive<u128> {
+        let offset = offset(self.host_mask().saturating_add(1), 256, 16);
+        let all = self.addresses();
+        all.start() + offset..=*all.end()
     }
 }
 
@@ -62,11 +99,19 @@ impl std::fmt::Display for ServiceRange {
     }
 }
 
+/// Returns an address as a number.
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_bits().into(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
 /// Returns how many values of a range are reserved for Services that request one.
 ///
 /// Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
-fn offset(size: u32, most: u32, step: u32) -> u32 {
-    const LEAST: u32 = 16;
+fn offset(size: u128, most: u128, step: u128) -> u128 {
+    const LEAST: u128 = 16;
     if size <= LEAST { 0 } else { (size / step).clamp(LEAST, most) }
 }
 
@@ -103,8 +148,9 @@ impl NodePortRange {
 
     /// Returns the ports that are allocated first; lower ones are reserved for Services that request one.
     pub(super) fn dynamic_ports(&self) -> RangeInclusive<u32> {
-        let size = self.0.end() - self.0.start() + 1;
-        self.0.start() + offset(size, 128, 32)..=*self.0.end()
+        let (first, last) = self.ports().into_inner();
+        let offset = offset(u128::from(last - first) + 1, 128, 32);
+        first + u32::try_from(offset).unwrap_or_default()..=last
     }
 }
 
@@ -112,10 +158,19 @@ impl NodePortRange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct ServiceRanges {
-    /// The addresses.
+    /// The addresses of the IP family that Services have by default.
     pub addresses: ServiceRange,
+    /// The addresses of the other IP family, if the server is dual-stack.
+    pub secondary_addresses: Option<ServiceRange>,
     /// The node ports.
     pub node_ports: NodePortRange,
+}
+
+impl ServiceRanges {
+    /// Returns the range of each configured IP family; the first is the default.
+    pub(crate) fn of_families(&self) -> impl Iterator<Item = ServiceRange> {
+        [self.addresses].into_iter().chain(self.secondary_addresses)
+    }
 }
 
 #[cfg(test)]
@@ -128,8 +183,15 @@ mod tests {
             ("10.0.0.0/24", Some("10.0.0.0/24")),
             ("10.96.1.2/12", Some("10.96.0.0/12")),
             ("10.0.0.0/8", Some("10.0.0.0/8")),
-            ("10.0.0.0/30", None),
-            ("fd00::/108", None),
+            ("10.96.1.2/0", Some("0.0.0.0/0")),
+            ("10.0.0.9/32", Some("10.0.0.9/32")),
+            ("010.0.0.0/024", Some("10.0.0.0/24")),
+            ("fd00::1:2:3/108", Some("fd00::1:0:0/108")),
+            ("fd00::1/0", Some("::/0")),
+            ("fd00::1/128", Some("fd00::1/128")),
+            ("10.0.0.0/33", None),
+            ("fd00::/129", None),
+            ("10.0.0.0/+8", None),
             ("10.0.0.0", None),
         ] {
             let parsed = ServiceRange::parse(text).map(|range| range.to_string());
@@ -158,9 +220,11 @@ mod tests {
             ("10.0.0.0/24", "10.0.0.1", "10.0.0.17", "10.0.0.254"),
             ("10.96.0.0/12", "10.96.0.1", "10.96.1.1", "10.111.255.254"),
             ("10.0.0.0/28", "10.0.0.1", "10.0.0.1", "10.0.0.14"),
+            ("fd00::/112", "fd00::1", "fd00::101", "fd00::ffff"),
+            ("fd00::/64", "fd00::1", "fd00::101", "fd00::ffff:ffff:ffff:ffff"),
         ] {
             let range = ServiceRange::parse(text).unwrap();
-            let address = |bits: &u32| Ipv4Addr::from_bits(*bits).to_string();
+            let address = |bits: &u128| range.address(*bits).to_string();
             let dynamic_addresses = range.dynamic_addresses();
             let found = (
                 range.first().to_string(),

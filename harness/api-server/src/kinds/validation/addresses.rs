@@ -11,18 +11,20 @@ use super::warnings::Warnings;
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField`, which is strict.
 pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
+    if let Some(why) = ip_error(text) {
+        errors.invalid_text(path, text, why);
+    }
+}
+
+/// Returns the error of an invalid IP address.
+///
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField`, which is strict.
+pub(crate) fn ip_error(text: &str) -> Option<&'static str> {
     match text.parse::<IpAddr>() {
-        Ok(address) if is_mapped(address) => {
-            errors.invalid_text(path, text, "must not be an IPv4-mapped IPv6 address");
-        }
-        Ok(_) => {}
-        Err(_) if without_zeros(text).is_some() => {
-            errors.invalid_text(path, text, "must not have leading 0s");
-        }
-        Err(_) => {
-            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            errors.invalid_text(path, text, why);
-        }
+        Ok(address) if is_mapped(address) => Some("must not be an IPv4-mapped IPv6 address"),
+        Ok(_) => None,
+        Err(_) if without_zeros(text).is_some() => Some("must not have leading 0s"),
+        Err(_) => Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
     }
 }
 
@@ -77,6 +79,11 @@ fn parse_range(text: &str) -> Option<Range> {
     let most = if address.is_ipv4() { 32 } else { 128 };
     let has_zeros = strict.is_none() || (length.len() > 1 && length.starts_with('0'));
     (bits <= most).then_some(Range { address, bits, has_zeros })
+}
+
+/// Parses a CIDR, in which numbers may have leading zeros, into an address and the length of the prefix.
+pub(crate) fn parse_sloppy(text: &str) -> Option<(IpAddr, u32)> {
+    parse_range(text).map(|range| (range.address, range.bits))
 }
 
 pub(super) fn is_range(text: &str) -> bool {

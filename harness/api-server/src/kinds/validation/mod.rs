@@ -2,7 +2,7 @@
 //!
 //! Each rule is a function of an object and its old version, and reports errors in kube-apiserver's order.
 
-mod addresses;
+pub(crate) mod addresses;
 mod api_services;
 mod attachments;
 mod autoscaling;

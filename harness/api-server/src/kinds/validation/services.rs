@@ -70,24 +70,50 @@ fn is_headless(spec: &Value) -> bool {
     matches!(list(spec, "clusterIPs"), [only] if only.as_str() == Some("None"))
 }
 
-/// Validates that an existing cluster IP does not change, unless the old or the new type is `ExternalName`.
+/// Validates that an update keeps the first cluster IP and IP family, and releases or replaces a second one as allowed.
 ///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateUpgradeDowngradeClusterIPs`.
-fn changed_address(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) {
-    let first = |spec| texts(spec, "clusterIPs").next();
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateUpgradeDowngradeClusterIPs` and
+/// `validateUpgradeDowngradeIPFamilies`.
+fn changed_families(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) {
     let is_external = |spec| text(spec, "type") == "ExternalName";
-    if let (Some(address), Some(before)) = (first(new), first(old))
-        && address != before
-        && !is_external(new)
-        && !is_external(old)
-    {
-        let all = kubernetes_types::quoting::encode(get(new, "clusterIPs"));
-        errors.invalid(&path.child("clusterIPs").index(0), all, "may not change once set");
+    let was_headless = is_headless(old);
+    if is_external(new) || is_external(old) || (was_headless && is_headless(new)) {
+        return;
+    }
+    let encode = kubernetes_types::quoting::encode;
+    let addresses = encode(get(new, "clusterIPs"));
+    let policy = text(new, "ipFamilyPolicy");
+    for (field, what) in [("clusterIPs", "clusterIP"), ("ipFamilies", "ipFamily")] {
+        if field == "ipFamilies" && was_headless != is_headless(new) {
+            return;
+        }
+        let field_path = path.child(field);
+        let (before, after) = (list(old, field), list(new, field));
+        if before.len() == after.len() {
+            for (index, _) in before.iter().zip(after).enumerate().filter(|(_, (old, new))| old != new) {
+                let index = if field == "clusterIPs" { index } else { 0 };
+                errors.invalid(&field_path.index(index), encode(get(new, field)), "may not change once set");
+            }
+            continue;
+        }
+        if before.len() > after.len() && list(new, "clusterIPs").is_empty() {
+            let why = format!("primary {what} can not be unset");
+            errors.invalid(&field_path.index(0), encode(get(new, field)), why);
+        }
+        if let (Some(old), Some(new)) = (before.first(), after.first())
+            && old != new
+        {
+            errors.invalid(&field_path.index(0), addresses.clone(), "may not change once set");
+        }
+        if before.len() > after.len() && after.len() == 1 && policy != "SingleStack" {
+            let why = format!("must be set to 'SingleStack' when releasing the secondary {what}");
+            errors.invalid_text(&path.child("ipFamilyPolicy"), policy, why);
+        }
     }
 }
 
 fn changed(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) {
-    changed_address(errors, path, new, old);
+    changed_families(errors, path, new, old);
     let of = |spec| word(spec, "loadBalancerClass");
     let both = |kind: &str| text(new, "type") == kind && text(old, "type") == kind;
     if both("LoadBalancer") && of(new) != of(old) {
