@@ -41,6 +41,7 @@ use crate::apimachinery::time_limit::{REQUEST_TIMEOUT_UPPER_BOUND, time_limit};
 use crate::endpoints::{route, spans, watch_paths, websocket};
 use crate::kinds::discovery::Resources;
 use crate::kinds::tables;
+use crate::registry::patches;
 use crate::registry::request::BodyRetention;
 use crate::registry::request::Verb;
 
@@ -305,6 +306,9 @@ async fn outcome(
         let has_table = tables::has_table(&target.resource, &target.subresource);
         let is_custom = target.resource.custom.is_some();
         let forms = AvailableForms { scope: asked, has_table, is_custom };
+        if verb == Verb::Patch {
+            patches::check_media_type(&target.resource, &parts.headers)?;
+        }
         let accepted = negotiate(&parts.headers, &query, forms)?;
         let options = match accepted.representation {
             Representation::Table(options) => Some(options.with_query(&query)),
