@@ -13,7 +13,7 @@ use kubernetes_types::quoting::quote;
 use serde_json::{Value, json};
 
 use super::compare;
-use crate::apimachinery::metadata;
+use crate::apimachinery::{metadata, status_conditions};
 use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::server_writes;
 use crate::storage::{Key, ObjectReader as _, Storage};
@@ -295,19 +295,10 @@ const LOCAL: Available = Available {
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/v1/helper/helpers.go, `SetAPIServiceCondition`.
 fn set_available(object: &mut Value, condition: &Available) {
-    let mut conditions = at(object, &["status", "conditions"]).as_array().cloned().unwrap_or_default();
-    let known = conditions.iter_mut().find(|known| known["type"] == "Available");
-    let since = known.as_ref().filter(|known| known["status"] == condition.status);
-    let since = since.map_or_else(metadata::now, |known| text(known, &["lastTransitionTime"]).to_owned());
-    let next = json!({
-        "type": "Available", "status": condition.status, "lastTransitionTime": since, "reason": condition.reason,
-        "message": condition.message,
+    let condition = json!({
+        "type": "Available", "status": condition.status, "reason": condition.reason, "message": condition.message,
     });
-    match known {
-        Some(known) => *known = next,
-        None => conditions.push(next),
-    }
-    set(object, &["status", "conditions"], conditions);
+    status_conditions::set(object, condition);
 }
 
 /// Returns the condition of an `APIService` that refers to a Service.

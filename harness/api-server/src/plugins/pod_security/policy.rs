@@ -1,6 +1,7 @@
 //! The Pod Security policy of a namespace: levels and versions from its labels.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -68,7 +69,9 @@ impl LevelVersion {
     ///
     /// Source: pod-security-admission metrics/metrics.go, `RecordEvaluation`.
     pub(super) fn version_label(self) -> String {
-        let supported = KUBERNETES_VERSION.split('.').nth(1).and_then(|minor| minor.parse::<u64>().ok());
+        static SUPPORTED_MINOR: LazyLock<Option<u64>> =
+            LazyLock::new(|| KUBERNETES_VERSION.split('.').nth(1).and_then(|minor| minor.parse().ok()));
+        let supported = *SUPPORTED_MINOR;
         match self.version {
             // Every version of this level is the same.
             _ if self.level == Level::Privileged => Version::Latest.to_string(),
