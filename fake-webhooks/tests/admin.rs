@@ -177,8 +177,25 @@ async fn invalid_requests_are_rejected_with_a_reason() {
     steered.refused(Method::GET, "/journal?fakes=one", Value::Null, 400, "fakes").await;
     steered.refused(Method::GET, "/journal?timeout=-1", Value::Null, 400, "invalid timeout").await;
     steered.refused(Method::GET, "/journal?timeout=301", Value::Null, 400, "300").await;
-    let large = json!("x".repeat(2 << 20));
-    steered.refused(Method::PUT, "/fakes/a", large, 413, "").await;
+}
+
+/// A client that is still writing would see a reset if the endpoint closed the connection without reading the rest.
+#[tokio::test]
+async fn clients_that_send_too_large_bodies_receive_413() {
+    let steered = steered(ONE, FleetOptions::default()).await;
+    let certificate = reqwest::Certificate::from_pem(steered.fleet.ca_bundle().as_bytes()).unwrap();
+    for version in [http::Version::HTTP_11, http::Version::HTTP_2] {
+        let client = Client::builder().tls_certs_only([certificate.clone()]).no_proxy();
+        let client = if version == http::Version::HTTP_11 { client.http1_only() } else { client };
+        let client = client.build().unwrap();
+        for size in [1 << 20, 2 << 20, 4 << 20] {
+            let request = client.put(steered.admin("/fakes/a")).bearer_auth(TOKEN);
+            let response = request.body(format!("\"{}\"", "x".repeat(size))).send().await.unwrap();
+            assert_eq!((response.version(), response.status().as_u16()), (version, 413), "{size}");
+            let body: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+            assert_eq!(body, json!({"error": "the body is larger than 1048576 bytes"}));
+        }
+    }
 }
 
 #[tokio::test]

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::BodyDataStream;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
+use futures::StreamExt as _;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -23,6 +25,9 @@ use crate::{Behavior, Certificate};
 
 /// The maximum size of a request body in bytes.
 const BODY_BYTES: usize = 1 << 20;
+/// The number of bytes to read from the rest of a body that is too large, and the maximum time to read them.
+const DRAIN_BYTES: usize = 4 << 20;
+const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// The maximum value of the query parameter `timeout`.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -42,7 +47,6 @@ pub(super) fn router(running: Arc<Running>, token: Token) -> Router {
         .method_not_allowed_fallback(async || {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not support this method")
         })
-        .layer(DefaultBodyLimit::max(BODY_BYTES))
         .layer(middleware::from_fn_with_state(Arc::new(token), only_with_token))
         .with_state(running);
     Router::new().route("/healthz", get("ok")).merge(behind_token)
@@ -179,10 +183,34 @@ struct Body(bytes::Bytes);
 impl<S: Send + Sync> axum::extract::FromRequest<S> for Body {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let read = bytes::Bytes::from_request(request, state).await;
-        read.map(Self).map_err(|rejection| ApiError::new(rejection.status(), rejection.body_text()))
+    async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
+        let mut pieces = request.into_body().into_data_stream();
+        let mut read = bytes::BytesMut::new();
+        while let Some(piece) = pieces.next().await {
+            let piece =
+                piece.map_err(|error| ApiError::bad_request(format!("cannot read the body: {error}")))?;
+            if read.len() + piece.len() > BODY_BYTES {
+                drain(pieces).await;
+                let message = format!("the body is larger than {BODY_BYTES} bytes");
+                return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+            }
+            read.extend_from_slice(&piece);
+        }
+        Ok(Self(read.freeze()))
     }
+}
+
+/// Reads part of the rest of a body that is too large, so that a client that is still writing receives the response.
+async fn drain(mut pieces: BodyDataStream) {
+    let drained = async {
+        let mut left = DRAIN_BYTES;
+        while let Some(Ok(piece)) = pieces.next().await {
+            let Some(rest) = left.checked_sub(piece.len()) else { return };
+            left = rest;
+        }
+    };
+    // A slower client loses its connection with the response.
+    let _ = tokio::time::timeout(DRAIN_TIME, drained).await;
 }
 
 impl Body {
