@@ -40,7 +40,7 @@ pub(super) struct Field(
 #[derive(Debug, Deserialize)]
 pub(super) struct Subject {
     pub(super) resource: String,
-    namespace: Option<String>,
+    pub(super) namespace: Option<String>,
     pub(super) object: Value,
 }
 

@@ -12,11 +12,13 @@ mod configurations;
 mod conversions;
 mod credentials;
 mod deletions;
+mod empty;
 mod expressions;
 mod fields;
 mod files;
 mod judgment;
 mod kinds;
+mod negotiation;
 mod plugins;
 mod pods;
 mod reads;
@@ -26,6 +28,7 @@ mod schemas;
 mod servers;
 mod shrink;
 mod situation;
+mod subresource_requests;
 mod subresources;
 mod validation;
 mod webhooks;
@@ -90,6 +93,12 @@ pub enum Subject {
     Credentials,
     /// Schemas of custom resources, their rules, and their objects.
     Schemas,
+    /// Requests for subresources of all kinds.
+    Subresources,
+    /// Empty lists and maps in objects that are written repeatedly.
+    Empty,
+    /// `Accept` and `Content-Type` headers.
+    Negotiation,
 }
 
 impl Subject {
@@ -108,6 +117,9 @@ impl Subject {
             Self::Files => " --about files",
             Self::Credentials => " --about credentials",
             Self::Schemas => " --about schemas",
+            Self::Subresources => " --about subresources",
+            Self::Empty => " --about empty",
+            Self::Negotiation => " --about negotiation",
         }
     }
 }
@@ -186,6 +198,9 @@ impl Search {
                 Subject::Files => Situation::of_files(self.seed, *number, &excluded),
                 Subject::Credentials => Situation::of_credentials(self.seed, *number),
                 Subject::Schemas => Situation::of_schemas(self.seed, *number),
+                Subject::Subresources => Situation::of_subresources(self.seed, *number),
+                Subject::Empty => Situation::of_empty(self.seed, *number),
+                Subject::Negotiation => Situation::of_negotiation(self.seed, *number),
             };
             let situations: Vec<Situation> = batch.iter().map(situation).collect();
             for (feature, count) in situations.iter().flat_map(|it| &it.left_out) {

@@ -1,0 +1,339 @@
+//! Generates random requests for subresources of all kinds, in all verbs, including those that a subresource does not have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{KNOWN, Subject};
+use super::situation::{GROUP, Generator, Situation, namespace};
+use crate::names::CASE_LABEL;
+use crate::random::Random;
+
+const NAME: &str = "o-<id>";
+/// The resources for which kube-apiserver stores a new version although nothing changed, or that other components change.
+const EXCLUDED: [&str; 3] =
+    ["persistentvolumeclaims", "namespaces", "apiextensions.k8s.io/v1/customresourcedefinitions"];
+/// The resources that scale.
+const SCALED: [&str; 4] =
+    ["apps/v1/deployments", "apps/v1/replicasets", "apps/v1/statefulsets", "replicationcontrollers"];
+
+impl Situation {
+    /// Returns situation `number` of `seed`, which is about subresources.
+    pub fn of_subresources(seed: u64, number: u64) -> Self {
+        let none = BTreeSet::new();
+        let mut generator = Generator::new(seed, number, &none);
+        Self { case: case(&mut generator.random), left_out: BTreeMap::new() }
+    }
+}
+
+/// A resource of a situation.
+struct Target {
+    resource: String,
+    is_namespaced: bool,
+    object: Value,
+}
+
+impl Target {
+    fn request(&self, verb: &str, subresource: &str) -> Value {
+        let mut request = json!({"verb": verb, "resource": self.resource, "name": NAME});
+        if !subresource.is_empty() {
+            request["subresource"] = json!(subresource);
+        }
+        if !self.is_namespaced {
+            request["namespace"] = json!("");
+        }
+        request
+    }
+}
+
+fn case(random: &mut Random) -> Value {
+    let mut cluster = vec![namespace("<ns>", Map::new())];
+    let target = if random.chance(30) {
+        cluster.push(widgets(random));
+        Target {
+            resource: format!("{GROUP}/v1/widgets"),
+            is_namespaced: true,
+            object: json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "spec": {"size": 1, "k": "a"}}),
+        }
+    } else {
+        let subjects: Vec<&Subject> =
+            KNOWN.1.iter().filter(|subject| !EXCLUDED.contains(&subject.resource.as_str())).collect();
+        let scaled: Vec<&Subject> =
+            subjects.iter().copied().filter(|it| SCALED.contains(&it.resource.as_str())).collect();
+        let pods: Vec<&Subject> = subjects.iter().copied().filter(|it| it.resource == "pods").collect();
+        let chosen = match random.below(10) {
+            0..=2 => random.one_of(&scaled),
+            3 | 4 => random.one_of(&pods),
+            _ => random.one_of(&subjects),
+        };
+        Target {
+            resource: chosen.resource.clone(),
+            is_namespaced: chosen.namespace.is_none(),
+            object: chosen.object.clone(),
+        }
+    };
+    let mut created = target.request("create", "");
+    created["body"] = target.object.clone();
+    created["body"]["metadata"]["labels"] = json!({CASE_LABEL: "<id>"});
+    let mut requests = if random.chance(90) { vec![created] } else { Vec::new() };
+    for _ in 0..random.between(3, 7) {
+        let mut next = request(random, &target);
+        if random.chance(12) {
+            next["dryRun"] = json!(true);
+        }
+        requests.push(next);
+    }
+    if random.chance(50) {
+        requests.push(target.request("get", ""));
+    }
+    json!({"version": 1, "managedFields": true, "cluster": cluster, "requests": requests})
+}
+
+/// Returns the definition of the widgets, with both subresources, one of them, or none.
+fn widgets(random: &mut Random) -> Value {
+    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut version = json!({
+        "name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": free, "status": free}}},
+    });
+    if random.chance(80) {
+        version["subresources"]["status"] = json!({});
+    }
+    if random.chance(70) {
+        version["subresources"]["scale"] = random.one_of(&[
+            json!({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}),
+            json!({
+                "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size",
+                "labelSelectorPath": ".status.selector",
+            }),
+        ]);
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{GROUP}")},
+        "spec": {
+            "group": GROUP, "scope": "Namespaced", "versions": [version],
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+        },
+    })
+}
+
+fn request(random: &mut Random, target: &Target) -> Value {
+    let is_pod = target.resource == "pods";
+    match random.below(20) {
+        0..=8 => write(random, target, "status"),
+        9..=13 => write(random, target, "scale"),
+        14 if is_pod => write(random, target, "ephemeralcontainers"),
+        15 if is_pod => write(random, target, "resize"),
+        16 if is_pod => eviction(random, target),
+        14 | 15 => {
+            let subresource =
+                random.one_of(&["status", "scale", "approval", "finalize", "bogus", "status/x", "token"]);
+            let verb = random.one_of(&["get", "create", "delete", "update", "patch"]);
+            let mut request = target.request(verb, subresource);
+            if ["create", "update", "patch"].contains(&verb) {
+                request["body"] = json!({"metadata": {"name": NAME}});
+            }
+            if verb == "patch" {
+                request["patch"] = json!("merge");
+            }
+            request
+        }
+        16 => target.request("get", random.one_of(&["status", "scale"])),
+        _ => write(random, target, ""),
+    }
+}
+
+fn eviction(random: &mut Random, target: &Target) -> Value {
+    let mut request = target.request("create", "eviction");
+    let name = random.one_of(&[NAME, NAME, "", "other"]);
+    request["body"] = json!({
+        "apiVersion": random.one_of(&["policy/v1", "policy/v1beta1", "v1"]), "kind": "Eviction",
+        "metadata": {"name": name},
+    });
+    if random.chance(40) {
+        request["body"]["deleteOptions"] = random.one_of(&[
+            json!({"gracePeriodSeconds": 0}),
+            json!({"dryRun": ["All"]}),
+            json!({"preconditions": {"uid": "other"}}),
+            json!({"propagationPolicy": "Orphan"}),
+        ]);
+    }
+    request
+}
+
+/// Returns an update, a patch, or a read of a subresource or, if it is empty, of the object.
+fn write(random: &mut Random, target: &Target, subresource: &str) -> Value {
+    let body = if subresource == "scale" { scale(random) } else { body(random, target, subresource) };
+    let verb = random.weighted(&[(10, "get"), (25, "update"), (62, "patch"), (3, "delete")]);
+    // Deleting an object, or a Pod, is a subject of its own.
+    let verb = if subresource.is_empty() && verb == "delete" { "get" } else { verb };
+    let mut request = target.request(verb, subresource);
+    match verb {
+        "update" => {
+            request["body"] = match subresource {
+                "scale" => body,
+                _ => {
+                    let mut whole = target.object.clone();
+                    for (name, value) in body.as_object().into_iter().flatten() {
+                        merge(&mut whole[name.as_str()], value);
+                    }
+                    whole
+                }
+            };
+        }
+        "patch" => {
+            let format = random.weighted(&[(35, "merge"), (20, "strategic"), (20, "json"), (25, "apply")]);
+            request["patch"] = json!(format);
+            request["body"] = match format {
+                "json" => operations(random, &body),
+                _ => body,
+            };
+            if format == "apply" {
+                if subresource != "scale" {
+                    for field in ["apiVersion", "kind"] {
+                        request["body"][field] = target.object[field].clone();
+                    }
+                }
+                request["query"]["fieldManager"] = json!(random.one_of(&["a", "b"]));
+                if random.chance(60) {
+                    request["query"]["force"] = json!("true");
+                }
+            }
+        }
+        _ => {}
+    }
+    request
+}
+
+fn merge(place: &mut Value, value: &Value) {
+    match (place.as_object_mut(), value.as_object()) {
+        (Some(place), Some(value)) => {
+            for (name, value) in value {
+                merge(place.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        _ => place.clone_from(value),
+    }
+}
+
+/// Returns a JSON Patch that adds the members of the body.
+fn operations(random: &mut Random, body: &Value) -> Value {
+    let members = body
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !["apiVersion", "kind", "metadata"].contains(&name.as_str()));
+    let mut operations: Vec<Value> = members
+        .map(|(name, value)| {
+            let op = random.one_of(&["add", "add", "replace", "test"]);
+            json!({"op": op, "path": format!("/{name}"), "value": value})
+        })
+        .collect();
+    if random.chance(20) || operations.is_empty() {
+        operations.push(json!({"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}));
+    }
+    json!(operations)
+}
+
+fn scale(random: &mut Random) -> Value {
+    // A Scale of another version, and a number of a wrong type, are errors whose messages contain the whole object.
+    let replicas = random.one_of(&[json!(0), json!(2), json!(3), json!(-1), json!(null)]);
+    let mut scale = json!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale",
+        "metadata": {"name": random.one_of(&[NAME, NAME, NAME, "other"])}, "spec": {"replicas": replicas},
+    });
+    if random.chance(15) {
+        scale["metadata"]["resourceVersion"] = json!(random.one_of(&["1", "0", "x"]));
+    }
+    if random.chance(10) {
+        scale["metadata"]["uid"] = json!("other");
+    }
+    if random.chance(15) {
+        scale["metadata"]["labels"] = json!({"a": "b"});
+    }
+    if random.chance(15) {
+        scale["status"] = json!({"replicas": 5, "selector": "a=b"});
+    }
+    if random.chance(10)
+        && let Some(members) = scale.as_object_mut()
+    {
+        members.remove("spec");
+    }
+    scale
+}
+
+/// Returns the fields to change: the status, and sometimes metadata and the spec, which a subresource may ignore.
+fn body(random: &mut Random, target: &Target, subresource: &str) -> Value {
+    let mut body = json!({"metadata": {"name": NAME}});
+    if subresource.is_empty() || random.chance(25) {
+        body["metadata"]["labels"] = json!({CASE_LABEL: "<id>", "a": random.one_of(&["1", "2"])});
+    }
+    if random.chance(15) {
+        body["metadata"]["annotations"] = json!({"a": random.one_of(&["1", "2"])});
+    }
+    if random.chance(8) {
+        body["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    }
+    if random.chance(8) {
+        body["metadata"]["resourceVersion"] = json!(random.one_of(&["1", "0", "x", ""]));
+    }
+    if random.chance(5) {
+        body["metadata"]["uid"] = json!("other");
+    }
+    match subresource {
+        "ephemeralcontainers" => {
+            let containers = json!([{"name": random.one_of(&["d", "e", "c0"]), "image": "example.com/d:1"}]);
+            body["spec"] = json!({"ephemeralContainers": containers});
+        }
+        "resize" => {
+            let cpu = random.one_of(&["1", "100m", "2"]);
+            body["spec"] = json!({"containers": [{"name": "c0", "resources": {"requests": {"cpu": cpu}}}]});
+        }
+        _ => {
+            if random.chance(80) {
+                body["status"] = status(random);
+            }
+            if random.chance(15) && target.resource.ends_with("widgets") {
+                body["spec"] = json!({"size": random.below(4), "k": "b"});
+            }
+        }
+    }
+    body
+}
+
+fn status(random: &mut Random) -> Value {
+    let condition = json!({
+        "type": random.one_of(&["A", "B"]), "status": random.one_of(&["True", "False"]), "reason": "R", "message": "m",
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+    });
+    random.one_of(&[
+        json!({"conditions": [condition]}),
+        json!({"conditions": []}),
+        json!({"replicas": 1}),
+        json!({"observedGeneration": 1}),
+        json!({"phase": "Running"}),
+        json!({"size": 2, "selector": "a=b"}),
+        json!({"bogus": 1}),
+        json!({}),
+        json!(null),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Case;
+    use crate::names::Names;
+    use crate::yaml;
+
+    #[test]
+    fn every_situation_is_a_case() {
+        for number in 0..300 {
+            let text = yaml::write(&Situation::of_subresources(1, number).case);
+            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
+                panic!("situation {number}: {error}\n{text}");
+            }
+        }
+    }
+}
