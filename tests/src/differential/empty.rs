@@ -135,7 +135,10 @@ fn widgets(random: &mut Random) -> Value {
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
         "map": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": keyed},
         "texts": texts,
-        "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": {"type": "string"}, "m": texts}},
+        "whole": {
+            "type": "object", "x-kubernetes-map-type": "atomic",
+            "properties": {"a": {"type": "string"}, "m": texts},
+        },
         "inner": entry,
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
         "maybe": {"type": "object", "nullable": true, "additionalProperties": {"type": "string"}},
@@ -170,7 +173,7 @@ fn widgets(random: &mut Random) -> Value {
 fn of_a_widget(random: &mut Random) -> Vec<Value> {
     let object = |random: &mut Random| {
         let mut object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "metadata": {}});
-        // `finalizers` and `ownerReferences` that are applied empty are a known difference: docs/differences/2-objects.yaml.
+        // Empty `finalizers` and `ownerReferences` in an apply are a known difference: docs/differences/2-objects.yaml.
         let metadata = json!({"labels": {"a": "b"}, "annotations": {"a": "b"}});
         let spec = json!({
             "atomic": ["a"], "set": ["a"], "map": [{"k": "a", "v": "b"}], "texts": {"a": "b"},
