@@ -174,10 +174,6 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
         [_, name] => target(resource, namespace, name, ""),
         [_, name, subresource] => target(resource, namespace, name, subresource),
         [_, name, "proxy", ..] => target(resource, namespace, name, "proxy"),
-        // The handler of custom resources ignores the rest of the path.
-        [_, name, subresource, ..] if resource.custom.is_some() => {
-            target(resource, namespace, name, subresource)
-        }
         _ => Route::NoResource,
     }
 }
