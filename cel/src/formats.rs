@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use go_std::url::Url;
 use jiff::civil::Date;
 use regex::Regex;
-
-use crate::go::url::Url;
 
 /// Returns the name with a letter in place of a final hyphen and the character before it, as kube-apiserver does to
 /// validate the prefix of a generated name.

@@ -45,7 +45,6 @@ mod checker;
 mod declarations;
 mod error;
 mod formats;
-mod go;
 mod library;
 mod parser;
 mod program;

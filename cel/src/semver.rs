@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::go::quote::quote;
+use go_std::quote::quote;
 
 /// A parsed semantic version.
 ///

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
 
-use crate::go;
+use go_std::quote::quote;
+
 use crate::managed::{Manager, Operation};
 use crate::path;
 use crate::set::Set;
@@ -104,9 +105,9 @@ impl Conflicts {
 /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `printManager`.
 impl fmt::Display for Manager {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&go::quoted(self.name()))?;
+        formatter.write_str(&quote(self.name()))?;
         if !self.subresource().is_empty() {
-            write!(formatter, " with subresource {}", go::quoted(self.subresource()))?;
+            write!(formatter, " with subresource {}", quote(self.subresource()))?;
         }
         if self.operation() == Operation::Update {
             write!(formatter, " using {}", self.api_version())?;

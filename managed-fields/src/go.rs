@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use go_std::quote::quote;
 use serde_json::{Number, Value};
 
 /// A JSON number as Go decodes it.
@@ -58,57 +59,6 @@ pub(crate) fn float(float: f64, exponents: Exponents) -> String {
     format!("{mantissa}e{sign}{power:02}")
 }
 
-/// Quotes a string as `%q` does.
-///
-/// Source: Go strconv/quote.go, `appendEscapedRune`.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for letter in text.chars() {
-        let escaped = match letter {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(letter);
-                continue;
-            }
-            '\u{7}' => "\\a",
-            '\u{8}' => "\\b",
-            '\u{c}' => "\\f",
-            '\n' => "\\n",
-            '\r' => "\\r",
-            '\t' => "\\t",
-            '\u{b}' => "\\v",
-            _ => "",
-        };
-        quoted.push_str(escaped);
-        let code = u32::from(letter);
-        // Writing to a string cannot fail.
-        let _ = match letter {
-            _ if !escaped.is_empty() => Ok(()),
-            _ if code < 0x20 || code == 0x7f => write!(quoted, "\\x{code:02x}"),
-            _ if is_printable(letter) => {
-                quoted.push(letter);
-                Ok(())
-            }
-            _ if code < 0x1_0000 => write!(quoted, "\\u{code:04x}"),
-            _ => write!(quoted, "\\U{code:08x}"),
-        };
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// Returns whether Go prints a character unescaped: not a control character, a joiner, or a space other than ` `.
-fn is_printable(letter: char) -> bool {
-    letter == ' '
-        || !(letter.is_control()
-            || letter.is_whitespace()
-            || matches!(letter,
-                '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-                | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}' | '\u{fffe}'..='\u{ffff}'
-                | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}'))
-}
-
 /// Formats a value as `%v` formats structured-merge-diff's value, which is a pointer to a struct.
 pub(crate) fn pointer(value: &Value) -> String {
     format!("&{{{}}}", plain(value))
@@ -138,12 +88,12 @@ fn syntax(value: &Value) -> String {
         Value::Null => "interface {}(nil)".to_owned(),
         Value::Bool(_) => value.to_string(),
         Value::Number(number) => number_text(number),
-        Value::String(text) => quoted(text),
+        Value::String(text) => quote(text),
         Value::Array(items) => {
             format!("[]interface {{}}{{{}}}", items.iter().map(syntax).collect::<Vec<_>>().join(", "))
         }
         Value::Object(members) => {
-            let member = |(name, value): (&String, &Value)| format!("{}:{}", quoted(name), syntax(value));
+            let member = |(name, value): (&String, &Value)| format!("{}:{}", quote(name), syntax(value));
             let members = members.iter().map(member).collect::<Vec<_>>().join(", ");
             format!("map[string]interface {{}}{{{members}}}")
         }

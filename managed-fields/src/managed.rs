@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use go_std::quote::quote;
 use serde_json::{Map, Value};
 
 use crate::go::{self, Escapes, Exponents};
@@ -193,7 +194,7 @@ impl Managed {
                 other => {
                     return Err(format!(
                         "invalid fieldsType {} in managed fields entry {index}",
-                        go::quoted(other)
+                        quote(other)
                     ));
                 }
             }

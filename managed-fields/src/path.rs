@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use go_std::quote::quote;
 use serde_json::Value;
 
 use crate::go::{self, Escapes, Exponents};
@@ -137,10 +138,9 @@ impl PathElement {
 fn index(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return Err(format!("strconv.Atoi: parsing {}: invalid syntax", go::quoted(text)));
+        return Err(format!("strconv.Atoi: parsing {}: invalid syntax", quote(text)));
     }
-    text.parse()
-        .map_err(|_out_of_range| format!("strconv.Atoi: parsing {}: value out of range", go::quoted(text)))
+    text.parse().map_err(|_out_of_range| format!("strconv.Atoi: parsing {}: value out of range", quote(text)))
 }
 
 impl Ord for PathElement {
@@ -198,7 +198,7 @@ fn readable(value: &Value) -> String {
     match value {
         Value::Null | Value::Bool(_) => value.to_string(),
         Value::Number(number) => go::number_text(number),
-        Value::String(text) => go::quoted(text),
+        Value::String(text) => quote(text),
         Value::Array(items) => format!("[{}]", items.iter().map(readable).collect::<Vec<_>>().join(",")),
         Value::Object(members) => {
             let members = members.iter().map(|(name, value)| format!("{name}={}", readable(value)));

@@ -1,8 +1,7 @@
 //! A JSON parser with the errors of json-iterator, which include a position.
 
+use go_std::quote::quote;
 use serde_json::{Map, Number, Value};
-
-use crate::go;
 
 /// The maximum nesting depth of objects and lists.
 ///
@@ -328,7 +327,7 @@ impl<'a> Reader<'a> {
         if let Some(number) = number.and_then(Number::from_f64) {
             return Value::Number(number);
         }
-        let error = format!("strconv.ParseFloat: parsing {}: {why}", go::quoted(&text));
+        let error = format!("strconv.ParseFloat: parsing {}: {why}", quote(&*text));
         self.error.get_or_insert(error);
         Value::Null
     }

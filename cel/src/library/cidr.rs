@@ -5,11 +5,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use go_std::netip::{Prefix, is_ipv4_mapped, parse_prefix};
+use go_std::quote::quote;
+
 use super::costs::{NOMINAL, ONE_PASS, passes, share};
 use super::ip::{self, Ip, ip};
 use crate::function::{Call, CallCost, Error, Function, Implementation, Overload};
-use crate::go::netip::{Prefix, is_ipv4_mapped, parse_prefix};
-use crate::go::quote::quote;
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 

@@ -6,10 +6,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use go_std::netip::{bit_length, is_ipv4_mapped, parse_address};
+use go_std::quote::quote;
+
 use super::costs::{NOMINAL, ONE_PASS, TWO_PASSES, passes};
 use crate::function::{Call, CallCost, Error, Function, Implementation, Overload};
-use crate::go::netip::{bit_length, is_ipv4_mapped, parse_address};
-use crate::go::quote::quote;
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 

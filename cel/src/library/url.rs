@@ -5,9 +5,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use go_std::url::Url;
+
 use super::costs::{NOMINAL, ONE_PASS};
 use crate::function::{Call, Error, Function, Implementation, Overload};
-use crate::go::url::Url;
 use crate::types::Type;
 use crate::value::{Map, Opaque, Value};
 

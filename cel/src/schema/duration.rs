@@ -1,7 +1,7 @@
 //! Parses the texts of the format `duration`.
 
-use crate::go::duration;
-use crate::go::quote::quote;
+use go_std::duration;
+use go_std::quote::quote;
 
 const SECOND: i64 = 1_000_000_000;
 

@@ -5,8 +5,9 @@
 
 use std::sync::LazyLock;
 
+use go_std::{mail, netip};
+
 use crate::formats;
-use crate::go::{mail, netip};
 use crate::regexp::Regexp;
 
 /// The names of the known formats, without hyphens.

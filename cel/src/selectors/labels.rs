@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use go_std::quote::quote;
+
 use super::{LabelOperator, LabelRequirement};
-use crate::go::quote::quote;
 use crate::names::{label_key, label_value};
 
 /// Parses a label selector; its requirements are sorted by key.

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use go_std::duration;
+
 use crate::error::Error;
 use crate::types::Type;
 
 use super::{Text, Timestamp, Value, number};
-use crate::go::duration;
 
 /// Converts a value to another type.
 ///

@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
+use go_std::duration;
+
 use super::{List, Map, Text, Value, number};
-use crate::go::duration;
 
 /// Formats a CEL value as Go's `%v` does, for messages such as `no such key: 1`.
 impl Display for Value<'_> {

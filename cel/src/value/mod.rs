@@ -17,11 +17,11 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+pub use go_std::duration::{format_duration, parse_duration};
 use serde_json::Value as Json;
 
 use crate::error::Error;
 
-pub use crate::go::duration::{format_duration, parse_duration};
 pub use arithmetic::{add, divide, modulo, multiply, negate, subtract};
 pub use convert::convert;
 pub use equality::{contains, equal, equals};

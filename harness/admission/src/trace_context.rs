@@ -208,7 +208,8 @@ fn pair(key: &str, value: &str) -> Option<String> {
     if !is_baggage_key(key) || !value.bytes().all(is_baggage_value) {
         return None;
     }
-    Some(format!("{key}={}", escaped(&percent_decoded(value)?)))
+    let value = go_std::url::path_unescape(value).ok()?;
+    Some(format!("{key}={}", escaped(&String::from_utf8_lossy(&value))))
 }
 
 fn is_baggage_key(key: &str) -> bool {
@@ -218,21 +219,6 @@ fn is_baggage_key(key: &str) -> bool {
 
 fn is_baggage_value(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"\",;\\".contains(&byte)
-}
-
-/// Decodes percent escapes; returns `None` if a `%` is not followed by two hexadecimal digits.
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let mut digit = || char::from(rest.next()?).to_digit(16);
-            bytes.push(u8::try_from(digit()? * 16 + digit()?).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Percent-encodes a `baggage` value.

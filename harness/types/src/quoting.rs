@@ -1,8 +1,8 @@
 //! Formats strings, values, and system errors as Go does in kube-apiserver's messages.
 
-use std::fmt::Write as _;
 use std::io;
 
+pub use go_std::quote::is_printable;
 use serde_json::Value;
 
 /// Formats a system error as Go does: `no such file or directory`.
@@ -11,36 +11,8 @@ pub fn system_error(error: &io::Error) -> String {
 }
 
 /// Quotes `text` as Go's `%q` does.
-///
-/// Source: Go strconv/quote.go, `Quote`.
 pub fn quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{b}' => quoted.push_str("\\v"),
-            ' ' => quoted.push(' '),
-            _ if is_printable(character) => quoted.push(character),
-            _ => {
-                let number = u32::from(character);
-                // Writing into a String cannot fail.
-                let _ = match number {
-                    0..0x80 => write!(quoted, "\\x{number:02x}"),
-                    0x80..0x1_0000 => write!(quoted, "\\u{number:04x}"),
-                    _ => write!(quoted, "\\U{number:08x}"),
-                };
-            }
-        }
-    }
-    quoted.push('"');
-    quoted
+    go_std::quote::quote(text)
 }
 
 /// Formats a value in the format of Go's `%v`.
@@ -150,39 +122,11 @@ pub fn escape_html(json: &str) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// Returns whether Go considers a character printable.
-///
-/// A printable character is assigned, not a control character, and not whitespace except the space.
-///
-/// Source: Go unicode/graphic.go, `IsPrint`.
-pub fn is_printable(character: char) -> bool {
-    match character {
-        ' ' | '\'' | '"' | '\\' => true,
-        // Characters that Rust does not escape.
-        _ => !character.is_whitespace() && character.escape_debug().len() == 1,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn strings_are_quoted_as_in_go() {
-        for (text, quoted) in [
-            ("a b", r#""a b""#),
-            ("it's", r#""it's""#),
-            ("a\"\\", r#""a\"\\""#),
-            ("\n\t\u{7}\u{b}\0\u{7f}", r#""\n\t\a\v\x00\x7f""#),
-            ("\u{85}\u{a0}\u{2028}", r#""\u0085\u00a0\u2028""#),
-            ("é😀", "\"é😀\""),
-            ("\u{e0001}", r#""\U000e0001""#),
-        ] {
-            assert_eq!(quote(text), quoted);
-        }
-    }
 
     #[test]
     fn floats_are_formatted_as_in_go() {

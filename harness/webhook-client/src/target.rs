@@ -86,18 +86,5 @@ pub(super) fn path_at<'a>(url: &'a str, authority: &str) -> Option<&'a str> {
 
 /// Decodes percent escapes in `path`. A `%` that does not start an escape is kept.
 pub fn percent_decoded(path: &str) -> Vec<u8> {
-    let bytes = path.as_bytes();
-    let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        if let (b'%', Some(high), Some(low)) = (byte, digit(at + 1), digit(at + 2)) {
-            decoded.extend(u8::try_from(high * 16 + low));
-            at += 3;
-        } else {
-            decoded.push(byte);
-            at += 1;
-        }
-    }
-    decoded
+    percent_encoding::percent_decode_str(path).collect()
 }

@@ -1,8 +1,8 @@
 //! Determines the path elements of list items.
 
+use go_std::quote::quote;
 use serde_json::Value;
 
-use crate::go;
 use crate::path::PathElement;
 use crate::schema::{ListType, Relation, Schema, Type};
 
@@ -62,7 +62,7 @@ impl<'a, T: Schema> Items<'a, T> {
             fields.extend(value.map(|value| ((*key).to_owned(), value)));
         }
         if fields.is_empty() {
-            let keys: Vec<_> = self.keys.iter().map(|key| go::quoted(key)).collect();
+            let keys: Vec<_> = self.keys.iter().map(|key| quote(key)).collect();
             return Err(format!(
                 "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
                  values for any key fields)",

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::go::quote::quote;
+use go_std::quote::quote;
+
 use crate::types::Type;
 use crate::value::{Map, Value, convert};
 

@@ -1,7 +1,8 @@
 //! Converts strings that have a format.
 
+use go_std::base64;
+
 use super::super::{Text, Timestamp, Value, layout};
-use crate::go::base64;
 use crate::schema::parse_duration;
 
 /// Converts a string with an OpenAPI format; formats that are only used for validation result in strings.

@@ -1,11 +1,10 @@
 //! Validates the address of a webhook.
 
+use go_std::url::Url;
 use kubernetes_types::names;
-use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
 use super::error::Errors;
-use super::url::Url;
 use crate::config::text;
 
 const FORM: &str = "; desired format: https://host[/path]";
@@ -34,7 +33,7 @@ fn validate_url(text: &str, path: &str, errors: &mut Errors) {
     let url = match Url::parse(text) {
         Ok(url) => url,
         Err(error) => {
-            errors.required(path, &format!("url must be a valid URL: parse {}: {error}{FORM}", quote(text)));
+            errors.required(path, &format!("url must be a valid URL: {error}{FORM}"));
             return;
         }
     };
@@ -44,14 +43,15 @@ fn validate_url(text: &str, path: &str, errors: &mut Errors) {
     if url.host.is_empty() {
         errors.invalid(path, "", &format!("host must be specified{FORM}"));
     }
-    if let Some(user) = &url.user {
-        errors.invalid(path, user, "user information is not permitted in the URL");
+    if let Some(user) = url.userinfo() {
+        errors.invalid(path, &user, "user information is not permitted in the URL");
     }
-    if !url.fragment.is_empty() {
-        errors.invalid(path, &url.fragment, "fragments are not permitted in the URL");
+    if !url.fragment().is_empty() {
+        let fragment = String::from_utf8_lossy(url.fragment());
+        errors.invalid(path, &fragment, "fragments are not permitted in the URL");
     }
-    if !url.query.is_empty() {
-        errors.invalid(path, &url.query, "query parameters are not permitted in the URL");
+    if !url.query().is_empty() {
+        errors.invalid(path, url.query(), "query parameters are not permitted in the URL");
     }
 }
 

@@ -5,7 +5,6 @@ mod conditions;
 mod error;
 mod metadata;
 mod rules;
-mod url;
 
 use std::collections::BTreeSet;
 

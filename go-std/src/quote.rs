@@ -8,7 +8,7 @@ use regex::Regex;
 /// Quotes `text` as Go's `%q`: bytes that are not UTF-8, and unprintable characters, are escaped.
 ///
 /// Source: Go strconv/quote.go, `Quote`.
-pub(crate) fn quote(text: impl AsRef<[u8]>) -> String {
+pub fn quote(text: impl AsRef<[u8]>) -> String {
     let bytes = text.as_ref();
     let mut quoted = String::with_capacity(bytes.len() + 2);
     quoted.push('"');
@@ -52,7 +52,7 @@ fn push_escape(quoted: &mut String, escape: std::fmt::Arguments<'_>) {
 /// uses, or the space.
 ///
 /// Source: Go strconv/quote.go, `IsPrint`, and unicode/tables.go, `Version`.
-fn is_printable(character: char) -> bool {
+pub fn is_printable(character: char) -> bool {
     static PRINTABLE: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"^[[\p{L}\p{M}\p{N}\p{P}\p{S}]&&\p{Age:15.0}]$").ok());
     if character.is_ascii() {

@@ -6,7 +6,7 @@ use super::{base64, netip};
 
 /// Returns whether `text` is one mail address: `a@example.com`, `"A B" <a@example.com>`, `a@[192.0.2.1]`, or
 /// `group: a@example.com;`, with optional comments in parentheses.
-pub(crate) fn is_address(text: &str) -> bool {
+pub fn is_address(text: &str) -> bool {
     let mut parser = Parser { rest: text };
     parser.addresses(true) == Some(1) && parser.skip_comments().is_some() && parser.rest.is_empty()
 }

@@ -2,15 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::go::quote::quote;
+use crate::quote::quote;
 
 /// An IP address and its zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address<'t> {
+pub struct Address<'t> {
     /// The address without its zone.
-    pub(crate) ip: IpAddr,
+    pub ip: IpAddr,
     /// The zone after `%` in an IPv6 address.
-    pub(crate) zone: Option<&'t [u8]>,
+    pub zone: Option<&'t [u8]>,
 }
 
 /// Parses an address such as `10.0.0.1`, `::1`, or `fe80::1%eth0`.
@@ -19,7 +19,7 @@ pub(crate) struct Address<'t> {
 /// Returns Go's message if the text is not an address.
 ///
 /// Source: Go net/netip/netip.go, `ParseAddr`.
-pub(crate) fn parse_address(text: &[u8]) -> Result<Address<'_>, String> {
+pub fn parse_address(text: &[u8]) -> Result<Address<'_>, String> {
     match text.iter().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
         Some(b'.') => {
             parse_ipv4(text, text).map(|octets| Address { ip: IpAddr::V4(octets.into()), zone: None })
@@ -36,7 +36,7 @@ pub(crate) fn parse_address(text: &[u8]) -> Result<Address<'_>, String> {
 /// Returns Go's message if the text is not a prefix.
 ///
 /// Source: Go net/netip/netip.go, `ParsePrefix`.
-pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
+pub fn parse_prefix(text: &str) -> Result<Prefix, String> {
     let error = |message: &str| Err(format!("netip.ParsePrefix({}): {message}", quote(text)));
     let Some((address, length)) = text.rsplit_once('/') else { return error("no '/'") };
     let address = match parse_address(address.as_bytes()) {
@@ -62,26 +62,26 @@ pub(crate) fn parse_prefix(text: &str) -> Result<Prefix, String> {
 
 /// A network: an address, which need not be the first of the network, and the length of the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Prefix {
+pub struct Prefix {
     /// An address in the network.
-    pub(crate) address: IpAddr,
+    pub address: IpAddr,
     /// The prefix length, from 0 to 32 or 128.
-    pub(crate) bits: u8,
+    pub bits: u8,
 }
 
 impl Prefix {
     /// Returns whether the address belongs to the network.
-    pub(crate) fn contains(self, address: IpAddr) -> bool {
+    pub fn contains(self, address: IpAddr) -> bool {
         bit_length(self.address) == bit_length(address) && mask(address, self.bits) == self.masked().address
     }
 
     /// Returns the network with its first address.
-    pub(crate) fn masked(self) -> Self {
+    pub fn masked(self) -> Self {
         Self { address: mask(self.address, self.bits), bits: self.bits }
     }
 
     /// Returns whether the networks overlap.
-    pub(crate) fn overlaps(self, other: Self) -> bool {
+    pub fn overlaps(self, other: Self) -> bool {
         let bits = self.bits.min(other.bits);
         bit_length(self.address) == bit_length(other.address)
             && mask(self.address, bits) == mask(other.address, bits)
@@ -89,12 +89,12 @@ impl Prefix {
 }
 
 /// Returns the number of bits in the address: 32 or 128.
-pub(crate) fn bit_length(address: IpAddr) -> u8 {
+pub fn bit_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
 /// Returns whether the address is an IPv4-mapped IPv6 address, such as `::ffff:10.0.0.1`.
-pub(crate) fn is_ipv4_mapped(address: IpAddr) -> bool {
+pub fn is_ipv4_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
 }
 

@@ -118,7 +118,7 @@ fn fixed(value: u64, unit: u64) -> String {
 
 /// Returns a duration in seconds as a double, calculated as in Go.
 #[expect(clippy::cast_precision_loss, reason = "Go's Duration.Seconds rounds as well")]
-pub(crate) fn seconds(nanoseconds: i64) -> f64 {
+pub fn seconds(nanoseconds: i64) -> f64 {
     (nanoseconds / 1_000_000_000) as f64 + (nanoseconds % 1_000_000_000) as f64 / 1e9
 }
 

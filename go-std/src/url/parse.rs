@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use super::escape::{Mode, unescape};
 use super::{Url, User};
-use crate::go::netip::parse_address;
-use crate::go::quote::quote;
+use crate::netip::parse_address;
+use crate::quote::quote;
 
 /// Parses a URL without a fragment. If `with_request` is set, the text must be an absolute URL or an absolute path.
 ///

@@ -11,7 +11,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::go::quote::quote;
+use crate::quote::quote;
 use escape::{Mode, escape, is_valid_encoding, unescape};
 
 /// The maximum number of query parameters; if a query has more, all of them are ignored.
@@ -23,14 +23,14 @@ const MAX_PARAMETERS: usize = 10_000;
 ///
 /// Source: Go net/url/url.go, `URL`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Url {
+pub struct Url {
     /// The scheme in lower case, or an empty string if the URL does not have a scheme.
-    pub(crate) scheme: String,
+    pub scheme: String,
     /// The text after the scheme, if that text does not begin with `/`.
     opaque: String,
     user: Option<User>,
     /// The host and port, unescaped.
-    pub(crate) host: Vec<u8>,
+    pub host: Vec<u8>,
     path: Vec<u8>,
     /// The path as written, if escaping the path again gives a different text.
     raw_path: String,
@@ -49,6 +49,16 @@ struct User {
     password: Option<Vec<u8>>,
 }
 
+/// Unescapes a segment of a path.
+///
+/// # Errors
+/// Returns Go's message if an escape sequence is invalid, such as `invalid URL escape "%z"`.
+///
+/// Source: Go net/url/url.go, `PathUnescape`.
+pub fn path_unescape(segment: &str) -> Result<Vec<u8>, String> {
+    unescape(segment.as_bytes(), Mode::Path)
+}
+
 impl Url {
     /// Parses a URL or a relative reference, with an optional fragment.
     ///
@@ -56,7 +66,7 @@ impl Url {
     /// Returns Go's message if the text is invalid, such as `parse "a%z": invalid URL escape "%z"`.
     ///
     /// Source: Go net/url/url.go, `Parse`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (reference, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = parse::parse(reference, false).map_err(|error| parse_error(reference, &error))?;
         url.set_fragment(fragment).map_err(|error| parse_error(text, &error))?;
@@ -69,14 +79,37 @@ impl Url {
     /// Returns Go's message if the text is invalid, such as `parse "a": invalid URI for request`.
     ///
     /// Source: Go net/url/url.go, `ParseRequestURI`.
-    pub(crate) fn parse_request_uri(text: &str) -> Result<Self, String> {
+    pub fn parse_request_uri(text: &str) -> Result<Self, String> {
         parse::parse(text, true).map_err(|error| parse_error(text, &error))
+    }
+
+    /// Returns the user name and password, escaped, or `None` if the URL does not have them.
+    ///
+    /// Source: Go net/url/url.go, `Userinfo.String`.
+    pub fn userinfo(&self) -> Option<String> {
+        let user = self.user.as_ref()?;
+        let mut text = escape(&user.name, Mode::UserPassword);
+        if let Some(password) = &user.password {
+            text.push(':');
+            text.push_str(&escape(password, Mode::UserPassword));
+        }
+        Some(text)
+    }
+
+    /// Returns the query as written, without the `?`.
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// Returns the unescaped fragment, without the `#`.
+    pub fn fragment(&self) -> &[u8] {
+        &self.fragment
     }
 
     /// Returns the host without the port and without the brackets around an IPv6 address.
     ///
     /// Source: Go net/url/url.go, `splitHostPort`.
-    pub(crate) fn hostname(&self) -> &[u8] {
+    pub fn hostname(&self) -> &[u8] {
         let host = self.split_host_port().0;
         host.strip_prefix(b"[").and_then(|host| host.strip_suffix(b"]")).unwrap_or(host)
     }
@@ -84,7 +117,7 @@ impl Url {
     /// Returns the port, or an empty slice if the URL does not have a port.
     ///
     /// Source: Go net/url/url.go, `splitHostPort`.
-    pub(crate) fn port(&self) -> &[u8] {
+    pub fn port(&self) -> &[u8] {
         self.split_host_port().1
     }
 
@@ -98,7 +131,7 @@ impl Url {
     /// Returns the escaped path: the path as written if its encoding is valid.
     ///
     /// Source: Go net/url/url.go, `EscapedPath`.
-    pub(crate) fn escaped_path(&self) -> String {
+    pub fn escaped_path(&self) -> String {
         let written = unescape(self.raw_path.as_bytes(), Mode::Path);
         if !self.raw_path.is_empty()
             && is_valid_encoding(&self.raw_path, Mode::Path)
@@ -115,7 +148,7 @@ impl Url {
     /// Returns the unescaped values of each parameter, in order; invalid parameters are omitted.
     ///
     /// Source: Go net/url/url.go, `parseQuery`.
-    pub(crate) fn parameters(&self) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
+    pub fn parameters(&self) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
         let mut parameters = BTreeMap::<_, Vec<_>>::new();
         if self.query.matches('&').count() >= MAX_PARAMETERS {
             return parameters;
@@ -164,12 +197,8 @@ impl Url {
         if !self.host.is_empty() || !self.path.is_empty() || self.user.is_some() {
             f.write_str("//")?;
         }
-        if let Some(user) = &self.user {
-            f.write_str(&escape(&user.name, Mode::UserPassword))?;
-            if let Some(password) = &user.password {
-                write!(f, ":{}", escape(password, Mode::UserPassword))?;
-            }
-            f.write_str("@")?;
+        if let Some(user) = self.userinfo() {
+            write!(f, "{user}@")?;
         }
         f.write_str(&escape(&self.host, Mode::Host))
     }

@@ -7,7 +7,7 @@
 /// Returns Go's message if the text is not valid base64.
 ///
 /// Source: Go encoding/base64/base64.go, `decodeQuantum`.
-pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
+pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     let source = text.as_bytes();
     let mut bytes = Vec::with_capacity(source.len() / 4 * 3);
     let mut at = 0;
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn base64_is_decoded_as_in_go() {
-        let cases: [(&str, Result<&str, &str>); 14] = [
+        let cases: [(&str, Result<&str, &str>); 17] = [
             ("", Ok("")),
             ("YQ==", Ok("a")),
             ("YWI=", Ok("ab")),
@@ -88,6 +88,9 @@ mod tests {
             ("YW\nJj\r\n", Ok("abc")),
             ("YWJjZA=\n=\n", Ok("abcd")),
             ("YQ", Err("0")),
+            ("YWJjW10", Err("4")),
+            ("YQ=", Err("3")),
+            ("W1\n0=\n", Ok("[]")),
             ("YWJjYQ=", Err("7")),
             ("YQ=a", Err("2")),
             ("Y===", Err("1")),

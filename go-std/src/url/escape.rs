@@ -1,6 +1,6 @@
 //! Percent-encodes and decodes the parts of URLs.
 
-use crate::go::quote::quote;
+use crate::quote::quote;
 
 /// The part of a URL; each part allows different unescaped characters.
 ///
