@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The observable effects of a request whose client has disconnected.
 #[derive(Debug, PartialEq, Eq)]
-struct Left {
+struct Effects {
     /// The keys of its audit annotations that say that a webhook failed open.
     failed_open: Vec<String>,
     /// The samples of [`FAILURES`] about the webhook.
@@ -59,7 +59,7 @@ async fn a_client_that_goes_away_is_no_failure_of_the_webhook() {
 }
 
 /// Returns the expectation for the policies Fail and Ignore: no failure, one call, and an undelivered response.
-fn expected() -> BTreeMap<&'static str, Left> {
+fn expected() -> BTreeMap<&'static str, Effects> {
     let left = |policy: &str, rejected: bool| {
         let name = format!("{policy}.gone.example.com");
         let call = format!(
@@ -71,12 +71,17 @@ fn expected() -> BTreeMap<&'static str, Left> {
         });
         let object =
             json!({"apiVersion": "v1", "resource": "configmaps", "namespace": "default", "name": policy});
-        Left { failed_open: Vec::new(), failures: Vec::new(), calls: vec![call], answered: [status, object] }
+        Effects {
+            failed_open: Vec::new(),
+            failures: Vec::new(),
+            calls: vec![call],
+            answered: [status, object],
+        }
     };
     BTreeMap::from([("Fail", left("fail", true)), ("Ignore", left("ignore", false))])
 }
 
-async fn of_admit(folder: &Path) -> BTreeMap<&'static str, Left> {
+async fn of_admit(folder: &Path) -> BTreeMap<&'static str, Effects> {
     let flags = ["--audit-policy-file", "policy.yaml", "--audit-log", "admit.log"];
     let (_server, client) = Serve::start(folder, &flags).await;
     left(&client, &folder.join("admit.log")).await
@@ -84,7 +89,7 @@ async fn of_admit(folder: &Path) -> BTreeMap<&'static str, Left> {
 
 /// For each failure policy, disconnects a client during a webhook call, and returns the effects once the audit log
 /// has its last event.
-async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Left> {
+async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Effects> {
     let mut all = BTreeMap::new();
     for policy in ["Fail", "Ignore"] {
         let name = format!("{}.gone.example.com", policy.to_lowercase());
@@ -125,7 +130,7 @@ async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Left>
         let keys = annotations.flat_map(|annotations| annotations.into_iter().map(|(key, _)| key));
         all.insert(
             policy,
-            Left {
+            Effects {
                 failed_open: keys.filter(|key| key.starts_with("failed-open.")).collect(),
                 failures: metrics.lines().filter(is_failure).map(str::to_owned).collect(),
                 calls: metrics.lines().filter(is_call).map(str::to_owned).collect(),

@@ -328,7 +328,7 @@ struct Admin {
 
 impl Admin {
     /// Reads the admin endpoint from the log, and the lines before it.
-    fn of(running: &mut Running, authority_pem: &[u8]) -> (Self, Vec<String>) {
+    fn from_output(running: &mut Running, authority_pem: &[u8]) -> (Self, Vec<String>) {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut log = BufReader::new(running.0.stderr.take().unwrap());
         let mut before = Vec::new();
@@ -365,7 +365,7 @@ async fn running_fakes_are_observed_and_steered() {
     let labels = running.configurations()[0]["webhooks"][0].clone();
     let bundle = fs::read(path("ca.crt")).unwrap();
     assert_eq!(labels["clientConfig"]["caBundle"], STANDARD.encode(&bundle));
-    let (admin, _) = Admin::of(&mut running, &bundle);
+    let (admin, _) = Admin::from_output(&mut running, &bundle);
     assert_eq!(admin.send("GET", "/healthz", "", Value::Null).await.0, 200);
     assert_eq!(admin.send("GET", "/journal", "another", Value::Null).await.0, 401);
 
@@ -393,7 +393,7 @@ async fn without_a_file_the_token_is_logged_and_fakes_may_come_later() {
     let mut running =
         start("version: 1\nwebhooks: []\n", &["--admin", "127.0.0.1:0", "--authority", &authority]);
     let bundle = fs::read(secrets.path().join("ca.crt")).unwrap();
-    let (admin, before) = Admin::of(&mut running, &bundle);
+    let (admin, before) = Admin::from_output(&mut running, &bundle);
     let token = before.iter().find_map(|line| line.split_once("admin token: ")).unwrap().1.trim();
     let fake = json!({"type": "validating", "fault": "E07-missing"});
     let (status, added) = admin.send("PUT", "/fakes/late", token, fake).await;

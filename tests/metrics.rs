@@ -88,7 +88,7 @@ async fn send(client: &kube::Client, method: &str, path: &str, body: &Value) -> 
 
 async fn scrape(client: &kube::Client) -> Exposition {
     let request = Request::get("/metrics").body(Vec::new()).expect("a request");
-    Exposition::of(&client.request_text(request).await.expect("the metrics"))
+    Exposition::parse(&client.request_text(request).await.expect("the metrics"))
 }
 
 /// A sample: its name, and its labels in order.
@@ -102,7 +102,7 @@ struct Exposition {
 }
 
 impl Exposition {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let is_ours = |line: &&str| {
             let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
             name.starts_with("apiserver_admission_")

@@ -19,13 +19,13 @@ use crate::helpers::machine;
 
 /// The result of a scenario on one target: its status, and the reports of its steps.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct ScenarioResult {
     status: String,
     told: Vec<String>,
 }
 
 /// Runs the shipped features and returns the results, by the position of the scenario in the files.
-fn run(target: &str, folder: &Path) -> BTreeMap<String, Seen> {
+fn run(target: &str, folder: &Path) -> BTreeMap<String, ScenarioResult> {
     let report = folder.join(format!("{target}.json"));
     let status = Command::new(env!("CARGO_BIN_EXE_admit"))
         .args(["run", "--quiet", "--target", target, "--json"])
@@ -41,7 +41,7 @@ fn run(target: &str, folder: &Path) -> BTreeMap<String, Seen> {
         let rules = list(&feature["rules"]).iter().flat_map(|rule| list(&rule["scenarios"]));
         for scenario in list(&feature["scenarios"]).iter().chain(rules) {
             let place = format!("{}:{} {}", feature["path"], scenario["line"], scenario["name"]);
-            seen.insert(place, Seen { status: text(&scenario["status"]), told: told(scenario) });
+            seen.insert(place, ScenarioResult { status: text(&scenario["status"]), told: told(scenario) });
         }
     }
     seen

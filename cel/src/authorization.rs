@@ -97,7 +97,7 @@ impl<T> From<Result<Vec<T>, String>> for Selection<T> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the access is allowed.
-    pub verdict: Verdict,
+    pub verdict: AuthorizationDecision,
     /// The reason for the verdict.
     pub reason: String,
     /// The error that occurred in the authorizer, if any.
@@ -109,7 +109,7 @@ pub struct Decision {
 /// Source: apiserver pkg/authorization/authorizer/interfaces.go, `Decision`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum AuthorizationDecision {
     /// The authorizer denies the access.
     #[default]
     Deny,

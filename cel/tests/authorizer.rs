@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use kubernetes_cel::authorization::{
-    Attributes, Authorizer, Decision, Resource, Selection, Target, User, Verdict,
+    Attributes, AuthorizationDecision, Authorizer, Decision, Resource, Selection, Target, User,
 };
 use kubernetes_cel::kubernetes::{
     Expressions, Variables as Admission, Version, environment, with_admission_variables,
@@ -16,11 +16,11 @@ use kubernetes_cel::{Limits, Variables};
 use kubernetes_cel::{authorizer_value, request_resource_value};
 
 /// An access check: user, verb, and resource or path.
-type Asked = (User, String, Result<Resource, String>);
+type AccessCheck = (User, String, Result<Resource, String>);
 
 /// Allows everything and keeps the last access check.
 #[derive(Debug, Default)]
-struct Recorder(Mutex<Option<Asked>>);
+struct Recorder(Mutex<Option<AccessCheck>>);
 
 impl Authorizer for Recorder {
     fn authorize(&self, asked: &Attributes<'_>) -> Decision {
@@ -30,7 +30,7 @@ impl Authorizer for Recorder {
             _ => return Decision::default(),
         };
         *self.0.lock().unwrap() = Some((asked.user.clone(), asked.verb.to_owned(), target));
-        Decision { verdict: Verdict::Allow, ..Decision::default() }
+        Decision { verdict: AuthorizationDecision::Allow, ..Decision::default() }
     }
 }
 
@@ -65,7 +65,7 @@ impl<'a> Variables<'a> for Bindings {
 
 /// Returns the access check that the evaluation of an expression performs.
 #[track_caller]
-fn asked(check: &str) -> Asked {
+fn asked(check: &str) -> AccessCheck {
     let base = environment(Version::new(1, 37), Expressions::Stored);
     let environment = with_admission_variables(base, Admission { params: false, authorizer: true });
     let recorder = Arc::new(Recorder::default());

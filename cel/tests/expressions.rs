@@ -38,7 +38,7 @@ const UNSUPPORTED: [&str; 5] = [
 fn unknown_results_are_unsupported() {
     for expr in UNSUPPORTED {
         let question = Answer { expr: expr.to_owned(), ..Answer::default() };
-        let error = candidate::answer(&Question::of(&question)).run_error.unwrap_or_default();
+        let error = candidate::answer(&Question::from_answer(&question)).run_error.unwrap_or_default();
         assert!(error.starts_with("not supported: "), "{expr}: {error:?}");
     }
 }
@@ -59,7 +59,7 @@ fn compare(file: &str, least: usize, known: &[(&str, &str)]) {
             continue;
         };
         count += 1;
-        let question = Question::of(&expected);
+        let question = Question::from_answer(&expected);
         let Some(difference) = expected.differs(&candidate::answer(&question)) else { continue };
         if known.iter().any(|(known, _)| *known == question.expr) {
             met += 1;

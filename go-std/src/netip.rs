@@ -76,6 +76,7 @@ impl Prefix {
     }
 
     /// Returns the network with its first address.
+    #[must_use]
     pub fn masked(self) -> Self {
         Self { address: mask(self.address, self.bits), bits: self.bits }
     }

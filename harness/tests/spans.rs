@@ -16,15 +16,15 @@ use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
 /// The name of a span, its parent, and its fields and events.
-type Seen = (String, String, Vec<String>);
+type RecordedSpan = (String, String, Vec<String>);
 
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Vec<Seen>>>);
+struct Spans(Arc<Mutex<Vec<RecordedSpan>>>);
 
 /// Collects recorded fields.
-struct Told<'a>(&'a mut Vec<String>);
+struct FieldCollector<'a>(&'a mut Vec<String>);
 
-impl Visit for Told<'_> {
+impl Visit for FieldCollector<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         self.0.push(format!("{field}={value:?}"));
     }
@@ -35,7 +35,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         let span = context.span(id).unwrap();
         let parent = span.parent().map_or("", |parent| parent.name());
         let mut told = Vec::new();
-        attributes.record(&mut Told(&mut told));
+        attributes.record(&mut FieldCollector(&mut told));
         self.0.lock().unwrap().push((span.name().to_owned(), parent.to_owned(), told));
     }
 
@@ -43,7 +43,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         let Some(span) = context.event_span(event) else { return };
         let mut spans = self.0.lock().unwrap();
         if let Some((_, _, told)) = spans.iter_mut().find(|(name, ..)| name == span.name()) {
-            event.record(&mut Told(told));
+            event.record(&mut FieldCollector(told));
         }
     }
 }

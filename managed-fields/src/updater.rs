@@ -130,8 +130,10 @@ impl<V: Versions> Updater<'_, V> {
         force: Force,
     ) -> Result<(Fields, Comparison), Failure> {
         let changes = self.compared(live, new)?;
-        let mut versions =
-            BTreeMap::from([(live.api_version.as_ref().to_owned(), Some(Taken::from_comparison(&changes)))]);
+        let mut versions = BTreeMap::from([(
+            live.api_version.as_ref().to_owned(),
+            Some(LostFields::from_comparison(&changes)),
+        )]);
         let mut conflicts = BTreeMap::new();
         let mut obsolete = Vec::new();
         let mut rest = BTreeMap::new();
@@ -140,7 +142,7 @@ impl<V: Versions> Updater<'_, V> {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => {
                     let changes = self.compared_in(live, new, &owned.api_version)?;
-                    unknown.insert(changes.as_ref().map(Taken::from_comparison))
+                    unknown.insert(changes.as_ref().map(LostFields::from_comparison))
                 }
             };
             let Some(changes) = changes else {
@@ -277,14 +279,14 @@ impl<V: Versions> Updater<'_, V> {
 }
 
 /// The fields that other managers lose in one version.
-struct Taken {
+struct LostFields {
     /// Fields whose value changed.
     changed: Set,
     /// Fields that were removed from the object.
     removed: Set,
 }
 
-impl Taken {
+impl LostFields {
     fn from_comparison(changes: &Comparison) -> Self {
         Self { changed: changes.modified.union(&changes.added), removed: changes.removed.clone() }
     }

@@ -33,10 +33,10 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 /// A regular file, or a symbolic link to one, is replaced. A device, a FIFO, and an open descriptor such as
 /// `/dev/stdout` are written to in place.
 #[derive(Debug)]
-pub struct OutputFile(Place);
+pub struct OutputFile(Destination);
 
 #[derive(Debug)]
-enum Place {
+enum Destination {
     /// The temporary file, and the path to which it is renamed.
     Beside(NamedTempFile, PathBuf),
     /// The open device, FIFO, or descriptor at the path.
@@ -50,7 +50,10 @@ impl OutputFile {
     /// Returns an error if `path` is a folder or is not writable, or if a FIFO does not have a reader.
     pub fn create(path: &Path, readers: Readers) -> io::Result<Self> {
         if is_in_place(path)? {
-            return Ok(Self(Place::There(append::open(OpenOptions::new().write(true).append(true), path)?)));
+            return Ok(Self(Destination::There(append::open(
+                OpenOptions::new().write(true).append(true),
+                path,
+            )?)));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mode = match readers {
@@ -64,7 +67,7 @@ impl OutputFile {
         // The lock shows other processes that the file is in use. Some file systems do not support it.
         drop(file.as_file().try_lock());
         remove_abandoned(folder);
-        Ok(Self(Place::Beside(file, path.to_owned())))
+        Ok(Self(Destination::Beside(file, path.to_owned())))
     }
 
     /// Writes `text` and renames the file to its final path.
@@ -82,11 +85,11 @@ impl OutputFile {
     /// Returns an error if `text` could not be written completely.
     pub fn fill(&mut self, text: &[u8]) -> io::Result<()> {
         match &mut self.0 {
-            Place::Beside(file, _) => {
+            Destination::Beside(file, _) => {
                 file.write_all(text)?;
                 file.as_file().sync_all()
             }
-            Place::There(file) => file.write_all(text),
+            Destination::There(file) => file.write_all(text),
         }
     }
 
@@ -96,8 +99,8 @@ impl OutputFile {
     /// Returns an error if the file cannot be renamed.
     pub fn publish(self) -> io::Result<()> {
         match self.0 {
-            Place::Beside(file, path) => Ok(file.persist(path).map(drop)?),
-            Place::There(_) => Ok(()),
+            Destination::Beside(file, path) => Ok(file.persist(path).map(drop)?),
+            Destination::There(_) => Ok(()),
         }
     }
 }

@@ -177,28 +177,28 @@ struct ReceivedCall {
 
 /// The index of a request or call in a [`Recorder`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(usize);
+pub(crate) struct RecordIndex(usize);
 
 impl Recorder {
-    pub(crate) fn sent(&self, request: SentRequest) -> Place {
+    pub(crate) fn sent(&self, request: SentRequest) -> RecordIndex {
         let mut recorded = self.lock();
         recorded.requests.push(request);
-        Place(recorded.requests.len() - 1)
+        RecordIndex(recorded.requests.len() - 1)
     }
 
-    pub(crate) fn answered(&self, Place(index): Place, status: StatusCode) {
+    pub(crate) fn answered(&self, RecordIndex(index): RecordIndex, status: StatusCode) {
         if let Some(request) = self.lock().requests.get_mut(index) {
             request.status = Some(status);
         }
     }
 
-    pub(crate) fn called(&self, trace_id: Option<String>, call: Call) -> Place {
+    pub(crate) fn called(&self, trace_id: Option<String>, call: Call) -> RecordIndex {
         let mut recorded = self.lock();
         recorded.calls.push(ReceivedCall { trace_id, call });
-        Place(recorded.calls.len() - 1)
+        RecordIndex(recorded.calls.len() - 1)
     }
 
-    pub(crate) fn responded(&self, Place(index): Place, status: StatusCode, body: &Bytes) {
+    pub(crate) fn responded(&self, RecordIndex(index): RecordIndex, status: StatusCode, body: &Bytes) {
         let review = serde_json::from_slice(body).unwrap_or_default();
         if let Some(received) = self.lock().calls.get_mut(index) {
             received.call.response = Some(Response { status, review });

@@ -20,7 +20,7 @@ spec: {containers: [{name: web, image: nginx}]}
 pub(crate) struct Files(TempDir);
 
 /// What the command said.
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) status: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -41,11 +41,11 @@ impl Files {
         self.0.path().join(name)
     }
 
-    pub(crate) fn review(&self, line: &str) -> Said {
+    pub(crate) fn review(&self, line: &str) -> CommandOutput {
         self.review_with_input(line, "")
     }
 
-    pub(crate) fn review_with_input(&self, line: &str, input: &str) -> Said {
+    pub(crate) fn review_with_input(&self, line: &str, input: &str) -> CommandOutput {
         let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
             .arg("review")
             .args(line.split_whitespace())
@@ -57,7 +57,7 @@ impl Files {
             .unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
-        Said {
+        CommandOutput {
             status: output.status.code().unwrap(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -71,7 +71,7 @@ impl Files {
     }
 }
 
-impl Said {
+impl CommandOutput {
     #[track_caller]
     pub(crate) fn check(&self, status: i32, expected: &Expect) {
         let masked = Regex::new(r"\d+ ms|\d\.\d s").unwrap().replace_all(&self.stdout, "N ms");

@@ -15,7 +15,7 @@ pub(crate) struct Answered {
 
 impl Answered {
     /// Extracts the values from the body of an answer.
-    pub(crate) fn of(body: &Value) -> Self {
+    pub(crate) fn from_body(body: &Value) -> Self {
         let text = |pointer| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
             version: text("/metadata/resourceVersion"),

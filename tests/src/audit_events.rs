@@ -64,7 +64,7 @@ impl AuditEvents {
         Ok(())
     }
 
-    pub(crate) fn of(&self, audit_id: &str, request: &Request, order: &[(String, String)]) -> Vec<Value> {
+    pub(crate) fn events(&self, audit_id: &str, request: &Request, order: &[(String, String)]) -> Vec<Value> {
         let events = self.read(|tail| tail.events.remove(audit_id).unwrap_or_default());
         events.into_iter().map(|event| comparable(event, request, order)).collect()
     }

@@ -59,7 +59,7 @@ impl Coverage {
             let case =
                 Case::parse(&text).map_err(|error| io::Error::other(format!("{}: {error}", file.name)))?;
             let gained =
-                if known.of(&file.name).is_some() { Standing::NotImitated } else { Standing::Proved };
+                if known.find(&file.name).is_some() { Standing::NotImitated } else { Standing::Proved };
             for statement in case.proves {
                 let entry = standing.entry(statement.clone()).or_insert(Standing::Unproved);
                 *entry = (*entry).max(gained);

@@ -37,7 +37,7 @@ pub(crate) enum Moment {
 
 impl Definitions {
     /// Creates the list for `case`, without definitions.
-    pub(crate) fn of(case: &Case) -> Self {
+    pub(crate) fn for_case(case: &Case) -> Self {
         let is_meant = |webhook: &crate::case::Webhook| {
             let rules = webhook.fields.get("rules").map(Value::to_string).unwrap_or_default();
             rules.contains("customresourcedefinitions")

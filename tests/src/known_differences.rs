@@ -53,7 +53,7 @@ impl KnownDifferences {
     }
 
     /// Returns the entry that matches the name of a case.
-    pub fn of(&self, case: &str) -> Option<&KnownDifference> {
+    pub fn find(&self, case: &str) -> Option<&KnownDifference> {
         self.entries.iter().find(|entry| cases::matches(&entry.glob, case))
     }
 }

@@ -30,7 +30,7 @@ const MAX_FIELDS: usize = 200;
 
 /// The objects to compare.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Wanted {
+pub struct ObjectSelection {
     /// Directories of YAML files; by default those of upstream's modules
     pub folders: Vec<PathBuf>,
     /// Number of accepted objects of each kind to make variants of
@@ -87,7 +87,7 @@ impl fmt::Display for Comparison {
 ///
 /// # Errors
 /// Returns an error if a module cannot be fetched, or a server does not answer.
-pub async fn compare(wanted: &Wanted) -> Result<Comparison, PublishedError> {
+pub async fn compare(wanted: &ObjectSelection) -> Result<Comparison, PublishedError> {
     let mut folders = wanted.folders.clone();
     if folders.is_empty() {
         for (module, parts) in UPSTREAM {

@@ -10,7 +10,7 @@ use crate::case::{Case, Plugins};
 use crate::cases::CaseFile;
 use crate::names::Names;
 use crate::recording::Recording;
-use crate::run::{Manner, Seen, run};
+use crate::run::{Manner, RunResult, run};
 use crate::run_error::RunError;
 use crate::server::Server;
 
@@ -86,7 +86,7 @@ pub async fn record(
 }
 
 /// Runs the case once or, for a race, once for each webhook that may respond first.
-async fn alternatives(text: &str, race: &[String], server: &Server) -> Result<Vec<Seen>, RunError> {
+async fn alternatives(text: &str, race: &[String], server: &Server) -> Result<Vec<RunResult>, RunError> {
     if race.is_empty() {
         return Ok(vec![run(text, server, Manner::default()).await?]);
     }

@@ -17,7 +17,7 @@ use crate::run::{Manner, run_in_process};
 
 /// The result of the comparison.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum CaseComparison {
     /// The result of admit agrees with the recording.
     Agrees,
     /// The result of admit differs. Contains a description of the differences.
@@ -32,7 +32,7 @@ pub async fn replay(
     case: &CaseFile,
     authority: Arc<CertificateAuthority>,
     fault: Option<Fault>,
-) -> Result<Verdict, String> {
+) -> Result<CaseComparison, String> {
     verdict(case, &answer(case, authority, fault).await?)
 }
 
@@ -56,7 +56,7 @@ pub async fn answer(
 ///
 /// # Errors
 /// Returns an error with instructions if the recording is missing.
-pub fn verdict(case: &CaseFile, actual: &Value) -> Result<Verdict, String> {
+pub fn verdict(case: &CaseFile, actual: &Value) -> Result<CaseComparison, String> {
     let place = case.path().display().to_string();
     let text = fs::read_to_string(case.path()).map_err(|error| format!("{place}: {error}"))?;
     let recording = Recording::read(&case.recording()).map_err(|error| {
@@ -64,13 +64,13 @@ pub fn verdict(case: &CaseFile, actual: &Value) -> Result<Verdict, String> {
     })?;
     // If admit cannot prepare the case, this is a difference, because the real server could.
     if let Some(error) = actual.get("error").and_then(Value::as_str) {
-        return Ok(Verdict::Differs(format!("{place}: admit does not run it: {error}")));
+        return Ok(CaseComparison::Differs(format!("{place}: admit does not run it: {error}")));
     }
     Ok(compare(&place, &text, &recording, actual))
 }
 
 /// Compares a result with the closest alternative of the recording.
-pub(crate) fn compare(place: &str, text: &str, recording: &Recording, actual: &Value) -> Verdict {
+pub(crate) fn compare(place: &str, text: &str, recording: &Recording, actual: &Value) -> CaseComparison {
     let nearest = recording
         .alternatives
         .iter()
@@ -78,7 +78,7 @@ pub(crate) fn compare(place: &str, text: &str, recording: &Recording, actual: &V
         .min_by_key(Vec::len)
         .unwrap_or_default();
     if nearest.is_empty() {
-        return Verdict::Agrees;
+        return CaseComparison::Agrees;
     }
     let mut shown = String::new();
     let lines = lines(text);
@@ -95,7 +95,7 @@ pub(crate) fn compare(place: &str, text: &str, recording: &Recording, actual: &V
     if recording.alternatives.len() > 1 {
         let _ = writeln!(shown, "(the nearest of {} alternatives)", recording.alternatives.len());
     }
-    Verdict::Differs(shown)
+    CaseComparison::Differs(shown)
 }
 
 fn request_of(difference: &Difference) -> Option<usize> {

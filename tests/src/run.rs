@@ -38,7 +38,7 @@ type Samples = std::collections::BTreeMap<String, f64>;
 
 /// The results of a run before masking. The server's counters are added later.
 #[derive(Debug)]
-pub struct Seen {
+pub struct RunResult {
     names: Names,
     ports: Vec<(u16, String)>,
     /// The `generateName`s of the requests.
@@ -56,7 +56,7 @@ pub struct Seen {
 ///
 /// # Errors
 /// Returns an error if the case cannot be parsed or run. Rejected requests are results, not errors.
-pub async fn run(text: &str, server: &Server, manner: Manner<'_>) -> Result<Seen, RunError> {
+pub async fn run(text: &str, server: &Server, manner: Manner<'_>) -> Result<RunResult, RunError> {
     let names = Names::random();
     let mut case = Case::parse(&names.expand(text)).map_err(Box::new)?;
     if let Some(fault) = manner.fault {
@@ -77,7 +77,7 @@ async fn run_case(
     server: &Server,
     manner: Manner<'_>,
     made: &mut Vec<String>,
-) -> Result<Seen, RunError> {
+) -> Result<RunResult, RunError> {
     let mut converters = Converters::start(case, &server.authority).await?;
     prepare(case, names, server, &converters, made).await?;
     // Runs before any webhooks exist that would be called for these objects.
@@ -93,7 +93,7 @@ async fn run_case(
     let before = counters(case, names, server).await?.unwrap_or_default();
     let order = webhooks.dispatch_order(names);
     let mut requestors = Requestors::default();
-    let mut definitions = Definitions::of(case);
+    let mut definitions = Definitions::for_case(case);
     let mut requests = Vec::new();
     let (mut answered, mut asked_ids) = (Vec::new(), Vec::new());
     converters.begin();
@@ -112,7 +112,7 @@ async fn run_case(
         if request.verb == Verb::Watch && answer.is_success() {
             answer.body = events(&answer.body);
         }
-        answered.push(Answered::of(&answer.body));
+        answered.push(Answered::from_body(&answer.body));
         // Writes of the controllers are recorded with the request that caused them, although they follow the answer.
         made.extend(definitions.settle(Moment::BeforeCalls, server, names, request, &answer).await?);
         let mut seen = json!({"request": title(request)});
@@ -167,7 +167,7 @@ async fn run_case(
     });
     let prefixes = prefixes.collect();
     let after = counters(case, names, server).await?;
-    Ok(Seen {
+    Ok(RunResult {
         names: names.clone(),
         ports: [webhooks.ports(), converters.ports()].concat(),
         prefixes,
@@ -191,7 +191,7 @@ async fn add_events(
     let Some(audit) = server.audit_events() else { return Ok(()) };
     audit.catch_up(server.client()).await?;
     for ((seen, id), request) in requests.iter_mut().zip(asked_ids).zip(&case.requests) {
-        seen["events"] = audit.of(id, &request.value, order).into();
+        seen["events"] = audit.events(id, &request.value, order).into();
     }
     Ok(())
 }
@@ -375,7 +375,7 @@ async fn prepare(
     Ok(())
 }
 
-impl Seen {
+impl RunResult {
     /// Returns the results in the format of recordings, with the counters in the server's `exposition`.
     pub fn masked(&self, exposition: &str) -> Value {
         let after = match &self.after {

@@ -31,12 +31,12 @@ struct Section {
     /// The reason why the section does not have a scenario.
     without: Option<String>,
     #[serde(skip)]
-    shown: Vec<Place>,
+    shown: Vec<RuleCoverage>,
 }
 
 /// The scenarios of one rule that cover a section.
 #[derive(Clone, Debug)]
-struct Place {
+struct RuleCoverage {
     file: String,
     rule: Option<String>,
     scenarios: Vec<String>,
@@ -105,7 +105,7 @@ impl Section {
     fn is_shown_by(&mut self, file: &str, rule: Option<&String>, scenario: &str) {
         match self.shown.iter_mut().find(|place| place.file == file && place.rule.as_ref() == rule) {
             Some(place) => place.scenarios.push(scenario.to_owned()),
-            None => self.shown.push(Place {
+            None => self.shown.push(RuleCoverage {
                 file: file.to_owned(),
                 rule: rule.cloned(),
                 scenarios: vec![scenario.to_owned()],

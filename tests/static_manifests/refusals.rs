@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{ENVTEST, IN_PROCESS, configuration, machine, write_plugins};
 
 /// A directory with which a server does not start.
-struct Refusal {
+struct RejectedDirectory {
     /// Statements of `tests/behaviors.md`.
     proves: &'static [&'static str],
     /// The value of `staticManifestsDir`, with the placeholder FOLDER.
@@ -17,40 +17,40 @@ struct Refusal {
     says: &'static str,
 }
 
-const REFUSALS: [Refusal; 9] = [
-    Refusal {
+const REFUSALS: [RejectedDirectory; 9] = [
+    RejectedDirectory {
         proves: &["LOAD-10", "NEW-04"],
         folder: "relative",
         files: &[],
         says: "staticManifestsDir: Invalid value: \"relative\": must be an absolute file path",
     },
-    Refusal {
+    RejectedDirectory {
         proves: &["LOAD-10"],
         folder: "FOLDER/nowhere",
         files: &[],
         says: "staticManifestsDir: Invalid value: \"FOLDER/nowhere\": unable to read: stat FOLDER/nowhere: no such file \
                or directory",
     },
-    Refusal {
+    RejectedDirectory {
         proves: &["LOAD-11", "LOAD-14"],
         folder: "FOLDER",
         files: &[("a.txt", "left out"), ("b.YML", "CONFIGURATION"), ("c.json", "VALIDATING")],
         says: "failed to load static webhook manifests from \"FOLDER\": error loading FOLDER/c.json: unsupported resource \
                type *v1.ValidatingWebhookConfiguration",
     },
-    Refusal {
+    RejectedDirectory {
         proves: &["LOAD-11"],
         folder: "FOLDER",
         files: &[("a.yaml", ""), ("b.yaml", "# nothing\n---\nCONFIGURATION")],
         says: "error loading FOLDER/b.yaml: Object 'Kind' is missing in '# nothing'",
     },
-    Refusal {
+    RejectedDirectory {
         proves: &["LOAD-11"],
         folder: "FOLDER",
         files: &[("a.yaml", "CONFIGURATION\n--- more\n")],
         says: "failed to split YAML documents in file \"FOLDER/a.yaml\": invalid Yaml document separator: more",
     },
-    Refusal {
+    RejectedDirectory {
         proves: &["LOAD-12"],
         folder: "FOLDER",
         files: &[(
@@ -60,14 +60,14 @@ const REFUSALS: [Refusal; 9] = [
         says: "error loading FOLDER/a.json: failed to decode list item: Object 'apiVersion' is missing in '{\"kind\": \
                \"x\"}'",
     },
-    Refusal {
+    RejectedDirectory {
         proves: &["LOAD-12"],
         folder: "FOLDER",
         files: &[("a.yaml", "CONFIGURATION"), ("b.yaml", "CONFIGURATION")],
         says: "error loading FOLDER/b.yaml: duplicate name \"a.static.k8s.io\" found in file \"FOLDER/b.yaml\" \
                (previously seen in \"FOLDER/a.yaml\")",
     },
-    Refusal {
+    RejectedDirectory {
         proves: &["LOAD-12"],
         folder: "FOLDER",
         files: &[(
@@ -77,7 +77,7 @@ const REFUSALS: [Refusal; 9] = [
         )],
         says: "error loading FOLDER/a.yaml: strict decoding error: unknown field \"webhooks[0].zoo\"",
     },
-    Refusal {
+    RejectedDirectory {
         proves: &["LOAD-12"],
         folder: "FOLDER",
         files: &[(
@@ -93,7 +93,7 @@ const REFUSALS: [Refusal; 9] = [
 
 /// Starts a server with each of the directories.
 fn refuses(target: &str) {
-    for Refusal { proves, folder, files, says } in REFUSALS {
+    for RejectedDirectory { proves, folder, files, says } in REFUSALS {
         let stage = tempfile::tempdir().expect("a folder");
         let manifests = stage.path().join("manifests");
         fs::create_dir(&manifests).expect("a folder");

@@ -8,7 +8,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tests::cases::{self, CaseFile};
 use tests::known_differences::KnownDifferences;
 use tests::own_answer::OwnAnswer;
-use tests::replay::{self, Verdict};
+use tests::replay::{self, CaseComparison};
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let arguments = Arguments::from_args();
@@ -37,14 +37,14 @@ fn agreement(
 ) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answer = runtime.block_on(replay::answer(case, authority, None))?;
-    let entry = known.of(&case.name);
+    let entry = known.find(&case.name);
     if entry.is_none() && case.own_answer().exists() {
         let path = case.own_answer();
         return Err(format!("{} is of no known difference: remove it", path.display()).into());
     }
     match (replay::verdict(case, &answer)?, entry) {
-        (Verdict::Agrees, None) => Ok(()),
-        (Verdict::Differs(_), Some(_)) => match OwnAnswer::read(case)?.difference(&answer) {
+        (CaseComparison::Agrees, None) => Ok(()),
+        (CaseComparison::Differs(_), Some(_)) => match OwnAnswer::read(case)?.difference(&answer) {
             None => Ok(()),
             Some(shown) => Err(format!(
                 "admit differs here, as is known, but in another way than before; if that is right, write it down with: cargo \
@@ -53,8 +53,8 @@ fn agreement(
             )
             .into()),
         },
-        (Verdict::Differs(text), None) => Err(text.into()),
-        (Verdict::Agrees, Some(entry)) => Err(format!(
+        (CaseComparison::Differs(text), None) => Err(text.into()),
+        (CaseComparison::Agrees, Some(entry)) => Err(format!(
             "admit does here what kube-apiserver does: `{}` in known-differences.toml is no longer true of it",
             entry.glob
         )

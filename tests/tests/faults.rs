@@ -6,7 +6,7 @@ use certs::CertificateAuthority;
 use tests::cases;
 use tests::fault::Fault;
 use tests::known_differences::KnownDifferences;
-use tests::replay::{Verdict, replay};
+use tests::replay::{CaseComparison, replay};
 
 /// Those whose cases take no time.
 const CONCEPTS: [&str; 8] = [
@@ -43,12 +43,12 @@ async fn noticed_by(
 ) -> Option<String> {
     for concept in CONCEPTS {
         for case in cases::find(&cases::folder(), concept).unwrap_or_default() {
-            if known.of(&case.name).is_some() {
+            if known.find(&case.name).is_some() {
                 continue;
             }
             let spoilt = replay(&case, Arc::clone(authority), Some(fault)).await;
-            if matches!(spoilt, Ok(Verdict::Differs(_)))
-                && matches!(replay(&case, Arc::clone(authority), None).await, Ok(Verdict::Agrees))
+            if matches!(spoilt, Ok(CaseComparison::Differs(_)))
+                && matches!(replay(&case, Arc::clone(authority), None).await, Ok(CaseComparison::Agrees))
             {
                 return Some(case.name);
             }

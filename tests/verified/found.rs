@@ -13,7 +13,7 @@ use super::manifest::Manifest;
 /// The findings of a verification.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Found {
+pub(crate) struct VerificationFindings {
     /// The number of objects that were tried.
     pub(crate) objects: u64,
     /// The number of skipped objects, by reason.
@@ -39,7 +39,7 @@ pub(crate) struct Finding {
     pub(crate) differences: Vec<Difference>,
 }
 
-impl Found {
+impl VerificationFindings {
     /// Reads the recorded findings, if there are any.
     pub(crate) fn read(manifest: &Manifest) -> Self {
         let text = fs::read_to_string(manifest.folder().join("found.json")).expect("there is a found.json");
@@ -52,7 +52,7 @@ impl Found {
     }
 }
 
-impl From<Report> for Found {
+impl From<Report> for VerificationFindings {
     fn from(report: Report) -> Self {
         let mut verdicts: BTreeMap<String, BTreeMap<String, Tally>> = BTreeMap::new();
         let mut not_checked: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();

@@ -27,7 +27,7 @@ use std::sync::{Mutex, PoisonError};
 
 use expect_test::expect_file;
 
-use self::found::Found;
+use self::found::VerificationFindings;
 use self::manifest::Manifest;
 use crate::helpers::machine;
 
@@ -141,7 +141,11 @@ fn somebody_has_looked_at_every_finding() {
     let mut wrong = Vec::new();
     for name in NAMES {
         let manifest = Manifest::read(name);
-        wrong.extend(review::departures(&review::read(&manifest), &Found::read(&manifest), name));
+        wrong.extend(review::departures(
+            &review::read(&manifest),
+            &VerificationFindings::read(&manifest),
+            name,
+        ));
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

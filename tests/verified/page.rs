@@ -7,7 +7,7 @@ use harness::verify::report::{TOGETHER, Tally};
 use harness::verify::{Difference, Severity};
 use serde_json::Value;
 
-use super::found::{Finding, Found};
+use super::found::{Finding, VerificationFindings};
 use super::manifest::Manifest;
 use super::review::{self, Judgment, Opinion};
 
@@ -37,8 +37,8 @@ project: these webhooks run in many clusters, and most findings have an effect o
 pub(crate) fn page(manifests: &[Manifest]) -> String {
     let mut page = HEAD.to_owned();
     page.push_str("| Webhook | Language | Version | Objects | Errors | Warnings | Notes |\n|---|---|---|---|---|---|---|\n");
-    let all: Vec<(&Manifest, Found)> =
-        manifests.iter().map(|manifest| (manifest, Found::read(manifest))).collect();
+    let all: Vec<(&Manifest, VerificationFindings)> =
+        manifests.iter().map(|manifest| (manifest, VerificationFindings::read(manifest))).collect();
     for (manifest, found) in &all {
         let count = |severity| found.findings.iter().filter(|finding| finding.severity == severity).count();
         let _ = writeln!(
@@ -60,7 +60,7 @@ pub(crate) fn page(manifests: &[Manifest]) -> String {
     format!("{}\n", page.trim_end())
 }
 
-fn section(manifest: &Manifest, found: &Found) -> String {
+fn section(manifest: &Manifest, found: &VerificationFindings) -> String {
     let mut text = format!("\n<a id=\"{}\"></a>\n\n## {}\n\n", manifest.name, manifest.title);
     let _ = writeln!(text, "{}\n", manifest.about.trim());
     let _ = writeln!(text, "{}, started with\n", manifest.from);
@@ -98,7 +98,7 @@ fn started(manifest: &Manifest) -> Vec<String> {
 }
 
 /// Lists the checks that did not run, grouped by reason.
-fn not_checked(found: &Found) -> String {
+fn not_checked(found: &VerificationFindings) -> String {
     let mut checks: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for reasons in found.not_checked.values() {
         for (check, reasons) in reasons {
@@ -122,7 +122,7 @@ fn ids(verdicts: &BTreeMap<String, Tally>, tally: Tally) -> String {
 }
 
 /// Formats the findings of one opinion, with the proof of the first one.
-fn paragraph(opinion: &Opinion, found: &Found) -> String {
+fn paragraph(opinion: &Opinion, found: &VerificationFindings) -> String {
     let findings: Vec<&Finding> = found.findings.iter().filter(|finding| opinion.is_about(finding)).collect();
     let Some(first) = findings.first() else { return String::new() };
     let judgment = match opinion.is {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::Deserialize;
 
-use super::found::{Finding, Found};
+use super::found::{Finding, VerificationFindings};
 use super::manifest::Manifest;
 
 /// The opinion of a reviewer who has read the webhook's source.
@@ -58,7 +58,7 @@ impl Opinion {
 }
 
 /// Returns findings without an opinion, and opinions without a finding.
-pub(crate) fn departures(opinions: &[Opinion], found: &Found, name: &str) -> Vec<String> {
+pub(crate) fn departures(opinions: &[Opinion], found: &VerificationFindings, name: &str) -> Vec<String> {
     let unseen =
         found.findings.iter().filter(|finding| !opinions.iter().any(|opinion| opinion.is_about(finding)));
     let unseen = unseen.map(|Finding { check, webhooks, kind, .. }| {

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::found::Found;
+use super::found::VerificationFindings;
 use super::install::Installed;
 use super::manifest::Manifest;
 use super::ready;
@@ -20,7 +20,7 @@ use super::ready;
 const READY: &str = "ready";
 
 /// Runs the command on the webhook, which uses the command's API server.
-pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> Found {
+pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> VerificationFindings {
     let stage = Stage::new();
     stage.write_certificate(manifest);
     let mut command = stage.verify(manifest, installed);
@@ -44,7 +44,7 @@ pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> Found {
     let report = fs::read_to_string(stage.path("report.json")).expect("the report is there");
     let masked = report.replace(&format!(":{}", stage.ports[0]), ":PORT");
     let report: harness::verify::Report = serde_json::from_str(&masked).expect("it is a report");
-    Found::from(report)
+    VerificationFindings::from(report)
 }
 
 /// A directory and free ports.

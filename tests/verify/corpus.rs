@@ -52,7 +52,7 @@ async fn a_real_kube_apiserver_takes_every_object_of_the_built_in_corpus() {
     everything["rules"][0] =
         json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});
     let configuration = configuration("ValidatingWebhookConfiguration", "c", &[everything]);
-    let subjects = Subject::of(&[configuration]).expect("it can be read");
+    let subjects = Subject::from_configurations(&[configuration]).expect("it can be read");
     let environment = Environment::new(Arc::new(NoServices), ClusterFixture::new(&[]), UserInfo::default());
     let mut refused = Vec::new();
     let mut tried = 0;

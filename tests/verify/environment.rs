@@ -198,7 +198,7 @@ pub(crate) async fn run_checks(
 ) -> Report {
     let environment =
         Environment::new(Arc::new(NoServices), ClusterFixture::new(around), UserInfo::default());
-    let subjects = Subject::of(configurations).expect("the configurations can be read");
+    let subjects = Subject::from_configurations(configurations).expect("the configurations can be read");
     let plan = Plan { settings, ..Plan::new(environment, subjects, checks.iter().copied()) };
     harness::verify::run(plan, objects.into_iter().map(Ok::<_, std::convert::Infallible>))
         .await

@@ -147,7 +147,7 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
 /// An entry of `refused.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Refusal {
+struct RejectedPlugin {
     name: String,
     /// The arguments of the plugin, which runs.
     prints: Option<String>,
@@ -157,9 +157,9 @@ struct Refusal {
 }
 
 fn refusals() -> impl Iterator<Item = Situation> {
-    let refusals: Vec<Refusal> = serde_saphyr::from_str(REFUSED).expect("the file can be read");
+    let refusals: Vec<RejectedPlugin> = serde_saphyr::from_str(REFUSED).expect("the file can be read");
     assert!(!refusals.is_empty());
-    refusals.into_iter().map(|Refusal { name, prints, user, message }| {
+    refusals.into_iter().map(|RejectedPlugin { name, prints, user, message }| {
         let (user, runs) = match (prints, user) {
             (Some(prints), None) => (plugin(&prints), 1),
             (None, Some(user)) => (user, 0),

@@ -93,11 +93,11 @@ impl Checker<'_, '_> {
                 return if all_fit { Type::Bool } else { Type::Error };
             }
             let mut instance = Instance::default();
-            let declared = instance.of(&mut self.substitutions, &overload.result);
+            let declared = instance.instantiate(&mut self.substitutions, &overload.result);
             let parameters: Vec<_> = overload
                 .parameters
                 .iter()
-                .map(|parameter| instance.of(&mut self.substitutions, parameter))
+                .map(|parameter| instance.instantiate(&mut self.substitutions, parameter))
                 .collect();
             if self.substitutions.all_fit(types.iter(), &parameters) {
                 fitting.push(Arc::clone(overload));

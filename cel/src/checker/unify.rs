@@ -199,8 +199,8 @@ pub(super) struct Instance {
 
 impl Instance {
     /// Replaces the parameters in a type with type variables.
-    pub(super) fn of(&mut self, substitutions: &mut Substitutions, of: &Type) -> Type {
-        match of {
+    pub(super) fn instantiate(&mut self, substitutions: &mut Substitutions, declared: &Type) -> Type {
+        match declared {
             Type::Parameter(name) => {
                 if let Some((_, known)) = self.parameters.iter().find(|(known, _)| known == name) {
                     return known.clone();
@@ -209,14 +209,16 @@ impl Instance {
                 self.parameters.push((name, fresh.clone()));
                 fresh
             }
-            Type::List(inner) => Type::list(self.of(substitutions, inner)),
-            Type::Type(inner) => Type::Type(Arc::new(self.of(substitutions, inner))),
-            Type::Map(key, value) => Type::map(self.of(substitutions, key), self.of(substitutions, value)),
+            Type::List(inner) => Type::list(self.instantiate(substitutions, inner)),
+            Type::Type(inner) => Type::Type(Arc::new(self.instantiate(substitutions, inner))),
+            Type::Map(key, value) => {
+                Type::map(self.instantiate(substitutions, key), self.instantiate(substitutions, value))
+            }
             Type::Opaque(name, parameters) if !parameters.is_empty() => Type::Opaque(
                 Arc::clone(name),
-                parameters.iter().map(|inner| self.of(substitutions, inner)).collect(),
+                parameters.iter().map(|inner| self.instantiate(substitutions, inner)).collect(),
             ),
-            _ => of.clone(),
+            _ => declared.clone(),
         }
     }
 }

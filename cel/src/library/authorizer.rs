@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::costs::NOMINAL;
-use crate::authorization::{Attributes, Authorizer, Decision, Resource, Target, User, Verdict};
+use crate::authorization::{Attributes, AuthorizationDecision, Authorizer, Decision, Resource, Target, User};
 use crate::function::{Call, CallCost, Error, Function, Implementation, Overload};
 use crate::names::{dns1123_label, dns1123_subdomain};
 use crate::selectors::{parse_fields, parse_labels};
@@ -59,7 +59,7 @@ pub(crate) fn functions() -> Vec<Function> {
             Ok(Value::text(decision(call)?.error.as_deref().unwrap_or_default()))
         }),
         accessor("allowed", "decision_allowed", Type::Bool, |call| {
-            Ok(Value::Bool(decision(call)?.verdict == Verdict::Allow))
+            Ok(Value::Bool(decision(call)?.verdict == AuthorizationDecision::Allow))
         }),
         accessor("reason", "decision_reason", Type::String, |call| {
             Ok(Value::text(decision(call)?.reason.as_str()))

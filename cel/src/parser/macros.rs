@@ -51,7 +51,7 @@ enum Macro {
 }
 
 /// An error in the arguments of a macro: the node, and the message.
-type Refused = (NodeId, Cow<'static, str>);
+type MacroError = (NodeId, Cow<'static, str>);
 
 /// Finds the macro for a call, or returns `None` if the call is not a macro.
 fn find(sets: &[MacroSet], function: &str, receiver: bool, arguments: usize) -> Option<(Macro, MacroSet)> {
@@ -131,7 +131,7 @@ impl Maker<'_, '_, '_> {
         set: MacroSet,
         target: Option<NodeId>,
         arguments: &[NodeId],
-    ) -> Result<Result<NodeId, Refused>, Abort> {
+    ) -> Result<Result<NodeId, MacroError>, Abort> {
         let Some(target) = target else { return Ok(self.has(arguments)) };
         Ok(match found {
             Macro::OptMap => self.optional_map(target, arguments, true)?,
@@ -203,7 +203,7 @@ impl Maker<'_, '_, '_> {
         }
     }
 
-    fn has(&mut self, arguments: &[NodeId]) -> Result<NodeId, Refused> {
+    fn has(&mut self, arguments: &[NodeId]) -> Result<NodeId, MacroError> {
         let [argument] = arguments else { return Ok(self.add(Expression::Null)) };
         let Expression::Select { operand, field, .. } = self.expander.tree.expression(*argument) else {
             return Err((*argument, "invalid argument to has() macro".into()));
@@ -212,13 +212,13 @@ impl Maker<'_, '_, '_> {
         Ok(self.add(test))
     }
 
-    fn variable(&self, node: NodeId, message: &'static str) -> Result<Variables, Refused> {
+    fn variable(&self, node: NodeId, message: &'static str) -> Result<Variables, MacroError> {
         let first = self.name_of(node).ok_or((node, message.into()))?;
         not_accumulator(node, &first)?;
         Ok(Variables { first, second: None })
     }
 
-    fn two_variables(&self, first: NodeId, second: NodeId) -> Result<Variables, Refused> {
+    fn two_variables(&self, first: NodeId, second: NodeId) -> Result<Variables, MacroError> {
         let message = "argument must be a simple name";
         let first_name = self.name_of(first).ok_or((first, message.into()))?;
         let second_name = self.name_of(second).ok_or((second, message.into()))?;
@@ -340,7 +340,7 @@ impl Maker<'_, '_, '_> {
         target: NodeId,
         arguments: &[NodeId],
         wrap: bool,
-    ) -> Result<Result<NodeId, Refused>, Abort> {
+    ) -> Result<Result<NodeId, MacroError>, Abort> {
         let [variable, mapped] = arguments else { return Err(Abort::Syntax) };
         let Some(name) = self.name_of(*variable) else {
             let message = if wrap {
@@ -359,7 +359,7 @@ impl Maker<'_, '_, '_> {
         Ok(Ok(self.global("_?_:_", vec![has_value, some, none])))
     }
 
-    fn sort_by(&mut self, target: NodeId, arguments: &[NodeId]) -> Result<NodeId, Refused> {
+    fn sort_by(&mut self, target: NodeId, arguments: &[NodeId]) -> Result<NodeId, MacroError> {
         const INPUT: &str = "@__sortBy_input__";
         if !matches!(
             self.expander.tree.expression(target),
@@ -383,7 +383,7 @@ impl Maker<'_, '_, '_> {
     }
 }
 
-fn not_accumulator(node: NodeId, name: &str) -> Result<(), Refused> {
+fn not_accumulator(node: NodeId, name: &str) -> Result<(), MacroError> {
     if name == ACCUMULATOR || name == OLD_ACCUMULATOR {
         return Err((node, "iteration variable overwrites accumulator variable".into()));
     }

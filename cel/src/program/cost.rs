@@ -60,7 +60,7 @@ enum Default {
 
 impl CallPrice {
     /// Returns the cost function of a call to which these overloads can apply.
-    pub(super) fn of(candidates: &[std::sync::Arc<Overload>]) -> Self {
+    pub(super) fn from_overloads(candidates: &[std::sync::Arc<Overload>]) -> Self {
         let overload = if let [only] = candidates { only.id } else { "" };
         let default = match overload {
             "starts_with_string" | "ends_with_string" => Default::Traversal(1),
@@ -257,13 +257,13 @@ impl<'a> Tracker<'a> {
 /// comprehension can be found in the next, so that a call is charged for other values or not at all.
 #[derive(Debug)]
 struct Stack<'a> {
-    entries: Vec<Remembered<'a>>,
+    entries: Vec<CachedCost<'a>>,
     /// For each node, one more than the position of its last entry, or 0 if the node does not have an entry.
     last: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Remembered<'a> {
+struct CachedCost<'a> {
     id: u32,
     /// The previous value of `last` for the node.
     previous: u32,
@@ -278,7 +278,7 @@ impl<'a> Stack<'a> {
     fn push(&mut self, id: u32, value: Value<'a>) {
         let Some(last) = self.last.get_mut(id as usize) else { return };
         let previous = *last;
-        self.entries.push(Remembered { id, previous, value });
+        self.entries.push(CachedCost { id, previous, value });
         *last = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
     }
 

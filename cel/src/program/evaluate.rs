@@ -32,7 +32,7 @@ const MAX_BYTES: usize = 1 << 28;
 
 impl Stop {
     /// Returns the reason to stop if the error of a function ends the evaluation, otherwise `None`.
-    fn of(error: &Error) -> Option<Self> {
+    fn from_error(error: &Error) -> Option<Self> {
         match error {
             Error::Language(_) => None,
             Error::Panic(reason) => Some(Self::Panic(reason.clone())),
@@ -273,7 +273,7 @@ impl<'a> Machine<'a, '_> {
         let (values, error) = split([self.evaluate(left)?, self.evaluate(right)?]);
         let [one, other] = &values;
         let result = if error.is_none() { value::equal(one, other) } else { Ok(false) };
-        if let Some(stop) = result.as_ref().err().and_then(Stop::of) {
+        if let Some(stop) = result.as_ref().err().and_then(Stop::from_error) {
             return Err(stop);
         }
         let price = |values: &[Value<'_>]| match values {
@@ -332,7 +332,7 @@ impl<'a> Machine<'a, '_> {
         complete: bool,
     ) -> Outcome<'a> {
         let result = error.map_or_else(|| call::invoke(call, values), Err);
-        if let Some(stop) = result.as_ref().err().and_then(Stop::of) {
+        if let Some(stop) = result.as_ref().err().and_then(Stop::from_error) {
             return Err(stop);
         }
         self.made = self.made.saturating_add(match &result {

@@ -248,7 +248,7 @@ impl<'c> Planner<'c> {
             && (singleton || matches!(candidates, [only] if !only.variadic));
         let call = Call {
             function: function.into(),
-            price: CallPrice::of(candidates),
+            price: CallPrice::from_overloads(candidates),
             candidates: candidates.to_vec(),
             arguments,
             eager,

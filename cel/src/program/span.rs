@@ -44,7 +44,7 @@ impl Reader<'_> {
         self.tokens.get(token).map(|token| token.kind)
     }
 
-    fn of(&self, node: NodeId) -> Option<Ends> {
+    fn ends_of(&self, node: NodeId) -> Option<Ends> {
         self.found.get(node.0 as usize).copied().flatten()
     }
 
@@ -60,7 +60,7 @@ impl Reader<'_> {
                 Some((token.checked_sub(1)?, self.closing(token)?))
             }
             (Expression::Select { operand, .. }, Kind::Dot) => {
-                Some((self.of(*operand)?.0, self.field(token)))
+                Some((self.ends_of(*operand)?.0, self.field(token)))
             }
             (Expression::Call { function, target, arguments }, _) => {
                 self.call(function, *target, arguments, token, kind)
@@ -70,7 +70,7 @@ impl Reader<'_> {
             }
             (Expression::Struct { .. }, Kind::LeftBrace) => Some((self.name(token)?, self.closing(token)?)),
             (Expression::Comprehension(it), Kind::LeftParenthesis) => {
-                Some((self.of(it.range).or_else(|| self.of(it.initial))?.0, self.closing(token)?))
+                Some((self.ends_of(it.range).or_else(|| self.ends_of(it.initial))?.0, self.closing(token)?))
             }
             (Expression::Int(_) | Expression::Double(_), Kind::Minus) => Some((token, token + 1)),
             (
@@ -102,7 +102,7 @@ impl Reader<'_> {
         token: usize,
         kind: Kind,
     ) -> Option<Ends> {
-        let first = |index: usize| self.of(*arguments.get(index)?);
+        let first = |index: usize| self.ends_of(*arguments.get(index)?);
         match (function, kind) {
             ("_?._", Kind::Dot) => Some((first(0)?.0, self.field(token))),
             ("_[_]" | "_[?_]", Kind::LeftBracket) => Some((first(0)?.0, self.closing(token)?)),
@@ -110,14 +110,14 @@ impl Reader<'_> {
             ("_?_:_", Kind::Question) => Some((first(0)?.0, first(2)?.1)),
             (_, Kind::LeftParenthesis) if !function.starts_with(['_', '@', '!']) => {
                 let start = match target {
-                    Some(target) => self.of(target)?.0,
+                    Some(target) => self.ends_of(target)?.0,
                     None => self.name(token)?,
                 };
                 Some((start, self.closing(token)?))
             }
             (_, Kind::LeftParenthesis) => None,
             _ => match arguments {
-                [left, right] => Some((self.of(*left)?.0, self.of(*right)?.1)),
+                [left, right] => Some((self.ends_of(*left)?.0, self.ends_of(*right)?.1)),
                 _ => None,
             },
         }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use regex::Regex;
 
-use super::node::{Node, Place};
+use super::node::{Assertion, Node};
 
 /// An expression that is compiled to instructions.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ enum Instruction {
     /// Consumes a character of the class with this index, and continues at the next instruction.
     Class(u32),
     /// Continues at the next instruction if the assertion about the position is true.
-    Place(Place),
+    Assertion(Assertion),
     /// Continues at both instructions; the first instruction is preferred.
     Fork(u32, u32),
     Match,
@@ -107,7 +107,7 @@ impl Machine {
                         let class = self.classes.get(*class as usize);
                         class.is_some_and(|class| class.is_match(character.encode_utf8(&mut [0; 4])))
                     }),
-                    Some(Instruction::Place(_) | Instruction::Fork(..)) | None => false,
+                    Some(Instruction::Assertion(_) | Instruction::Fork(..)) | None => false,
                 };
                 if goes_on {
                     let instruction = thread.instruction + 1;
@@ -131,11 +131,11 @@ impl Machine {
             }
             match self.program.get(instruction as usize) {
                 Some(Instruction::Fork(first, second)) => pending.extend([*second, *first]),
-                Some(Instruction::Place(place)) if place.is_at(text, at) => pending.push(instruction + 1),
+                Some(Instruction::Assertion(place)) if place.is_at(text, at) => pending.push(instruction + 1),
                 Some(Instruction::Character(_) | Instruction::Class(_) | Instruction::Match) => {
                     threads.list.push(Thread { instruction, ..thread });
                 }
-                Some(Instruction::Place(_)) | None => {}
+                Some(Instruction::Assertion(_)) | None => {}
             }
         }
     }
@@ -174,8 +174,8 @@ impl Compiler {
             }
             Node::Literal { fold: true, .. } => self.class(&node.to_string())?,
             Node::Class(class) => self.class(class)?,
-            Node::Place(place) => {
-                self.push(Instruction::Place(*place));
+            Node::Assertion(place) => {
+                self.push(Instruction::Assertion(*place));
             }
             Node::Repeat { part, least, most, greedy, .. } => self.repeat(part, *least, *most, *greedy)?,
             Node::Concat(parts, _) => parts.iter().try_for_each(|part| self.node(part))?,

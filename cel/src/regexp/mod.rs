@@ -19,7 +19,7 @@ use std::thread;
 use regex::{Regex, RegexBuilder};
 
 use machine::Machine;
-use node::{Node, Place};
+use node::{Assertion, Node};
 
 /// The maximum size in bytes of an expression compiled by the `regex` crate; compiling it takes up to half a second.
 const COMPILED_SIZE: usize = 4 << 20;
@@ -125,7 +125,7 @@ fn compile(node: &Node) -> Option<Engine> {
     let limit = u32::try_from(4 * node.height() + 100).unwrap_or(u32::MAX);
     match RegexBuilder::new(&pattern).size_limit(COMPILED_SIZE).nest_limit(limit).build() {
         Ok(regex) => {
-            let has_no_boundary = pattern.contains(Place::NoBoundary.pattern());
+            let has_no_boundary = pattern.contains(Assertion::NoBoundary.pattern());
             Some(Engine::Fast { regex, has_no_boundary })
         }
         Err(_) => Machine::new(node).map(|machine| Engine::Large(Arc::new(machine))),

@@ -12,7 +12,7 @@ pub(super) enum Node {
     /// A bracketed class or another pattern for one character, in the form of the `regex` crate.
     Class(String),
     /// An assertion about the position.
-    Place(Place),
+    Assertion(Assertion),
     /// A part that is repeated; without a maximum, any number of times.
     Repeat { part: Box<Node>, least: u32, most: Option<u32>, greedy: bool, measure: Measure },
     /// Parts that match one after another.
@@ -25,7 +25,7 @@ pub(super) enum Node {
 
 /// An assertion about a position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Assertion {
     /// The position is at the beginning of the text.
     TextStart,
     /// The position is at the end of the text.
@@ -36,11 +36,11 @@ pub(super) enum Place {
     LineEnd,
     /// The position is between a word character (an ASCII letter, digit, or underscore) and something else.
     Boundary,
-    /// The position is not a [`Place::Boundary`].
+    /// The position is not a [`Assertion::Boundary`].
     NoBoundary,
 }
 
-impl Place {
+impl Assertion {
     /// Returns the assertion in the form of the `regex` crate.
     pub(super) fn pattern(self) -> &'static str {
         match self {
@@ -186,7 +186,7 @@ impl Node {
     /// Returns the size, the height, and the number of copies of the node.
     pub(super) fn measure(&self) -> Measure {
         match self {
-            Self::Empty | Self::Literal { .. } | Self::Class(_) | Self::Place(_) => Measure::LEAF,
+            Self::Empty | Self::Literal { .. } | Self::Class(_) | Self::Assertion(_) => Measure::LEAF,
             Self::Repeat { measure, .. }
             | Self::Concat(_, measure)
             | Self::Alternate(_, measure)
@@ -205,7 +205,7 @@ impl Node {
             Self::Literal { fold, .. } => !fold,
             Self::Class(_) => true,
             Self::Empty
-            | Self::Place(_)
+            | Self::Assertion(_)
             | Self::Repeat { .. }
             | Self::Concat(..)
             | Self::Alternate(..)
@@ -225,7 +225,7 @@ impl Display for Node {
             }
             Self::Literal { character, fold: false } => write_character(f, *character),
             Self::Class(class) => f.write_str(class),
-            Self::Place(place) => f.write_str(place.pattern()),
+            Self::Assertion(place) => f.write_str(place.pattern()),
             Self::Repeat { part, least, most, greedy, .. } => {
                 if part.is_atom() {
                     write!(f, "{part}")?;

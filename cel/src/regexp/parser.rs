@@ -8,7 +8,7 @@ use super::characters::{
     INVALID_ESCAPE, before, bracketed_class, error, escape, escaped_class, skip, split_first,
 };
 use super::class::Class;
-use super::node::{Node, Place};
+use super::node::{Assertion, Node};
 
 /// The maximum number of instructions of an expression.
 const MAX_SIZE: u64 = (128 << 20) / 40;
@@ -93,11 +93,19 @@ impl<'e> Parser<'e> {
                     behind
                 }
                 '^' => self.push(
-                    Node::Place(if self.flags.multi_line { Place::LineStart } else { Place::TextStart }),
+                    Node::Assertion(if self.flags.multi_line {
+                        Assertion::LineStart
+                    } else {
+                        Assertion::TextStart
+                    }),
                     behind,
                 )?,
                 '$' => self.push(
-                    Node::Place(if self.flags.multi_line { Place::LineEnd } else { Place::TextEnd }),
+                    Node::Assertion(if self.flags.multi_line {
+                        Assertion::LineEnd
+                    } else {
+                        Assertion::TextEnd
+                    }),
                     behind,
                 )?,
                 '.' => {
@@ -311,10 +319,10 @@ impl<'e> Parser<'e> {
     fn backslash(&mut self, text: &'e str) -> Result<&'e str, String> {
         let behind = skip(text, 2);
         match text.as_bytes().get(1) {
-            Some(b'A') => return self.push(Node::Place(Place::TextStart), behind),
-            Some(b'b') => return self.push(Node::Place(Place::Boundary), behind),
-            Some(b'B') => return self.push(Node::Place(Place::NoBoundary), behind),
-            Some(b'z') => return self.push(Node::Place(Place::TextEnd), behind),
+            Some(b'A') => return self.push(Node::Assertion(Assertion::TextStart), behind),
+            Some(b'b') => return self.push(Node::Assertion(Assertion::Boundary), behind),
+            Some(b'B') => return self.push(Node::Assertion(Assertion::NoBoundary), behind),
+            Some(b'z') => return self.push(Node::Assertion(Assertion::TextEnd), behind),
             Some(b'C') => return error(INVALID_ESCAPE, r"\C"),
             Some(b'Q') => {
                 let (quoted, rest) = behind.split_once(r"\E").unwrap_or((behind, ""));

@@ -60,7 +60,7 @@ const SCANNED: usize = 8;
 
 impl Key {
     /// Returns the key of a value, or `None` for values that do not equal any key, such as NaN.
-    pub(super) fn of(value: &Value<'_>) -> Option<Self> {
+    pub(super) fn from_value(value: &Value<'_>) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
@@ -131,7 +131,7 @@ impl<'a> Entries<'a> {
         if self.entries.len() <= SCANNED {
             return self.entries.iter().position(|(known, _)| same_key(known, key));
         }
-        self.index.get(&Key::of(key)?).copied()
+        self.index.get(&Key::from_value(key)?).copied()
     }
 
     fn insert(&mut self, key: Value<'a>, value: Value<'a>) {
@@ -142,10 +142,10 @@ impl<'a> Entries<'a> {
         self.entries.push((key, value));
         if self.entries.len() == SCANNED + 1 {
             self.index = (self.entries.iter().enumerate())
-                .filter_map(|(position, (key, _))| Some((Key::of(key)?, position)))
+                .filter_map(|(position, (key, _))| Some((Key::from_value(key)?, position)))
                 .collect();
         } else if self.entries.len() > SCANNED
-            && let Some(key) = self.entries.last().and_then(|(key, _)| Key::of(key))
+            && let Some(key) = self.entries.last().and_then(|(key, _)| Key::from_value(key))
         {
             self.index.insert(key, self.entries.len() - 1);
         }

@@ -94,7 +94,7 @@ impl Timestamp {
     /// Returns Go's message if the time zone is unknown or malformed.
     pub fn civil(&self, zone: Option<&str>) -> Result<Civil, Error> {
         let offset = zone.map_or(Ok(0), |zone| zone::offset(zone, self.seconds))?;
-        Ok(Civil::of(self.seconds + i64::from(offset), self.nanoseconds))
+        Ok(Civil::from_seconds(self.seconds + i64::from(offset), self.nanoseconds))
     }
 
     /// Parses RFC 3339 as Go does; returns `None` if the text is invalid.
@@ -161,7 +161,7 @@ impl Timestamp {
 
     fn date_and_time(&self, separator: char) -> String {
         let Civil { year, month, day, hour, minute, second, .. } =
-            Civil::of(self.seconds + i64::from(self.offset), self.nanoseconds);
+            Civil::from_seconds(self.seconds + i64::from(self.offset), self.nanoseconds);
         let mut text = format!("{year:04}-{month:02}-{day:02}{separator}{hour:02}:{minute:02}:{second:02}");
         if self.nanoseconds != 0 {
             let digits = format!("{:09}", self.nanoseconds);

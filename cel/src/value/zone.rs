@@ -30,7 +30,7 @@ pub struct Civil {
 
 impl Civil {
     /// Creates the local date and time from seconds since 1970-01-01 00:00 local time.
-    pub(super) fn of(local_seconds: i64, nanosecond: u32) -> Self {
+    pub(super) fn from_seconds(local_seconds: i64, nanosecond: u32) -> Self {
         let (days, second_of_day) = (local_seconds.div_euclid(86_400), local_seconds.rem_euclid(86_400));
         let (year, month, day) = date(days);
         Self {

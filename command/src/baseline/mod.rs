@@ -134,7 +134,7 @@ struct WrittenEntry {
 
 /// A baseline in the format of its file.
 #[derive(Debug, Serialize)]
-struct Written<'a> {
+struct BaselineDocument<'a> {
     version: u32,
     findings: Vec<Entry<'a>>,
 }
@@ -401,7 +401,7 @@ impl Baseline {
             webhooks,
             reason,
         });
-        let written = Written { version: VERSION, findings: findings.collect() };
+        let written = BaselineDocument { version: VERSION, findings: findings.collect() };
         let text = serde_saphyr::to_string(&written).map_err(Failure::environment)?;
         Ok((format!("{}{text}", head(self.subcommand.name)), missing))
     }

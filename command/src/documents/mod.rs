@@ -21,14 +21,14 @@ use crate::{Failure, screen};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Document {
     /// The location of the object.
-    pub(crate) place: Place,
+    pub(crate) place: DocumentLocation,
     /// The object: a JSON object with `apiVersion` and `kind`.
     pub(crate) object: Value,
 }
 
 /// The location of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct DocumentLocation {
     /// The file name as given, or `STDIN`, as in kubectl.
     pub(crate) file: String,
     /// The line on which the object's document begins, starting with 1.
@@ -36,13 +36,13 @@ pub(crate) struct Place {
 }
 
 /// Formats the location as `pod.yaml:1`.
-impl fmt::Display for Place {
+impl fmt::Display for DocumentLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
 }
 
-impl Place {
+impl DocumentLocation {
     /// Creates a usage failure for the object at this location.
     pub(crate) fn failure(&self, message: impl fmt::Display) -> Failure {
         Failure::usage(format!("{self}: {message}"))
@@ -140,10 +140,10 @@ fn require_objects(paths: &[PathBuf], count: usize) -> Result<(), Failure> {
 
 /// The number of documents in directories that are not Kubernetes objects, and the place of the first.
 #[derive(Clone, Debug, Default)]
-struct SkippedDocuments(Arc<Mutex<Option<(Place, usize)>>>);
+struct SkippedDocuments(Arc<Mutex<Option<(DocumentLocation, usize)>>>);
 
 impl SkippedDocuments {
-    fn add(&self, place: Place) {
+    fn add(&self, place: DocumentLocation) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((place, 0)).1 += 1;
     }
 
@@ -296,7 +296,7 @@ impl Documents {
         let mut documents = Vec::new();
         for (line, object) in values {
             if !object.is_null() {
-                let place = Place { file: self.file.clone(), line };
+                let place = DocumentLocation { file: self.file.clone(), line };
                 if let Some(skipped) = self.skipped.as_ref().filter(|_| !is_kubernetes_object(&object)) {
                     skipped.add(place);
                     continue;

@@ -82,7 +82,7 @@ impl Deploy {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, FIRST_PORT));
         let source = self.files.read(listen, &self.namespace.host())?;
-        let refusals = safety::refusals(&source.plan, &self.namespace, self.allowances);
+        let refusals = safety::safety_violations(&source.plan, &self.namespace, self.allowances);
         if !refusals.is_empty() {
             let lines: Vec<_> = refusals.iter().map(ToString::to_string).collect();
             return Err(Failure::usage(lines.join("\n")));

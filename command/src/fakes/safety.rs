@@ -65,7 +65,7 @@ impl Allowances {
 
 /// A reason to reject a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct SafetyViolation {
     webhook: String,
     danger: Danger,
 }
@@ -78,7 +78,7 @@ enum Danger {
     ClusterScoped(&'static str),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for SafetyViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "webhook `{}`: ", self.webhook)?;
         match &self.danger {
@@ -106,12 +106,16 @@ impl fmt::Display for Refusal {
 }
 
 /// Returns all reasons to reject the deployment of the webhooks in `plan` to the namespace `own`.
-pub(crate) fn refusals(plan: &Plan, own: &FakesNamespace, allowances: Allowances) -> Vec<Refusal> {
+pub(crate) fn safety_violations(
+    plan: &Plan,
+    own: &FakesNamespace,
+    allowances: Allowances,
+) -> Vec<SafetyViolation> {
     plan.fakes()
         .flat_map(|fake| {
             let dangers = parse_webhook(&fake.entry)
                 .map_or_else(Vec::new, |webhook| dangers(&webhook, own, allowances));
-            dangers.into_iter().map(|danger| Refusal { webhook: fake.entry.name.clone(), danger })
+            dangers.into_iter().map(|danger| SafetyViolation { webhook: fake.entry.name.clone(), danger })
         })
         .collect()
 }
@@ -276,7 +280,7 @@ mod tests {
         let text =
             format!("version: 1\nwebhooks:\n- {{name: a, type: validating, behavior: deny, {fields}}}\n");
         let file = fake_webhooks::FakesFile::parse(&text, "fakes.yaml").unwrap();
-        let refusals = refusals(&Plan::new(&[file]).unwrap(), &"fakes".parse().unwrap(), allowances);
+        let refusals = safety_violations(&Plan::new(&[file]).unwrap(), &"fakes".parse().unwrap(), allowances);
         let texts: Vec<String> = refusals.iter().map(ToString::to_string).collect();
         assert_eq!(texts.len(), expected.len(), "{fields}: {texts:?}");
         for (text, part) in texts.iter().zip(expected) {

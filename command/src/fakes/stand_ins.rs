@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use crate::documents::{self, Document, Place};
+use crate::documents::{self, Document, DocumentLocation};
 use crate::{Failure, v1beta1};
 
 /// The webhook fields that a fakes file also supports.
@@ -80,7 +80,7 @@ fn kind_of_webhooks(object: &Value) -> Option<&'static str> {
     }
 }
 
-fn name_of(place: &Place, object: &Value) -> Result<String, Failure> {
+fn name_of(place: &DocumentLocation, object: &Value) -> Result<String, Failure> {
     let name = text(object, &["metadata", "name"]);
     if name.is_empty() { Err(place.failure("metadata.name: Required value")) } else { Ok(name.to_owned()) }
 }

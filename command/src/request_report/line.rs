@@ -4,7 +4,7 @@ use harness::chain::Sent;
 use harness::server::{ObservedRequest, ResourceName};
 
 use super::{Circumstances, Recorded, Report, Webhooks};
-use crate::documents::Place;
+use crate::documents::DocumentLocation;
 
 /// The extension of the file names.
 pub(crate) const EXTENSION: &str = "jsonl";
@@ -27,7 +27,7 @@ pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
     let patch = request.sent.clone().filter(|sent| !sent.is_null() && request.verb == "patch");
     let (sent_request, sent) = Sent::of_observed(request);
     let circumstances = Circumstances {
-        place: &Place { file: String::new(), line: 0 },
+        place: &DocumentLocation { file: String::new(), line: 0 },
         request: &sent_request,
         served: served.as_ref(),
         old,

@@ -32,7 +32,7 @@ use self::steps::Step;
 pub(crate) use self::steps::{patched, shown};
 pub(crate) use self::webhooks::Webhooks;
 use self::webhooks::{CallReport, WebhookReport};
-use crate::documents::Place;
+use crate::documents::DocumentLocation;
 
 /// A request, its decision, and everything that led to it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -165,13 +165,13 @@ mod verdict_name {
         (Verdict::Unsupported, "unsupported"),
     ];
 
-    pub(super) fn of(verdict: Verdict) -> &'static str {
+    pub(super) fn from_verdict(verdict: Verdict) -> &'static str {
         NAMES.iter().find(|(known, _)| *known == verdict).map_or("", |(_, name)| name)
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
     pub(super) fn serialize<S: Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(of(*verdict))
+        serializer.serialize_str(from_verdict(*verdict))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Verdict, D::Error> {
@@ -186,7 +186,7 @@ mod verdict_name {
 /// The inputs of a report other than the response.
 #[derive(Debug)]
 pub(super) struct Circumstances<'a> {
-    pub(super) place: &'a Place,
+    pub(super) place: &'a DocumentLocation,
     pub(super) request: &'a Request,
     /// The requested resource; `None` if the server does not have it.
     pub(super) served: Option<&'a ServedResource>,

@@ -7,7 +7,7 @@ use harness::quoting::quote;
 use super::webhooks::Outcome;
 use super::{API_VERSION, KIND, Report, Source, verdict_name};
 use crate::Failure;
-use crate::documents::Place;
+use crate::documents::DocumentLocation;
 
 /// The facts about a request that the list of a record shows.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Report {
     ///
     /// # Errors
     /// Returns a failure that names the file and the line if the line does not contain a report.
-    pub(crate) fn of_line(line: &[u8], place: &Place, number: usize) -> Result<Self, Failure> {
+    pub(crate) fn of_line(line: &[u8], place: &DocumentLocation, number: usize) -> Result<Self, Failure> {
         let mut report: Self = serde_json::from_slice(line)
             .map_err(|error| place.failure(format!("not a request that --record recorded: {error}")))?;
         let is_known = report.api_version == API_VERSION && report.kind == KIND;
@@ -109,7 +109,7 @@ impl Report {
 
     /// Returns the decision with the webhook, plugin, or reason that caused it.
     fn decided(&self) -> String {
-        let name = verdict_name::of(self.decision.verdict);
+        let name = verdict_name::from_verdict(self.decision.verdict);
         if self.decision.verdict == Verdict::Admitted {
             return name.to_owned();
         }

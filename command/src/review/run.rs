@@ -230,7 +230,7 @@ async fn start(file: &Path) -> Result<Fleet, Failure> {
 }
 
 /// Returns a failure with the server's error for an object that the server rejected.
-fn refused(place: &documents::Place, status: &harness::status::Status) -> Failure {
+fn refused(place: &documents::DocumentLocation, status: &harness::status::Status) -> Failure {
     let failure = place.failure(&status.message);
     if status.code == 501 { Failure::unsupported(failure) } else { failure }
 }

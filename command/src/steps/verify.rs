@@ -57,7 +57,7 @@ impl World {
     ) -> Outcome<WebhookResult> {
         self.install().await?;
         let name = Names::webhook(short);
-        let subjects: Vec<Subject> = Subject::of(&self.installed_configurations())?
+        let subjects: Vec<Subject> = Subject::from_configurations(&self.installed_configurations())?
             .into_iter()
             .filter(|subject| subject.webhook.id.name == name)
             .collect();

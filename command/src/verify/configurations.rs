@@ -48,7 +48,7 @@ impl Configurations {
     /// Returns the webhooks of the configurations in dispatch order.
     pub(super) fn subjects(&self) -> Result<Vec<Subject>, Failure> {
         for (configuration, place) in self.webhooks.iter().zip(&self.places) {
-            let read = Subject::of(std::slice::from_ref(configuration));
+            let read = Subject::from_configurations(std::slice::from_ref(configuration));
             read.map_err(|error| {
                 Failure::usage(format!("{}{error}", self.place_of(configuration, place, &error)))
             })?;

@@ -28,7 +28,9 @@ impl Control {
     ///
     /// # Errors
     /// Returns an error if the control cannot listen on loopback.
-    pub(super) async fn of(checks: &[(&'static Check, Option<String>)]) -> Result<Option<Self>, Failure> {
+    pub(super) async fn for_checks(
+        checks: &[(&'static Check, Option<String>)],
+    ) -> Result<Option<Self>, Failure> {
         if !checks.iter().any(|(check, skipped)| check.id == COMPARES && skipped.is_none()) {
             return Ok(None);
         }

@@ -40,7 +40,7 @@ struct Listed {
 
 /// Formats the checks in `format`.
 pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
-    let checks: Vec<Listed> = checks.iter().copied().map(Listed::of).collect();
+    let checks: Vec<Listed> = checks.iter().copied().map(Listed::from_check).collect();
     match format {
         Format::Text => Ok(text(&checks)),
         Format::Json => json(&List { version: VERSION, checks }),
@@ -53,7 +53,7 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
 }
 
 impl Listed {
-    fn of(check: &'static Check) -> Self {
+    fn from_check(check: &'static Check) -> Self {
         let audience = check_help::audience(check.audience);
         let looks_at = match check.probe {
             Probe::Configuration(_) => "checks the configuration, makes no calls",

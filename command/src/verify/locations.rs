@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use crate::documents::{Document, Place};
+use crate::documents::{Document, DocumentLocation};
 
 /// The parts of a document that are needed to find its webhooks.
 #[derive(Debug, Default, Deserialize)]
@@ -32,11 +32,13 @@ struct Named {
 ///
 /// If the line of an entry is unknown, its location is the line of its document. Webhooks from standard input do not
 /// have a location.
-pub(super) fn of<'a>(configurations: impl Iterator<Item = &'a Document>) -> BTreeMap<String, Location> {
+pub(super) fn locations<'a>(
+    configurations: impl Iterator<Item = &'a Document>,
+) -> BTreeMap<String, Location> {
     let mut outlines: HashMap<String, Vec<Outline>> = HashMap::new();
     let mut found = Vec::new();
     for Document { place, object } in configurations {
-        let Place { file, line } = place;
+        let DocumentLocation { file, line } = place;
         if file == "STDIN" {
             continue;
         }
@@ -98,7 +100,7 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let documents = crate::documents::read(&[file]).unwrap();
         let found: Vec<(String, u64)> =
-            of(documents.iter()).into_iter().map(|(name, location)| (name, location.line)).collect();
+            locations(documents.iter()).into_iter().map(|(name, location)| (name, location.line)).collect();
         let expected: Vec<(String, u64)> =
             expected.iter().map(|(name, line)| ((*name).to_owned(), *line)).collect();
         assert_eq!(found, expected, "{text}");

@@ -315,7 +315,7 @@ impl Verify {
         }
         let corpus = self.objects.corpus(&subjects, &configurations.around, &environment, self.quiet)?;
         let checks = self.checks();
-        let control = Control::of(&checks).await?;
+        let control = Control::for_checks(&checks).await?;
         let mut settings = self.settings(api_server.as_ref().map(|server| server.recorder.clone()));
         settings.control = control.as_ref().map(|control| Arc::clone(&control.webhook));
         let plan = Plan {
@@ -383,7 +383,8 @@ impl Verify {
 
     async fn configurations(&self, manifests: &Loaded) -> Result<Configurations, Failure> {
         let documents = documents::read(&self.configuration)?;
-        let locations = locations::of(documents.iter().filter(|document| is_configuration(&document.object)));
+        let locations =
+            locations::locations(documents.iter().filter(|document| is_configuration(&document.object)));
         let mut objects: Vec<(String, Value)> = documents
             .into_iter()
             .map(|document| (format!("{}: ", document.place), document.object))

@@ -172,7 +172,7 @@ mod tests {
             // The address is unknown, so the webhook is not called.
             (json!({"service": {"namespace": "a", "name": "c"}}), true),
         ] {
-            let subjects = Subject::of(&[configuration(&client_config)]).unwrap();
+            let subjects = Subject::from_configurations(&[configuration(&client_config)]).unwrap();
             let unasked = consent(&subjects, &services(), false).ok();
             assert_eq!(unasked, allowed.then_some(Redirects::SameOrigin), "{client_config}");
             assert_eq!(consent(&subjects, &services(), true).ok(), Some(Redirects::All));

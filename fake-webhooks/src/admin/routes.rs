@@ -32,7 +32,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(300);
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
-type Answer = Result<Response, ApiError>;
+type ApiResult = Result<Response, ApiError>;
 
 pub(super) fn router(running: Arc<Running>, token: Token) -> Router {
     let behind_token = Router::new()
@@ -79,7 +79,7 @@ async fn list(State(running): State<Arc<Running>>) -> Json<Value> {
     Json(json!({"fakes": running.list().await}))
 }
 
-async fn add(State(running): State<Arc<Running>>, Path(name): Path<String>, body: Body) -> Answer {
+async fn add(State(running): State<Arc<Running>>, Path(name): Path<String>, body: Body) -> ApiResult {
     let mut fields: serde_json::Map<String, Value> = body.json()?;
     if fields.get("name").is_some_and(|inner| inner.as_str().map(fakes_file::full_name) != Some(full(&name)))
     {
@@ -93,17 +93,17 @@ async fn add(State(running): State<Arc<Running>>, Path(name): Path<String>, body
     Ok((status, Json(view)).into_response())
 }
 
-async fn remove(State(running): State<Arc<Running>>, Path(name): Path<String>) -> Answer {
+async fn remove(State(running): State<Arc<Running>>, Path(name): Path<String>) -> ApiResult {
     running.remove(&full(&name)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn behave(State(running): State<Arc<Running>>, Path(name): Path<String>, body: Body) -> Answer {
+async fn behave(State(running): State<Arc<Running>>, Path(name): Path<String>, body: Body) -> ApiResult {
     let behavior: Behavior = body.json()?;
     Ok(Json(running.set_behavior(&full(&name), behavior).await?).into_response())
 }
 
-async fn reset(State(running): State<Arc<Running>>, Path(name): Path<String>) -> Answer {
+async fn reset(State(running): State<Arc<Running>>, Path(name): Path<String>) -> ApiResult {
     running.reset(&full(&name)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -129,7 +129,7 @@ struct JournalQuery {
 async fn journal(
     State(running): State<Arc<Running>>,
     query: Result<Query<JournalQuery>, QueryRejection>,
-) -> Answer {
+) -> ApiResult {
     let Query(query) = query?;
     let timeout = match query.timeout.map(Duration::try_from_secs_f64) {
         None => DEFAULT_WAIT,
@@ -166,7 +166,7 @@ struct Rotation {
     certificate: Certificate,
 }
 
-async fn rotate(State(running): State<Arc<Running>>, body: Body) -> Answer {
+async fn rotate(State(running): State<Arc<Running>>, body: Body) -> ApiResult {
     let Rotation { certificate } = body.json()?;
     running.rotate(certificate).await?;
     Ok(Json(json!({"certificate": certificate})).into_response())

@@ -31,7 +31,7 @@ const HEAD_BYTES: u32 = 64 << 10;
 const STREAMS_PER_CONNECTION: u32 = 100;
 
 /// The raw bytes to write for a call, and the call's permit, which is held until the bytes are written.
-type Taken = (ByteScript, Option<CallPermit>);
+type RawWrite = (ByteScript, Option<CallPermit>);
 
 /// The parameters of HTTP connections: the router, and the signal that stops the connections.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl Http {
         stream: S,
         activity: &Arc<Activity>,
     ) {
-        let taken: Arc<Mutex<Option<Taken>>> = Arc::default();
+        let taken: Arc<Mutex<Option<RawWrite>>> = Arc::default();
         let (router, take, calls) = (self.router, Arc::clone(&taken), Arc::clone(activity));
         let service = service_fn(move |request: hyper::Request<Incoming>| {
             let (router, take, calls) = (router.clone(), Arc::clone(&take), Arc::clone(&calls));

@@ -23,7 +23,7 @@ struct Cause {
 pub(super) fn grouped(findings: Vec<Finding>, servers: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut causes: Vec<(Cause, Finding)> = Vec::new();
     for finding in findings {
-        let cause = Cause::of(&finding, servers);
+        let cause = Cause::from_finding(&finding, servers);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, known)) => unite(known, finding),
             None => causes.push((cause, finding)),
@@ -60,7 +60,7 @@ fn unite(known: &mut Finding, mut other: Finding) {
 }
 
 impl Cause {
-    fn of(finding: &Finding, servers: &BTreeMap<String, String>) -> Self {
+    fn from_finding(finding: &Finding, servers: &BTreeMap<String, String>) -> Self {
         let webhook = finding.webhook();
         Self {
             server: servers.get(webhook).map_or(webhook, String::as_str).to_owned(),

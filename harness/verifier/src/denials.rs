@@ -82,7 +82,7 @@ mod tests {
             "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "c"}, "webhooks": [{"name": "w.example.com",
                 "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
                 "admissionReviewVersions": ["v1"]}]});
-        let subject = Subject::of(&[configuration]).unwrap().remove(0);
+        let subject = Subject::from_configurations(&[configuration]).unwrap().remove(0);
         let by = "admission webhook \"w.example.com\" denied the request";
         for (message, object, expected) in [
             (

@@ -18,7 +18,7 @@ use super::consequences;
 use super::converter::{Converter, ConverterProbe};
 use super::denials::{CreationVerdict, Denials};
 use super::determinism;
-use super::finding_log::{FindingLog, Place};
+use super::finding_log::{FindingLog, PlanPosition};
 use super::object_probe::Memory;
 use super::plan::Plan;
 use super::progress::{Progress, Stage};
@@ -117,7 +117,7 @@ struct Run<'a> {
 
 /// The observations of all probes about an object.
 struct ObjectResults {
-    seen: Vec<(Place, Observed)>,
+    seen: Vec<(PlanPosition, Observed)>,
     /// The verdict of each webhook on the creation of the object, if known.
     said: Vec<Option<CreationVerdict>>,
     request: Attributes,
@@ -204,7 +204,7 @@ impl Run<'_> {
         let plan = self.plan;
         let turns = Turns::new(plan.jobs);
         let probes = (0..).zip(corpus).map(|(position, object)| {
-            let turn = turns.of(position);
+            let turn = turns.at(position);
             (object, turn)
         });
         let probes = probes.map(|(object, turn)| async move {
@@ -369,7 +369,7 @@ impl Run<'_> {
                     continue;
                 }
                 self.tell(Stage::Interventions, 0, None);
-                let (places, webhook_probes): (Vec<Place>, Vec<WebhookProbe<'_>>) = plan
+                let (places, webhook_probes): (Vec<PlanPosition>, Vec<WebhookProbe<'_>>) = plan
                     .audience_with(check, &samples)
                     .map(|(subject, found, samples)| {
                         ((position, Some(subject)), plan.webhook_probe(found, samples))

@@ -10,7 +10,7 @@ use kubernetes_admission::attributes::{Attributes, UserInfo};
 use kubernetes_admission::caller::{Call, CallError, Reply};
 use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_admission::config::{Webhook, WebhookId};
-use kubernetes_admission::dispatcher::{DispatchContext, Dispatcher, Refusal, Webhooks};
+use kubernetes_admission::dispatcher::{DispatchContext, Dispatcher, Rejection, Webhooks};
 use kubernetes_admission::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Record, Round};
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::status::Status;
@@ -95,7 +95,7 @@ pub struct Outcome {
     /// The object after the mutating phase, or after the last webhook that was called.
     pub object: Option<Value>,
     /// The reason why the request was rejected; `None` if it was admitted.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<Rejection>,
     /// The events that the dispatcher recorded.
     pub record: Record,
     /// The exchanges with webhooks, in order.
@@ -333,8 +333,10 @@ impl Outcome {
     pub fn verdict(&self) -> Verdict<'_> {
         let status = match &self.refusal {
             None => return Verdict::Admitted,
-            Some(Refusal::Unsupported(unsupported)) => return Verdict::Unsupported(unsupported.to_string()),
-            Some(Refusal::Status(status)) => status,
+            Some(Rejection::Unsupported(unsupported)) => {
+                return Verdict::Unsupported(unsupported.to_string());
+            }
+            Some(Rejection::Status(status)) => status,
         };
         let refused = self.calls().find_map(|called| match &called.result {
             CallResult::Denied(status) => Some(Verdict::Denied(status)),

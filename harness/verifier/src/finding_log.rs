@@ -24,12 +24,12 @@ const MAX_FIELDS: usize = 100;
 pub(super) const NOT_DETERMINISTIC: &str = "the same request gets different responses: see V11";
 
 /// The positions of a check and a webhook in the plan; the webhook is `None` for all webhooks together.
-pub(super) type Place = (usize, Option<usize>);
+pub(super) type PlanPosition = (usize, Option<usize>);
 
 /// The observations of all probes, by check and webhook.
 #[derive(Debug, Default)]
 pub(super) struct FindingLog {
-    tallies: BTreeMap<Place, Entry>,
+    tallies: BTreeMap<PlanPosition, Entry>,
     pub(super) objects: u64,
     left_out: BTreeMap<String, u64>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct ViolationGroup {
 
 impl FindingLog {
     /// Records the observation of a probe about `object`, which has not been minimized.
-    pub(super) fn note(&mut self, place: Place, object: Option<&Value>, observed: Observed) {
+    pub(super) fn note(&mut self, place: PlanPosition, object: Option<&Value>, observed: Observed) {
         let entry = self.tallies.entry(place).or_default();
         match observed {
             Err(Skipped::NotApplicable(reason)) => count(&mut entry.not_applicable, reason),
@@ -84,7 +84,7 @@ impl FindingLog {
     }
 
     /// Records the notes of a probe, such as measurements.
-    pub(super) fn remark(&mut self, place: Place, notes: Vec<String>) {
+    pub(super) fn remark(&mut self, place: PlanPosition, notes: Vec<String>) {
         self.tallies.entry(place).or_default().notes.extend(notes);
     }
 
@@ -132,7 +132,7 @@ impl FindingLog {
     }
 
     /// Returns the violations by check and webhook, so that they can be minimized.
-    pub(super) fn found(&mut self) -> BTreeMap<Place, &mut [ViolationGroup]> {
+    pub(super) fn found(&mut self) -> BTreeMap<PlanPosition, &mut [ViolationGroup]> {
         self.tallies.iter_mut().map(|(place, entry)| (*place, entry.found.as_mut_slice())).collect()
     }
 
@@ -273,7 +273,7 @@ impl ViolationGroup {
             about: _,
         } = self.violation;
         let direct = exchanges.iter().map(|exchange| step(exchange, None));
-        let made = steps.iter().chain(&large).filter_map(|outcome| SampleRequest::of(outcome));
+        let made = steps.iter().chain(&large).filter_map(|outcome| SampleRequest::from_outcome(outcome));
         Finding {
             kind,
             severity: severity.unwrap_or(check.severity),

@@ -11,7 +11,7 @@ use super::check::{Check, Observed, Probe};
 use super::converter::Converter;
 use super::denials::{self, CreationVerdict, Denials};
 use super::environment::Environment;
-use super::finding_log::Place;
+use super::finding_log::PlanPosition;
 use super::object_probe::{Memory, ObjectProbe};
 use super::progress::Progress;
 use super::report::Tried;
@@ -104,7 +104,7 @@ impl Plan {
     }
 
     /// Returns the places of all checks that run: one for each webhook, and one for all webhooks together.
-    pub(super) fn places(&self) -> impl Iterator<Item = (Place, &'static Check, Option<&Subject>)> {
+    pub(super) fn places(&self) -> impl Iterator<Item = (PlanPosition, &'static Check, Option<&Subject>)> {
         self.active().flat_map(|(position, check)| {
             let subjects = self.subjects.iter().enumerate();
             let alone = subjects.map(move |(place, subject)| ((position, Some(place)), check, Some(subject)));
@@ -168,7 +168,11 @@ impl Plan {
     }
 
     /// Runs all object probes for an object and returns their results.
-    pub(super) async fn observe(&self, request: &Attributes, memory: &Memory) -> Vec<(Place, Observed)> {
+    pub(super) async fn observe(
+        &self,
+        request: &Attributes,
+        memory: &Memory,
+    ) -> Vec<(PlanPosition, Observed)> {
         let mut seen = Vec::new();
         for (position, check) in self.active() {
             match check.probe {

@@ -2,7 +2,7 @@
 
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::config::{ReinvocationPolicy, Webhook, WebhookId};
-use kubernetes_admission::dispatcher::Refusal;
+use kubernetes_admission::dispatcher::Rejection;
 use kubernetes_admission::event::{CallResult, Phase, Round};
 use kubernetes_types::secrets::{Masker, is_secret_kind};
 use serde_json::Value;
@@ -61,7 +61,7 @@ pub struct SampleWebhook {
 }
 
 impl SampleWebhook {
-    fn of(webhook: &Webhook) -> Self {
+    fn new(webhook: &Webhook) -> Self {
         Self {
             webhook: WebhookRef::new(webhook.phase, &webhook.id),
             is_other: super::other_webhooks::is_one(webhook),
@@ -122,12 +122,12 @@ pub enum End {
 
 impl SampleRequest {
     /// Creates the sample request of an outcome, or returns `None` if a review bypassed the dispatcher.
-    pub(super) fn of(outcome: &Outcome) -> Option<Self> {
+    pub(super) fn from_outcome(outcome: &Outcome) -> Option<Self> {
         if outcome.exchanges.iter().any(|exchange| exchange.direct.is_some()) {
             return None;
         }
         let webhooks = outcome.webhook_set.mutating.iter().chain(&outcome.webhook_set.validating);
-        let webhooks = webhooks.map(|webhook| SampleWebhook::of(webhook));
+        let webhooks = webhooks.map(|webhook| SampleWebhook::new(webhook));
         let calls = outcome.calls().map(|called| {
             let (changed, patch) = match &called.result {
                 CallResult::Allowed { patch, changed } => (*changed, patch.clone()),
@@ -147,7 +147,7 @@ impl SampleRequest {
             webhooks: webhooks.collect(),
             request: outcome.request.clone(),
             object: outcome.admitted().cloned(),
-            end: End::of(outcome),
+            end: End::from_outcome(outcome),
             calls: calls.collect(),
             is_about_namespace: false,
         })
@@ -155,7 +155,7 @@ impl SampleRequest {
 
     /// Creates a request while `webhook` is down; if `is_called` is set, the failure policy of `webhook` applies.
     pub(super) fn while_down(webhook: &Webhook, request: Attributes, is_called: bool) -> Self {
-        let met = SampleWebhook { is_down: true, ..SampleWebhook::of(webhook) };
+        let met = SampleWebhook { is_down: true, ..SampleWebhook::new(webhook) };
         let (object, end) = if is_called {
             (None, End::Failed { webhook: met.webhook.clone() })
         } else {
@@ -185,10 +185,10 @@ impl SampleRequest {
 }
 
 impl End {
-    fn of(outcome: &Outcome) -> Self {
+    fn from_outcome(outcome: &Outcome) -> Self {
         let code = match &outcome.refusal {
-            Some(Refusal::Status(status)) => status.code,
-            Some(Refusal::Unsupported(_)) | None => 0,
+            Some(Rejection::Status(status)) => status.code,
+            Some(Rejection::Unsupported(_)) | None => 0,
         };
         // The webhook that rejected the request.
         let refusing = outcome.calls().find(|called| !matches!(called.result, CallResult::Allowed { .. }));

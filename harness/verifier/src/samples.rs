@@ -109,7 +109,7 @@ mod tests {
                 "admissionReviewVersions": ["v1"], "rules": [rule],
             }],
         });
-        let subject = Subject::of(&[configuration]).unwrap().remove(0);
+        let subject = Subject::from_configurations(&[configuration]).unwrap().remove(0);
         let cluster_fixture = ClusterFixture::new([]);
         let mut samples = Samples::default();
         for (kind, name) in objects {

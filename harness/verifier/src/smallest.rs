@@ -26,7 +26,7 @@ pub(super) async fn smallest(
     };
     let mut violation = shown(&object).await?;
     let fields = violation.fields.clone();
-    let validity = Validity::of(&plan.environment, &object);
+    let validity = Validity::new(&plan.environment, &object);
     let mut shrinking = Shrinking::new(object, OFFERS);
     while let Some(smaller) = shrinking.next(|object| validity.holds_for(object)) {
         if let Some(smaller) = shown(smaller).await

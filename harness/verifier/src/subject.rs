@@ -47,11 +47,11 @@ impl Subject {
     ///
     /// # Errors
     /// Returns a [`ConfigError`] that names the first field that cannot be read.
-    pub fn of(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
+    pub fn from_configurations(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
         Self::of_shared(configurations.iter().cloned().map(Arc::new))
     }
 
-    /// Returns the webhooks like [`Self::of`], but without copying the configurations.
+    /// Returns the webhooks like [`Self::from_configurations`], but without copying the configurations.
     pub(super) fn of_shared(
         configurations: impl IntoIterator<Item = Arc<Value>>,
     ) -> Result<Vec<Self>, ConfigError> {
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn webhooks_are_in_dispatch_order_with_mutating_ones_first() {
-        let subjects = Subject::of(&[
+        let subjects = Subject::from_configurations(&[
             configuration("ValidatingWebhookConfiguration", "a", &["v"]),
             configuration("MutatingWebhookConfiguration", "z", &["y", "x", "y"]),
             configuration("MutatingWebhookConfiguration", "b", &["m"]),
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn webhooks_with_the_same_name_are_distinguished_by_phase() {
-        let subjects = Subject::of(&[
+        let subjects = Subject::from_configurations(&[
             configuration("ValidatingWebhookConfiguration", "a", &["x", "y"]),
             configuration("MutatingWebhookConfiguration", "a", &["x", "x"]),
         ])
@@ -251,14 +251,16 @@ mod tests {
         ]);
         configuration["webhooks"][1]["matchConditions"] =
             json!([{"name": "named", "expression": "request.name != 'authorizer'"}]);
-        let subjects = Subject::of(&[configuration]).unwrap();
+        let subjects = Subject::from_configurations(&[configuration]).unwrap();
         assert!(subjects[0].caveat().unwrap().contains("(not-trusted)"));
         assert_eq!(subjects[1].caveat(), None);
     }
 
     #[test]
     fn failed_call_is_not_ignored() {
-        let subjects = Subject::of(&[configuration("ValidatingWebhookConfiguration", "a", &["v"])]).unwrap();
+        let subjects =
+            Subject::from_configurations(&[configuration("ValidatingWebhookConfiguration", "a", &["v"])])
+                .unwrap();
         assert_eq!(subjects[0].webhook.failure_policy, FailurePolicy::Ignore);
         assert_eq!(subjects[0].called.failure_policy, FailurePolicy::Fail);
     }

@@ -31,7 +31,7 @@ impl Turns {
     }
 
     /// Returns the turn of the object at `position` in the corpus, counted from 0.
-    pub(super) fn of(&self, position: u64) -> Arc<Turn> {
+    pub(super) fn at(&self, position: u64) -> Arc<Turn> {
         let concluded = self.concluded.subscribe();
         Arc::new(Turn { position, share: self.share, kept: AtomicUsize::new(0), concluded })
     }
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn object_above_its_share_waits_for_earlier_ones() {
         let turns = Turns::new(4);
-        let [first, second, third] = [0, 1, 2].map(|position| turns.of(position));
+        let [first, second, third] = [0, 1, 2].map(|position| turns.at(position));
         let keeps = |turn: &Turn, bytes: usize| turn.keep(bytes).now_or_never().is_some();
         let share = SHARED / 4;
         // The object whose turn it is keeps what it needs; the others keep their share.
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn waiting_ends_with_the_run() {
         let turns = Turns::new(1);
-        let last = turns.of(7);
+        let last = turns.at(7);
         drop(turns);
         assert!(last.keep(2 * SHARED).now_or_never().is_some());
     }

@@ -46,7 +46,7 @@ pub(super) struct Validity<'a> {
 }
 
 impl<'a> Validity<'a> {
-    pub(super) fn of(environment: &'a Environment, object: &Value) -> Self {
+    pub(super) fn new(environment: &'a Environment, object: &Value) -> Self {
         Self { environment, known: places(environment, object).unwrap_or_default() }
     }
 

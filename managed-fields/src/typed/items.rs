@@ -62,7 +62,7 @@ impl<'a, T: Schema> Items<'a, T> {
             fields.extend(value.map(|value| ((*key).to_owned(), value)));
         }
         if fields.is_empty() {
-            let keys: Vec<_> = self.keys.iter().map(|key| quote(key)).collect();
+            let keys: Vec<_> = self.keys.iter().map(quote).collect();
             return Err(format!(
                 "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
                  values for any key fields)",

@@ -51,7 +51,7 @@ enum Tool {
     Definitions(Definitions),
     /// Apply objects of built-in kinds, and variants with one invalid field, to a kube-apiserver from
     /// KUBEBUILDER_ASSETS and in process, and compare the results
-    Manifests(manifests::Wanted),
+    Manifests(manifests::ObjectSelection),
     /// Send every method to every discovered resource and subresource of a kube-apiserver from KUBEBUILDER_ASSETS and
     /// in process, and compare the results
     Walk,
@@ -237,7 +237,7 @@ async fn own(arguments: &Own) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let known = KnownDifferences::read()?;
     let authority = Arc::new(CertificateAuthority::new("admit judge CA")?);
     for case in cases::find(&cases::folder(), &arguments.glob)? {
-        if known.of(&case.name).is_none() {
+        if known.find(&case.name).is_none() {
             continue;
         }
         let mut own = OwnAnswer::default();
@@ -446,7 +446,7 @@ async fn walked() -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(if comparison.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn tried_manifests(wanted: manifests::Wanted) -> Result<ExitCode, Box<dyn std::error::Error>> {
+async fn tried_manifests(wanted: manifests::ObjectSelection) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let comparison = manifests::compare(&wanted).await?;
     anstream::println!("{comparison}");
     Ok(if comparison.differing() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

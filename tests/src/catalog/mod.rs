@@ -15,7 +15,7 @@ use crate::yaml;
 
 // The interface of this module is:
 pub use page::{Page, PageError};
-pub use verdict::{Measured, Verdict};
+pub use verdict::{Measured, PolicyOutcome};
 
 /// The concept of the generated cases, which is their directory in `cases`.
 pub const CONCEPT: &str = "faults";

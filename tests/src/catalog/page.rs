@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fake_webhooks::{Class, Family, Fault, Reference, catalog};
 use serde_json::Value;
 
-use super::{Measured, Verdict, case_name};
+use super::{Measured, PolicyOutcome, case_name};
 use crate::recording::RecordingError;
 
 /// The page that lists all faults.
@@ -263,7 +263,7 @@ fn said(text: &mut String, fault: &Fault, measured: &Measured) {
     }
 }
 
-fn message(text: &mut String, verdict: &Verdict) {
+fn message(text: &mut String, verdict: &PolicyOutcome) {
     let said = if verdict.message.is_empty() { "(no message)".to_owned() } else { plain(&verdict.message) };
     let _ = write!(text, "```text\n{} {said}\n```\n", verdict.status);
 }

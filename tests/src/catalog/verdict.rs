@@ -9,7 +9,7 @@ use crate::recording::{Recording, RecordingError};
 
 /// The outcome of the requests under one policy: the first rejected request or, if there is none, the last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct PolicyOutcome {
     /// The HTTP status code.
     pub status: u64,
     /// The message of the server; empty if the request was admitted.
@@ -26,9 +26,9 @@ pub struct Measured {
     /// The version of the server, such as `v1.37.1`.
     pub apiserver: String,
     /// The outcome under `failurePolicy: Fail`.
-    pub fail: Verdict,
+    pub fail: PolicyOutcome,
     /// The outcome under `failurePolicy: Ignore`.
-    pub ignore: Verdict,
+    pub ignore: PolicyOutcome,
     /// The results of the requests under `failurePolicy: Fail`, in order.
     ///
     /// Each result is the status code, and the labels, annotations, and finalizers of the object.
@@ -37,13 +37,13 @@ pub struct Measured {
     is_registration: bool,
 }
 
-impl Verdict {
+impl PolicyOutcome {
     /// Returns whether the request was admitted.
     pub fn is_admitted(&self) -> bool {
         is_success(self.status)
     }
 
-    fn of(requests: &[Value]) -> Self {
+    fn from_requests(requests: &[Value]) -> Self {
         let empty = Value::Null;
         let refused =
             requests.iter().find(|it| !is_success(it["answer"]["status"].as_u64().unwrap_or_default()));
@@ -82,10 +82,10 @@ impl Measured {
     /// Returns an error if the recording is missing.
     pub fn read(fault: &Fault) -> Result<Self, RecordingError> {
         let recording = Recording::read(&cases::folder().join(case_name(fault)).join("apiserver.yaml"))?;
-        Ok(Self::of(&recording, fault.family))
+        Ok(Self::from_recording(&recording, fault.family))
     }
 
-    fn of(recording: &Recording, family: Family) -> Self {
+    fn from_recording(recording: &Recording, family: Family) -> Self {
         let nothing = Vec::new();
         let requests = recording.alternatives.first().and_then(|first| first["requests"].as_array());
         let requests = requests.unwrap_or(&nothing);
@@ -98,8 +98,8 @@ impl Measured {
         let title = requests.first().and_then(|request| request["request"].as_str()).unwrap_or_default();
         Self {
             apiserver: recording.apiserver.clone(),
-            fail: Verdict::of(fail),
-            ignore: Verdict::of(ignore),
+            fail: PolicyOutcome::from_requests(fail),
+            ignore: PolicyOutcome::from_requests(ignore),
             steps: fail.iter().map(step).collect(),
             is_registration: title.contains("webhookconfigurations"),
         }

@@ -70,7 +70,7 @@ pub struct Estimate {
 
 impl Question {
     /// Returns the question to which `answer` is the answer.
-    pub fn of(answer: &Answer) -> Self {
+    pub fn from_answer(answer: &Answer) -> Self {
         Self { expr: answer.expr.clone(), schema: answer.schema.clone(), context: answer.context.clone() }
     }
 }

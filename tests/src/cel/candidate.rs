@@ -6,7 +6,9 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubernetes_cel::authorization::{Attributes, Authorizer, Decision, Resource, User, Verdict};
+use kubernetes_cel::authorization::{
+    Attributes, AuthorizationDecision, Authorizer, Decision, Resource, User,
+};
 use kubernetes_cel::environment::{CompileError, Environment};
 use kubernetes_cel::estimate::{Sizes, Unbounded};
 use kubernetes_cel::kubernetes::{Variables as Admission, Version, environment_at, with_admission_variables};
@@ -86,9 +88,9 @@ impl Authorizer for Permissions {
         let decision = |verdict, reason: &str| Decision { verdict, reason: reason.to_owned(), error: None };
         match (asked.user.name.as_str(), asked.verb) {
             (_, "err") => Decision { error: Some("boom".to_owned()), ..Decision::default() },
-            ("alice", "get" | "create") => decision(Verdict::Allow, "ok"),
-            ("system:serviceaccount:default:sa1", _) => decision(Verdict::Allow, "sa"),
-            _ => decision(Verdict::Deny, "no"),
+            ("alice", "get" | "create") => decision(AuthorizationDecision::Allow, "ok"),
+            ("system:serviceaccount:default:sa1", _) => decision(AuthorizationDecision::Allow, "sa"),
+            _ => decision(AuthorizationDecision::Deny, "no"),
         }
     }
 }

@@ -112,7 +112,7 @@ fn sample(seed: u64, count: usize) -> Result<Vec<Question>, ConfirmError> {
     while sample.len() < count && !lines.is_empty() {
         let line = lines.swap_remove(random.below(lines.len()));
         let answer: Answer = serde_json::from_str(line)?;
-        sample.push(Question::of(&answer));
+        sample.push(Question::from_answer(&answer));
     }
     Ok(sample)
 }

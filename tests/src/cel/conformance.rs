@@ -81,7 +81,7 @@ pub fn conformance() -> Result<Conformance, OracleError> {
     let mut lines = ask(&program, &folder)?;
     // Results that depend on map order agree in some of these attempts.
     for _ in 0..AGAIN {
-        let differs = |line: &Line| Conformance::of([line]).differences.len() == 1;
+        let differs = |line: &Line| Conformance::from_lines([line]).differences.len() == 1;
         let differing: Vec<usize> =
             (0..lines.len()).filter(|at| lines.get(*at).is_some_and(differs)).collect();
         if differing.is_empty() {
@@ -93,7 +93,7 @@ pub fn conformance() -> Result<Conformance, OracleError> {
             }
         }
     }
-    Ok(Conformance::of(&lines))
+    Ok(Conformance::from_lines(&lines))
 }
 
 /// Returns all tests with the answers of Kubernetes, in a fixed order.
@@ -117,7 +117,7 @@ fn go(arguments: &[&str]) -> Result<String, OracleError> {
 }
 
 impl Conformance {
-    fn of<'l>(lines: impl IntoIterator<Item = &'l Line>) -> Self {
+    fn from_lines<'l>(lines: impl IntoIterator<Item = &'l Line>) -> Self {
         let mut conformance = Self::default();
         lines.into_iter().for_each(|line| conformance.add(line));
         conformance

@@ -37,7 +37,7 @@ pub struct Search {
 
 /// The results of a search.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct SearchResult {
     /// The number of expressions, by their outcome in Kubernetes.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// The number of expressions whose answers differ.
@@ -67,10 +67,10 @@ impl Search {
     ///
     /// # Errors
     /// Returns an error if Kubernetes' packages cannot be run. Differences are not errors.
-    pub fn run(&self, each: &dyn Fn(&Answer), tell: &dyn Fn(&str)) -> Result<Found, OracleError> {
+    pub fn run(&self, each: &dyn Fn(&Answer), tell: &dyn Fn(&str)) -> Result<SearchResult, OracleError> {
         let generator = Generator::default();
         let mut oracle = Oracle::start(KUBERNETES)?;
-        let mut found = Found::default();
+        let mut found = SearchResult::default();
         let end = self.first + self.count;
         let mut start = self.first;
         while start < end {
@@ -106,7 +106,7 @@ fn differs(generated: &Generated, expected: &Answer) -> Option<Difference> {
     expected.differs(&candidate::answer(&generated.question()))
 }
 
-impl Found {
+impl SearchResult {
     fn note(
         &mut self,
         generated: &Generated,
@@ -167,7 +167,7 @@ fn shrink(
     Ok((smallest, shown))
 }
 
-impl std::fmt::Display for Found {
+impl std::fmt::Display for SearchResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (outcome, count) in &self.outcomes {
             write!(f, "{count} {outcome}, ")?;

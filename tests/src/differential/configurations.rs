@@ -12,11 +12,11 @@ use super::situation::{GROUP, Generator};
 
 /// The latest version of each configuration that requests have written, by resource.
 #[derive(Debug, Default)]
-pub(crate) struct Written(BTreeMap<&'static str, Value>);
+pub(crate) struct StoredConfigurations(BTreeMap<&'static str, Value>);
 
 /// The position of a webhook in a situation: its configuration, and its index in the configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct WebhookPosition {
     resource: &'static str,
     configuration: String,
     index: usize,
@@ -26,19 +26,19 @@ const MUTATING: &str = "mutatingwebhookconfigurations";
 const VALIDATING: &str = "validatingwebhookconfigurations";
 
 /// Returns the positions of the webhooks of a situation.
-pub(crate) fn places(webhooks: &[Value]) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+pub(crate) fn places(webhooks: &[Value]) -> Vec<WebhookPosition> {
+    let mut places: Vec<WebhookPosition> = Vec::new();
     for webhook in webhooks {
         let resource = if webhook["type"] == "mutating" { MUTATING } else { VALIDATING };
         let configuration = webhook["configuration"].as_str().unwrap_or_default().to_owned();
         let before =
             places.iter().filter(|it| it.resource == resource && it.configuration == configuration).count();
-        places.push(Place { resource, configuration, index: before });
+        places.push(WebhookPosition { resource, configuration, index: before });
     }
     places
 }
 
-impl Written {
+impl StoredConfigurations {
     /// Returns the percentage of requests that are for configurations. Existing configurations increase it.
     pub(crate) fn percent(&self) -> usize {
         if self.0.is_empty() { 4 } else { 45 }
@@ -46,7 +46,7 @@ impl Written {
 }
 
 /// Returns a random request for a configuration.
-pub(crate) fn request(generator: &mut Generator<'_>, written: &mut Written) -> Value {
+pub(crate) fn request(generator: &mut Generator<'_>, written: &mut StoredConfigurations) -> Value {
     let is_there: Vec<&'static str> = written.0.keys().copied().collect();
     if generator.random.chance(if is_there.is_empty() { 50 } else { 15 }) {
         return of_the_situation(generator);
@@ -97,7 +97,7 @@ pub(crate) fn request(generator: &mut Generator<'_>, written: &mut Written) -> V
 /// Returns a request that changes the match conditions of one of the situation's webhooks.
 fn of_the_situation(generator: &mut Generator<'_>) -> Value {
     let places = generator.places.clone();
-    let Place { resource, configuration, index } = generator.random.one_of(&places);
+    let WebhookPosition { resource, configuration, index } = generator.random.one_of(&places);
     let path = format!("/webhooks/{index}/matchConditions");
     let operation = match generator.random.below(10) {
         0..=6 => json!({"op": "add", "path": path, "value": conditions::conditions(generator)}),

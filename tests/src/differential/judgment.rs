@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::case::Plugins;
 use crate::difference::{differences, side_by_side};
 use crate::recording::Recording;
-use crate::run::{Manner, Seen, run, run_in_process};
+use crate::run::{Manner, RunResult, run, run_in_process};
 use crate::run_error::RunError;
 use crate::server::Server;
 use crate::server_error::ServerError;
@@ -18,7 +18,7 @@ use crate::server_error::ServerError;
 /// The results of a situation on both servers. The real server's counters are added later.
 #[derive(Debug)]
 pub(crate) struct Pair {
-    expected: Result<Seen, RunError>,
+    expected: Result<RunResult, RunError>,
     actual: Result<Value, RunError>,
 }
 

@@ -40,7 +40,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::known_differences::KnownDifferences;
-use crate::replay::{Verdict, compare};
+use crate::replay::{CaseComparison, compare};
 use crate::server_error::ServerError;
 use crate::yaml;
 use judgment::{Documents, Judgment, Look, Unsupported};
@@ -126,7 +126,7 @@ impl Subject {
 
 /// The results of a search.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct SearchResult {
     /// The number of situations in which both servers agreed.
     pub passed: u64,
     /// The number of situations in which both servers differed twice.
@@ -172,7 +172,7 @@ impl Search {
         &self,
         known: &KnownDifferences,
         tell: &(dyn Fn(&str) + Sync),
-    ) -> Result<Found, SearchError> {
+    ) -> Result<SearchResult, SearchError> {
         // Situations about other subjects do not contain features that admit does not support.
         let servers = Servers::new(if self.subject == Subject::Validation {
             Unsupported::Counted
@@ -181,7 +181,7 @@ impl Search {
         });
         let excluded = known.left_out();
         let started = Instant::now();
-        let mut found = Found::default();
+        let mut found = SearchResult::default();
         let mut differing = Vec::new();
         let numbers: Vec<u64> = (self.first..self.first + self.cases).collect();
         for batch in numbers.chunks(BATCH) {
@@ -228,7 +228,9 @@ impl Search {
                 shrink::shrink(&case, documents, &servers, self.jobs).await?
             };
             let (path, text) = self.write(&name, &case)?;
-            if let Verdict::Differs(shown) = compare(&path, &text, &documents.recording, &documents.actual) {
+            if let CaseComparison::Differs(shown) =
+                compare(&path, &text, &documents.recording, &documents.actual)
+            {
                 tell(&format!("{name}:\n{shown}"));
             }
         }
@@ -240,7 +242,7 @@ impl Search {
         &self,
         situations: Vec<(String, Situation)>,
         servers: &Servers,
-        found: &mut Found,
+        found: &mut SearchResult,
     ) -> Result<Vec<(String, Value, [Look; 2])>, ServerError> {
         let all: Vec<&Value> = situations.iter().map(|(_, situation)| &situation.case).collect();
         let looks = servers.looks(&all, self.jobs).await?;
@@ -269,7 +271,7 @@ impl Search {
     }
 }
 
-impl Found {
+impl SearchResult {
     /// Counts the results of two comparisons of a situation. Returns the documents if the situation should be shown.
     fn note(&mut self, name: &str, looks: [Look; 2], tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {
         let [first, again] = looks;
@@ -305,7 +307,7 @@ impl Found {
     }
 }
 
-impl std::fmt::Display for Found {
+impl std::fmt::Display for SearchResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (feature, count) in &self.left_out {
             writeln!(f, "left out {count} times, as known-differences.toml says: {feature}")?;

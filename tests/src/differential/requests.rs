@@ -7,23 +7,23 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::configurations::{self, Written};
+use super::configurations::{self, StoredConfigurations};
 use super::situation::{Generator, namespace};
 use super::{kinds, roles, subresources};
 use crate::names::CASE_LABEL;
 
 /// The objects that exist before the next request, unless a webhook rejected them.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct ExistingObjects {
     objects: BTreeSet<(&'static str, String, &'static str)>,
-    configurations: Written,
+    configurations: StoredConfigurations,
 }
 
 const NAMES: [&str; 3] = ["x", "y", "z"];
 /// The namespace that requests create, change, and delete.
 const THIRD: &str = "<id>-three";
 
-impl Known {
+impl ExistingObjects {
     /// Returns a random existing object of one of the `kinds`, if there is one.
     pub(crate) fn one_of(
         &self,
@@ -37,7 +37,7 @@ impl Known {
 }
 
 /// Returns an object to create before the webhooks; `None` if it already exists.
-pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Option<Value> {
+pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut ExistingObjects) -> Option<Value> {
     let kind = kind(generator);
     let (namespace, name) = place(generator, kind);
     let is_new = known.objects.insert((kind, namespace.clone(), name));
@@ -55,7 +55,7 @@ pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Opti
 }
 
 /// Returns a random request.
-pub(crate) fn request(generator: &mut Generator<'_>, known: &mut Known) -> Value {
+pub(crate) fn request(generator: &mut Generator<'_>, known: &mut ExistingObjects) -> Value {
     let mut request = match generator.random.weighted(&[(9, "subresource"), (91, "object")]) {
         _ if generator.may("namespaces", 7) => of_a_namespace(generator),
         _ if generator.may("configurations", known.configurations.percent()) => {
@@ -96,7 +96,7 @@ fn place(generator: &mut Generator<'_>, kind: &str) -> (String, &'static str) {
     (namespace, generator.random.one_of(&NAMES))
 }
 
-fn of_an_object(generator: &mut Generator<'_>, known: &mut Known) -> Value {
+fn of_an_object(generator: &mut Generator<'_>, known: &mut ExistingObjects) -> Value {
     let verb = generator.random.weighted(&[
         (37, "create"),
         (18, "update"),

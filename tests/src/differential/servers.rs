@@ -87,7 +87,7 @@ impl Servers {
     /// Runs the case in `text`.
     async fn run(&self, text: String) -> Result<Ran, ServerError> {
         let plugins = plugins(&text);
-        Ok(match self.of(&plugins).await? {
+        Ok(match self.start(&plugins).await? {
             Started::Refused(said) => Ran::Refused(refused(&said, &plugins).await?),
             Started::Running(server) => {
                 Ran::Both(Box::pin(run_both(text, Arc::clone(&server))).await, server)
@@ -95,7 +95,7 @@ impl Servers {
         })
     }
 
-    async fn of(&self, plugins: &Plugins) -> Result<Started, ServerError> {
+    async fn start(&self, plugins: &Plugins) -> Result<Started, ServerError> {
         let mut running = self.running.lock().await;
         running.retain(|(_, started)| !matches!(started, Started::Running(server) if server.has_leftovers()));
         if let Some((_, started)) = running.iter().find(|(known, _)| known == plugins) {

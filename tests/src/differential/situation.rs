@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::configurations::{self, Place};
+use super::configurations::{self, WebhookPosition};
 use super::{requests, roles, schemas, webhooks};
 use crate::names::CASE_LABEL;
 use crate::random::Random;
@@ -36,7 +36,7 @@ pub(crate) struct Generator<'a> {
     /// Whether roles grant permissions to users who are not administrators.
     pub(crate) has_roles: bool,
     /// The positions of the situation's webhooks.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<WebhookPosition>,
 }
 
 /// The API group of the custom resources.
@@ -105,7 +105,7 @@ impl Generator<'_> {
         if self.has_roles {
             cluster.extend(roles::roles(self));
         }
-        let mut known = requests::Known::default();
+        let mut known = requests::ExistingObjects::default();
         for _ in 0..self.random.below(4) {
             cluster.extend(requests::existing(self, &mut known));
         }

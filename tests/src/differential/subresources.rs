@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::kinds;
-use super::requests::Known;
+use super::requests::ExistingObjects;
 use super::situation::Generator;
 
 /// Returns a random request, for an existing object if there is one.
-pub(crate) fn request(generator: &mut Generator<'_>, known: &Known) -> Value {
+pub(crate) fn request(generator: &mut Generator<'_>, known: &ExistingObjects) -> Value {
     let scaled: &[&str] = if generator.has_scale { &["widgets", "deployments"] } else { &["deployments"] };
     let (kinds, what) = match generator.random.below(10) {
         0..=4 => (scaled, "scale"),

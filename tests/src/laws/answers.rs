@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use harness::attributes::UserInfo;
 use harness::caller::{Call, CallError, Caller, Reply};
 use harness::config::{FailurePolicy, Webhook};
-use harness::dispatcher::{DispatchContext, Dispatcher, Refusal, Webhooks};
+use harness::dispatcher::{DispatchContext, Dispatcher, Rejection, Webhooks};
 use harness::event::{CallResult, Phase};
 use harness::server::ClusterFixture;
 use harness::{audit, warnings};
@@ -98,12 +98,12 @@ async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
     }
     match &done {
         Ok(()) => {}
-        Err(Refusal::Status(status)) => {
+        Err(Rejection::Status(status)) => {
             // The webhook may choose any code from 400 on.
             assert!(status.code >= 400, "a refusal with {}: {}", status.code, status.message);
             assert!(!status.message.is_empty());
         }
-        Err(Refusal::Unsupported(unsupported)) => assert!(!unsupported.to_string().is_empty()),
+        Err(Rejection::Unsupported(unsupported)) => assert!(!unsupported.to_string().is_empty()),
     }
     let is_patched = run.record.calls().any(|called| {
         matches!(&called.result, CallResult::Allowed { patch: Some(patch), .. } if !patch.is_empty())

@@ -94,7 +94,7 @@ fn check_one(mut configuration: Value) -> Option<Value> {
             Err(ConfigError::Unsupported(_)) => {}
             Err(error) => panic!("it is valid, and cannot be read: {error}\n{configuration:#}"),
         }
-        if let Ok(subjects) = Subject::of(std::slice::from_ref(&configuration)) {
+        if let Ok(subjects) = Subject::from_configurations(std::slice::from_ref(&configuration)) {
             for subject in subjects {
                 assert!(!subject.name().is_empty() && subject.declaration().is_object());
                 drop((subject.server(), subject.caveat()));

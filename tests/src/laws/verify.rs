@@ -60,7 +60,7 @@ async fn run(check: &'static Check, phase: &str, object: Value, fields: &Value, 
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "c"},
         "webhooks": [declaration],
     });
-    let Ok(subjects) = Subject::of(&[configuration]) else { return };
+    let Ok(subjects) = Subject::from_configurations(&[configuration]) else { return };
     let definition = documents::object("CustomResourceDefinition");
     let cluster_fixture = ClusterFixture::new(&definition);
     let environment = Environment::new(Arc::new(NoServices), cluster_fixture, UserInfo::default());

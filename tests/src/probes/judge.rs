@@ -10,8 +10,8 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::requests::{Place, before, collection, impersonation, request, text};
-use super::sent::{Sent, everything};
+use super::requests::{ProbeNamespace, before, collection, impersonation, request, text};
+use super::sent::{SentReview, everything};
 use crate::case::Kind;
 use crate::names::Names;
 use crate::server::{Server, configurations};
@@ -19,9 +19,9 @@ use crate::server_error::ServerError;
 use crate::transport::{Answer, Message};
 
 /// A real server with webhooks that are called for all requests.
-pub(super) struct Judge<'a> {
+pub(super) struct RealServer<'a> {
     server: &'a Server,
-    seen: Arc<Mutex<Vec<Sent>>>,
+    seen: Arc<Mutex<Vec<SentReview>>>,
     /// The running webhooks, which stop when this value is dropped.
     _webhooks: [FakeWebhook; 2],
     number: AtomicUsize,
@@ -32,7 +32,7 @@ const ATTEMPTS: usize = 5;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const CONFLICTS: [&str; 2] = ["Operation cannot be fulfilled", "not found"];
 
-impl<'a> Judge<'a> {
+impl<'a> RealServer<'a> {
     pub(super) async fn start(server: &'a Server) -> Result<Self, ServerError> {
         let seen = Arc::default();
         let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
@@ -55,7 +55,7 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// Returns the server's answer if the server does not send a review.
-    pub(super) async fn replay(&self, sent: &Sent) -> Result<Value, String> {
+    pub(super) async fn replay(&self, sent: &SentReview) -> Result<Value, String> {
         let mut tried = self.try_to_replay(sent).await;
         for _ in 1..ATTEMPTS {
             // The server's own controllers write definitions and finish deletions, and are sometimes faster.
@@ -66,10 +66,10 @@ impl<'a> Judge<'a> {
         tried
     }
 
-    async fn try_to_replay(&self, sent: &Sent) -> Result<Value, String> {
+    async fn try_to_replay(&self, sent: &SentReview) -> Result<Value, String> {
         let place = self.place().await.map_err(|error| error.to_string())?;
         let review = place.moved_in(&sent.request);
-        let sends = |seen: &Sent| {
+        let sends = |seen: &SentReview| {
             let of = |name: &str| seen.request[name] == review[name];
             seen.kind == sent.kind
                 && ["operation", "resource", "subResource"].into_iter().all(of)
@@ -95,7 +95,7 @@ impl<'a> Judge<'a> {
         if answer.is_success() { Ok(()) } else { Err(refused()) }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Vec<Sent>> {
+    fn seen(&self) -> MutexGuard<'_, Vec<SentReview>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +104,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Creates a new namespace for a review, so that reviews do not conflict.
-    async fn place(&self) -> Result<Place, ServerError> {
+    async fn place(&self) -> Result<ProbeNamespace, ServerError> {
         let namespace = format!("{}-{}", corpus::NAMESPACE, self.number.fetch_add(1, Ordering::Relaxed));
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         self.server.make("/api/v1/namespaces", object).await?;
@@ -112,7 +112,7 @@ impl<'a> Judge<'a> {
             let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
             self.server.make(&format!("/api/v1/namespaces/{namespace}/serviceaccounts"), account).await?;
         }
-        Ok(Place { namespace })
+        Ok(ProbeNamespace { namespace })
     }
 
     /// Creates the objects that must exist before the request.
@@ -227,13 +227,13 @@ impl<'a> Judge<'a> {
 async fn webhook(
     server: &Server,
     kind: Kind,
-    seen: &Arc<Mutex<Vec<Sent>>>,
+    seen: &Arc<Mutex<Vec<SentReview>>>,
 ) -> Result<FakeWebhook, ServerError> {
     let seen = Arc::clone(seen);
     let observer = Observer::new(move |entry| {
         let request = entry.review().map(|mut review| review["request"].take());
         if let Some(request) = request.filter(Value::is_object) {
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push(Sent { kind, request });
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(SentReview { kind, request });
         }
     });
     let authority = Authority::Shared(Arc::clone(&server.authority));

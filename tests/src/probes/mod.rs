@@ -15,14 +15,14 @@ use std::fmt;
 use harness::verify::{Check, checks};
 
 use self::differences::comparable;
-use self::judge::Judge;
-use self::sent::Sent;
+use self::judge::RealServer;
+use self::sent::SentReview;
 use crate::case::Kind;
 use crate::server::Server;
 use crate::server_error::ServerError;
 
 /// Returns why a probe deliberately sends a review that this server does not send; `None` for other reviews.
-fn elsewhere(sent: &Sent) -> Option<&'static str> {
+fn elsewhere(sent: &SentReview) -> Option<&'static str> {
     let object = &sent.request["object"];
     let text = sent.request.to_string();
     if text.contains("admitUnknown") {
@@ -58,13 +58,13 @@ pub async fn compare(
     let mut comparison = Comparison::default();
     let mut all = Reviews::default();
     for check in checks::ALL.iter().filter(|check| wanted(check)) {
-        let sent = sent::of(check).await?;
+        let sent = sent::sent_reviews(check).await?;
         tell(&format!("{}: {} reviews", check.id, sent.len()));
         all.add(check.id, sent);
         comparison.checks += 1;
     }
     let server = Server::apiserver().await?;
-    let judge = Judge::start(&server).await?;
+    let judge = RealServer::start(&server).await?;
     for (sent, checks) in &all.reviews {
         if let Some(why) = elsewhere(sent) {
             *comparison.left_out.entry(why).or_default() += 1;
@@ -90,11 +90,11 @@ pub async fn compare(
 #[derive(Default)]
 struct Reviews {
     known: BTreeMap<(Kind, String), usize>,
-    reviews: Vec<(Sent, Vec<&'static str>)>,
+    reviews: Vec<(SentReview, Vec<&'static str>)>,
 }
 
 impl Reviews {
-    fn add(&mut self, check: &'static str, sent: Vec<Sent>) {
+    fn add(&mut self, check: &'static str, sent: Vec<SentReview>) {
         for sent in sent {
             let key = (sent.kind, comparable(&sent.request).to_string());
             if let Some((_, checks)) = self.known.get(&key).and_then(|place| self.reviews.get_mut(*place)) {

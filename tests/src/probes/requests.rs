@@ -17,11 +17,11 @@ const CHOSEN: [&str; 6] = [
 ];
 
 /// A namespace that replaces the namespace of the corpus, so that reviews do not conflict.
-pub(super) struct Place {
+pub(super) struct ProbeNamespace {
     pub(super) namespace: String,
 }
 
-impl Place {
+impl ProbeNamespace {
     /// Returns the request after moving it to this namespace.
     pub(super) fn moved_in(&self, request: &Value) -> Value {
         moved(request, corpus::NAMESPACE, &self.namespace)

@@ -28,22 +28,23 @@ const ALIKE: usize = 4;
 
 /// A review that a probe sent.
 #[derive(Clone, Debug)]
-pub(super) struct Sent {
+pub(super) struct SentReview {
     /// The kind of the webhook.
     pub(super) kind: Kind,
     /// The `request` of the review.
     pub(super) request: Value,
 }
 
-type Seen = Arc<Mutex<Vec<Sent>>>;
+type RecordedReviews = Arc<Mutex<Vec<SentReview>>>;
 
 /// Returns reviews that `check` sends to webhooks that match everything, a few for each operation and kind.
-pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> {
-    let seen = Seen::default();
+pub(super) async fn sent_reviews(check: &'static Check) -> Result<Vec<SentReview>, ServerError> {
+    let seen = RecordedReviews::default();
     let mutating = webhook(Kind::Mutating, labeling(), &seen).await?;
     let validating = webhook(Kind::Validating, Behavior::default(), &seen).await?;
     let configurations = [mutating.1, validating.1];
-    let subjects = Subject::of(&configurations).unwrap_or_else(|error| unreachable!("{error}"));
+    let subjects =
+        Subject::from_configurations(&configurations).unwrap_or_else(|error| unreachable!("{error}"));
     let groups = ["system:masters", "system:authenticated"].map(str::to_owned).to_vec();
     let user = UserInfo { username: "admit-verify".to_owned(), groups, ..UserInfo::default() };
     let namespaces = corpus::namespaces(&subjects);
@@ -76,12 +77,16 @@ fn objects(subjects: &[Subject], environment: &Environment) -> Vec<Value> {
     built_in.filter(is_wanted).collect()
 }
 
-async fn webhook(kind: Kind, behavior: Behavior, seen: &Seen) -> Result<(FakeWebhook, Value), ServerError> {
+async fn webhook(
+    kind: Kind,
+    behavior: Behavior,
+    seen: &RecordedReviews,
+) -> Result<(FakeWebhook, Value), ServerError> {
     let seen = Arc::clone(seen);
     let observer = Observer::new(move |entry| {
         let request = entry.review().map(|mut review| review["request"].take());
         if let Some(request) = request.filter(Value::is_object) {
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push(Sent { kind, request });
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(SentReview { kind, request });
         }
     });
     let fake = FakeWebhook::start(Fake { behavior, observer, ..Fake::default() }).await?;
@@ -103,10 +108,10 @@ pub(super) fn everything(kind: Kind, url: &str, ca_bundle: &str) -> Value {
 }
 
 /// Selects a few distinct reviews for each operation on each kind.
-fn a_few(seen: Vec<Sent>) -> Vec<Sent> {
+fn a_few(seen: Vec<SentReview>) -> Vec<SentReview> {
     let mut known = BTreeSet::new();
     let mut alike: BTreeMap<String, usize> = BTreeMap::new();
-    let is_new = |sent: &Sent| {
+    let is_new = |sent: &SentReview| {
         if !known.insert((sent.kind, comparable(&sent.request).to_string())) {
             return false;
         }
@@ -118,7 +123,7 @@ fn a_few(seen: Vec<Sent>) -> Vec<Sent> {
 }
 
 /// Formats the operation, the kind, and other fields that distinguish the review.
-impl fmt::Display for Sent {
+impl fmt::Display for SentReview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |pointer: &str| self.request.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         write!(f, "{:?} {} {}", self.kind, text("/operation"), text("/resource/resource"))?;

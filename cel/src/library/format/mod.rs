@@ -150,13 +150,13 @@ pub(super) fn format<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     interpolate(format, arguments.len(), &mut output, |index, clause, output| {
         let argument = arguments.get(index).unwrap_or(&Value::Null);
         values::write(output, clause, argument)?;
-        if is_too_long(output.len()) { Err(values::Refusal::TooLong) } else { Ok(()) }
+        if is_too_long(output.len()) { Err(values::FormatError::TooLong) } else { Ok(()) }
     })
     .map_err(|failure| match failure {
         Failure::Format(message) => Error::new(message),
-        Failure::Argument(values::Refusal::TooLong) => too_long("format"),
-        Failure::Argument(values::Refusal::Panic(reason)) => Error::Panic(reason.to_owned()),
-        Failure::Argument(values::Refusal::Message(message)) => {
+        Failure::Argument(values::FormatError::TooLong) => too_long("format"),
+        Failure::Argument(values::FormatError::Panic(reason)) => Error::Panic(reason.to_owned()),
+        Failure::Argument(values::FormatError::Message(message)) => {
             Error::new(format!("error during formatting: {message}"))
         }
     })?;

@@ -12,7 +12,7 @@ use crate::library::strings::is_too_long;
 
 /// The reason why a value cannot be formatted.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum FormatError {
     /// The value does not match its clause.
     Message(String),
     /// The result would be too long.
@@ -21,14 +21,14 @@ pub(super) enum Refusal {
     Panic(&'static str),
 }
 
-impl From<String> for Refusal {
+impl From<String> for FormatError {
     fn from(message: String) -> Self {
         Self::Message(message)
     }
 }
 
 /// Appends a value formatted for a clause.
-pub(super) fn write(output: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), Refusal> {
+pub(super) fn write(output: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), FormatError> {
     // Writing into a String cannot fail.
     let _ = match (clause, value) {
         (Clause::Text, value) => return write_text(output, value),
@@ -86,7 +86,7 @@ fn double(clause: Clause, value: &Value<'_>) -> Result<f64, String> {
 }
 
 /// Appends a value for `%s`, including values in lists and maps.
-fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
+fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
     match value {
         Value::List(_) | Value::Map(_) => write_nested(output, value),
         Value::Null => {
@@ -112,7 +112,7 @@ fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
 }
 
 /// Returns the result of `string(value)`.
-fn plain(value: &Value<'_>) -> Result<String, Refusal> {
+fn plain(value: &Value<'_>) -> Result<String, FormatError> {
     match convert(value, &Type::String) {
         Ok(text) => Ok(text.as_str().unwrap_or_default().to_owned()),
         Err(error) => {
@@ -122,9 +122,9 @@ fn plain(value: &Value<'_>) -> Result<String, Refusal> {
 }
 
 /// Appends a list, a map, or a nested value, as a CEL literal.
-fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
+fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), FormatError> {
     if is_too_long(output.len()) {
-        return Err(Refusal::TooLong);
+        return Err(FormatError::TooLong);
     }
     match value {
         Value::Double(value) if value.is_nan() => output.push_str("\"NaN\""),
@@ -156,7 +156,7 @@ fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
 }
 
 /// Appends a map with its entries sorted by the text of their keys.
-fn write_map(output: &mut String, map: &Map<'_>) -> Result<(), Refusal> {
+fn write_map(output: &mut String, map: &Map<'_>) -> Result<(), FormatError> {
     let mut entries = Vec::with_capacity(map.len());
     let mut length = output.len();
     for (key, value) in map {
@@ -171,13 +171,13 @@ fn write_map(output: &mut String, map: &Map<'_>) -> Result<(), Refusal> {
         write_nested(&mut entry, &value)?;
         length = length.saturating_add(entry.len());
         if is_too_long(length) {
-            return Err(Refusal::TooLong);
+            return Err(FormatError::TooLong);
         }
         entries.push((entry, key_length));
     }
     // Go's iterator also visits members that the schema does not have, and has no keys for them.
     if entries.len() < map.len() {
-        return Err(Refusal::Panic("runtime error: invalid memory address or nil pointer dereference"));
+        return Err(FormatError::Panic("runtime error: invalid memory address or nil pointer dereference"));
     }
     entries
         .sort_by(|(left, left_key), (right, right_key)| left.get(..*left_key).cmp(&right.get(..*right_key)));

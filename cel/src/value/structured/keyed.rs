@@ -139,14 +139,14 @@ fn key_of(value: &Value<'_>) -> Option<Key> {
         Value::Type(name) => Some(Key::String(name.clone())),
         Value::Optional(value) => value.as_ref().map_or(Some(Key::Nothing), |value| key_of(value)),
         Value::Invalid(_) => None,
-        _ => Key::of(value),
+        _ => Key::from_value(value),
     }
 }
 
 fn key_of_scalar(json: &Json) -> Option<Key> {
     match json {
         Json::Null => Some(Key::Nothing),
-        _ => Key::of(&Value::from_json(json)),
+        _ => Key::from_value(&Value::from_json(json)),
     }
 }
 

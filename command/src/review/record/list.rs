@@ -40,7 +40,7 @@ impl Review {
                 report.without_explanation();
             }
             match self.output {
-                Output::Text if lists => rows.push(Row::of(&report)),
+                Output::Text if lists => rows.push(Row::from_report(&report)),
                 Output::Text => print(&people::text(&report, self.verbose, marks))?,
                 Output::Json => print(&list.item(&report).map_err(Failure::environment)?)?,
                 Output::Yaml => print(&json::yaml_document(&report)?)?,

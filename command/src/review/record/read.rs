@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
-use crate::documents::Place;
+use crate::documents::DocumentLocation;
 use crate::request_report::{Report, line::EXTENSION};
 
 /// The maximum length of a line in bytes. A report contains the request, of at most 3 MiB, in several forms.
@@ -18,13 +18,13 @@ pub(super) struct Requests {
     open: Option<Lines>,
     number: usize,
     /// The locations of incomplete lines.
-    pub(super) torn: Vec<Place>,
+    pub(super) torn: Vec<DocumentLocation>,
 }
 
 #[derive(Debug)]
 struct Lines {
     reader: BufReader<File>,
-    place: Place,
+    place: DocumentLocation,
 }
 
 impl Requests {
@@ -66,7 +66,8 @@ impl Requests {
                 let Some(path) = self.files.next() else { return Ok(None) };
                 let file = path.display().to_string();
                 let open = File::open(&path).map_err(|error| Failure::usage(format!("{file}: {error}")))?;
-                self.open = Some(Lines { reader: BufReader::new(open), place: Place { file, line: 0 } });
+                self.open =
+                    Some(Lines { reader: BufReader::new(open), place: DocumentLocation { file, line: 0 } });
                 continue;
             };
             match lines.read()? {

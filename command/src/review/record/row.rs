@@ -33,7 +33,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn of(report: &Report) -> Self {
+    pub(super) fn from_report(report: &Report) -> Self {
         let facts = report.facts();
         let none = || "-".to_owned();
         let or_none = |text: String| if text.is_empty() { none() } else { text };

@@ -10,19 +10,19 @@ use serde_json::Value;
 
 use super::arguments::{DryRun, Review};
 use crate::Failure;
-use crate::documents::{Document, Place};
+use crate::documents::{Document, DocumentLocation};
 
 /// A request and the object that must exist before it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Planned {
     /// The location of the object under review.
-    pub(super) place: Place,
+    pub(super) place: DocumentLocation,
     /// The request to send.
     pub(super) request: Request,
     /// The object that must exist before the request.
     pub(super) before: Option<Value>,
     /// The location of `before` if it differs from the location of the object under review.
-    pub(super) before_place: Option<Place>,
+    pub(super) before_place: Option<DocumentLocation>,
 }
 
 /// Plans the requests for `documents`, in the same order.
@@ -119,7 +119,7 @@ fn plan_one(
 }
 
 /// Returns the namespace from the command line or the object, which defaults to `default`.
-fn namespace(arguments: &Review, place: &Place, object: &Value) -> Result<String, Failure> {
+fn namespace(arguments: &Review, place: &DocumentLocation, object: &Value) -> Result<String, Failure> {
     let own = text(object, "/metadata/namespace");
     match &arguments.namespace {
         Some(given) if !own.is_empty() && own != given => Err(place.failure(format!(

@@ -18,7 +18,7 @@ fn arguments(line: &str) -> Review {
 }
 
 fn document(object: Value) -> Document {
-    Document { place: Place { file: "f".to_owned(), line: 1 }, object }
+    Document { place: DocumentLocation { file: "f".to_owned(), line: 1 }, object }
 }
 
 fn object(kind: &str, api_version: &str) -> Value {

@@ -39,7 +39,7 @@ fn lines(report: &Report) -> Vec<Line<'_>> {
             lines.push(Line::skipped(check, reason));
         }
         for result in &check.results {
-            let line = Line::of(report, check, result);
+            let line = Line::new(report, check, result);
             let same = lines.iter_mut().skip(begin).find(|other| other.takes_webhook(&line));
             match same {
                 Some(other) => other.webhooks.extend(line.webhooks),
@@ -68,7 +68,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn of(report: &Report, check: &'a CheckReport, result: &'a CheckResult) -> Self {
+    fn new(report: &Report, check: &'a CheckReport, result: &'a CheckResult) -> Self {
         let (webhook, reason) = match result.verdict {
             Tally::Passed => (named(&result.webhook, &held(result)), String::new()),
             Tally::NotChecked => (result.webhook.clone(), most(&result.not_checked)),

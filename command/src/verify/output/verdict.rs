@@ -16,7 +16,7 @@ const HEADLINES: [(&str, Option<&str>, &str); 5] = [
 
 /// The verdict on a webhook, and the severities of its findings.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct WebhookVerdict {
     /// What the webhook does well, such as `idempotent`, if another finding determines the outcome.
     pub(super) passed: Option<&'static str>,
     /// The verdict, such as `NOT idempotent`; empty if only the findings determine the outcome.
@@ -38,7 +38,7 @@ pub(super) enum Outcome {
 /// Returns the webhooks of the report with their verdicts, sorted by name.
 ///
 /// Findings about all webhooks together come last.
-pub(super) fn verdicts(report: &Report) -> Vec<(&str, Verdict)> {
+pub(super) fn verdicts(report: &Report) -> Vec<(&str, WebhookVerdict)> {
     let mut names: Vec<&str> = Vec::new();
     let results = report.checks.iter().flat_map(|check| &check.results);
     for name in
@@ -59,7 +59,7 @@ fn findings<'a>(report: &'a Report, webhook: &'a str) -> impl Iterator<Item = (&
     findings.map(|(check, finding)| (check.id.as_str(), finding))
 }
 
-fn verdict(report: &Report, webhook: &str) -> Verdict {
+fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
     let found: Vec<(&str, &Finding)> = findings(report, webhook).collect();
     let severities: Vec<Severity> = found.iter().map(|(_, finding)| finding.severity).collect();
     let is_error = |id: &str, kind: Option<&str>| {
@@ -99,7 +99,7 @@ fn verdict(report: &Report, webhook: &str) -> Verdict {
         let so_far = if report.interrupted && !words.is_empty() { " so far" } else { "" };
         (format!("{words}{so_far}"), Outcome::Good)
     };
-    Verdict { passed, words, outcome, findings: severities }
+    WebhookVerdict { passed, words, outcome, findings: severities }
 }
 
 /// Returns the webhooks that responded but whose dry runs were not checked, each with the reason.

@@ -40,7 +40,7 @@ const CONVERSION: &str =
 const VALIDATION: &str = "it is about the validation of the server, which runs after the webhooks";
 
 /// Returns the claim of a finding of the given check and kind.
-pub(super) fn of(check: &str, kind: &str) -> Claim {
+pub(super) fn claim(check: &str, kind: &str) -> Claim {
     match check {
         "V34" if kind.starts_with("the API server rejects") => Claim::None(VALIDATION),
         "V31" if kind.contains("ephemeral") || kind.starts_with("overwrites") => Claim::None(VALIDATION),
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn which_checks_have_no_feature_is_decided_for_each_of_them() {
-        let is_none = |id: &&str| matches!(of(id, ""), Claim::None(_));
+        let is_none = |id: &&str| matches!(claim(id, ""), Claim::None(_));
         let ids: Vec<&str> = checks::ALL.iter().map(|check| check.id).filter(is_none).collect();
         let expected = "V11 V12 V13 V14 V16 V19 V20 V23 V25 V26 V27 V35 V37 V39 V40 V41 V42 V43 V44 V46 V51 V52 V53 V56 \
                         V57 V58 V59 V60 V61 V62 V63 V64 V65 V66 V67";
@@ -93,11 +93,11 @@ mod tests {
         // Some findings of these checks do not have a feature.
         let in_part = ["V31", "V34", "V38", "V50"];
         assert_eq!(named, ids.iter().copied().chain(in_part).collect());
-        let declared = |id: &&str| of(id, "") == Claim::None(DECLARED);
+        let declared = |id: &&str| claim(id, "") == Claim::None(DECLARED);
         let declared: Vec<&str> = ids.into_iter().filter(declared).collect();
         assert_eq!(declared, ["V51", "V52", "V53", "V56", "V57", "V58"]);
         assert_eq!(
-            (of("V25", "no message"), of("V38", "writes on dry runs")),
+            (claim("V25", "no message"), claim("V38", "writes on dry runs")),
             (Claim::Ending, Claim::None(WRITES))
         );
     }

@@ -99,7 +99,7 @@ fn scenarios<'a>(
     setting: Setting<'_>,
 ) -> Result<Vec<Scenario<'a>>, String> {
     let requests = &finding.requests;
-    let claim = claims::of(check, &finding.kind);
+    let claim = claims::claim(check, &finding.kind);
     if let Claim::None(reason) = claim {
         return Err(reason.to_owned());
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use kubernetes_cel::Variables;
-use kubernetes_cel::authorization::{self, Resource, User, Verdict};
+use kubernetes_cel::authorization::{self, AuthorizationDecision, Resource, User};
 use kubernetes_cel::value::{Origin, Value};
 use kubernetes_cel::{authorizer_value, request_resource_value};
 use serde_json::Value as Json;
@@ -129,9 +129,9 @@ impl authorization::Authorizer for CelAuthorizer {
         let AccessDecision { decision, reason, error } =
             self.0.authorize(&AccessRequest { user: &user, verb: attributes.verb, target });
         let verdict = match decision {
-            Decision::Allow => Verdict::Allow,
-            Decision::Deny => Verdict::Deny,
-            Decision::NoOpinion => Verdict::NoOpinion,
+            Decision::Allow => AuthorizationDecision::Allow,
+            Decision::Deny => AuthorizationDecision::Deny,
+            Decision::NoOpinion => AuthorizationDecision::NoOpinion,
         };
         authorization::Decision { verdict, reason, error }
     }

@@ -8,7 +8,7 @@ use kubernetes_types::status::{Status, Unsupported};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, info, info_span};
 
-use super::{CallPosition, DispatchContext, Dispatcher, Refusal};
+use super::{CallPosition, DispatchContext, Dispatcher, Rejection};
 use crate::admission_run::AdmissionRun;
 use crate::attributes::Operation;
 use crate::caller::{Call, CallError, Caller};
@@ -31,7 +31,7 @@ pub(super) struct CallOutcome {
     /// The webhook's response; `None` if the request is not allowed.
     pub(super) allowed: Option<Response>,
     /// The reason why admit rejects the request regardless of the failure policy, if it does.
-    refusal: Option<Refusal>,
+    refusal: Option<Rejection>,
     /// The span of the call; empty if there was no call.
     pub(super) span: Span,
 }
@@ -65,21 +65,21 @@ impl CallOutcome {
     pub(super) fn set_unsupported(&mut self, unsupported: Unsupported) {
         let status = Box::new(Status::unsupported(&unsupported));
         self.called.result = CallResult::ServerError { status, patch: None };
-        self.refusal = Some(Refusal::Unsupported(unsupported));
+        self.refusal = Some(Rejection::Unsupported(unsupported));
     }
 
     /// Rejects the request because there is no memory for the call. The client may retry.
     fn set_too_many_requests(&mut self) {
         let status = Box::new(Status::too_many_requests(RETRY_AFTER));
         self.called.result = CallResult::ServerError { status: status.clone(), patch: None };
-        self.refusal = Some(Refusal::Status(status));
+        self.refusal = Some(Rejection::Status(status));
     }
 
     /// Returns why the request is rejected after this call; `None` if it continues.
-    pub(super) fn refusal(&self) -> Option<Refusal> {
+    pub(super) fn refusal(&self) -> Option<Rejection> {
         match &self.refusal {
             Some(refusal) => Some(refusal.clone()),
-            None => failure::refusal(&self.called).map(Refusal::Status),
+            None => failure::refusal(&self.called).map(Rejection::Status),
         }
     }
 }

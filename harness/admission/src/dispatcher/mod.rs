@@ -108,7 +108,7 @@ impl DispatchContext<'_> {
 /// The reason why a request is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the server answers, or admit cannot")]
-pub enum Refusal {
+pub enum Rejection {
     /// The request is rejected with this response for the client.
     #[error("{}", .0.message)]
     Status(Box<Status>),
@@ -117,7 +117,7 @@ pub enum Refusal {
     Unsupported(#[from] Unsupported),
 }
 
-impl From<Box<Status>> for Refusal {
+impl From<Box<Status>> for Rejection {
     fn from(status: Box<Status>) -> Self {
         Self::Status(status)
     }
@@ -172,7 +172,7 @@ impl<C: Caller> Dispatcher<C> {
         webhook: &Webhook,
         position: CallPosition,
         run: &mut AdmissionRun<'r>,
-    ) -> Result<Option<Invocation>, Refusal> {
+    ) -> Result<Option<Invocation>, Rejection> {
         let step = |run: &mut AdmissionRun<'r>| match matching::decide(webhook, run) {
             Decided { decision: Decision::Unconvertible(error @ ConversionError::ByWebhook(_)), .. } => {
                 Err(error)
@@ -187,14 +187,14 @@ impl<C: Caller> Dispatcher<C> {
     /// Runs the mutating phase: changes the object of `run` and records what happens.
     ///
     /// # Errors
-    /// [`Refusal`] if the request is rejected; the record explains why.
+    /// [`Rejection`] if the request is rejected; the record explains why.
     ///
     /// Source: apiserver pkg/admission/reinvocation.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
     pub async fn mutate(
         &self,
         run: &mut AdmissionRun<'_>,
         chain: &DispatchContext<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         let started = Instant::now();
         let outcome = self.mutate_in_rounds(run, chain).await;
         record_timing(&mut run.record, Part::Phase, Phase::Mutating, started, outcome)
@@ -203,7 +203,7 @@ impl<C: Caller> Dispatcher<C> {
     /// Runs the validating phase, which calls all matching webhooks in parallel.
     ///
     /// # Errors
-    /// [`Refusal`] if the request is rejected. As upstream, the first rejection to arrive is returned; the record
+    /// [`Rejection`] if the request is rejected. As upstream, the first rejection to arrive is returned; the record
     /// contains all rejections.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/validating/dispatcher.go.
@@ -211,7 +211,7 @@ impl<C: Caller> Dispatcher<C> {
         &self,
         run: &mut AdmissionRun<'_>,
         chain: &DispatchContext<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         let started = Instant::now();
         let outcome = self.validate_in_order(run, chain).await;
         record_timing(&mut run.record, Part::Phase, Phase::Validating, started, outcome)
@@ -221,7 +221,7 @@ impl<C: Caller> Dispatcher<C> {
         &self,
         run: &mut AdmissionRun<'_>,
         chain: &DispatchContext<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         plugin::validate(chain.plugins, run)?;
         if let Some(webhooks) = chain.validating {
             let started = Instant::now();
@@ -240,7 +240,7 @@ impl<C: Caller> Dispatcher<C> {
         &self,
         run: &mut AdmissionRun<'_>,
         chain: &DispatchContext<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         for round in [Round::First, Round::Second] {
             if round == Round::Second && !reinvocation::is_second_round_due(&run.record) {
                 break;
@@ -266,7 +266,7 @@ impl<C: Caller> Dispatcher<C> {
         chain: &DispatchContext<'_>,
         webhooks: Webhooks<'_>,
         round: Round,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         let phase = Phase::Mutating;
         for (index, webhook) in webhooks.candidates(run) {
             let position = CallPosition { phase, round, index, skips: webhooks.skips() };
@@ -306,7 +306,7 @@ impl<C: Caller> Dispatcher<C> {
                 return Err(refusal);
             }
             if failed_open && chain.is_out_of_time() {
-                return Err(Refusal::Status(failure::out_of_time()));
+                return Err(Rejection::Status(failure::out_of_time()));
             }
         }
         run.forget_texts();
@@ -321,7 +321,7 @@ impl<C: Caller> Dispatcher<C> {
         run: &mut AdmissionRun<'_>,
         chain: &DispatchContext<'_>,
         webhooks: Webhooks<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         let (phase, round) = (Phase::Validating, Round::First);
         let mut due = Vec::new();
         for (_, webhook) in webhooks.candidates(run) {
@@ -335,7 +335,7 @@ impl<C: Caller> Dispatcher<C> {
             return Ok(());
         }
         if chain.is_out_of_time() {
-            return Err(Refusal::Status(failure::out_of_time()));
+            return Err(Rejection::Status(failure::out_of_time()));
         }
         let mut events = Vec::new();
         let mut first = None;
@@ -362,14 +362,14 @@ impl<C> fmt::Debug for Dispatcher<C> {
     }
 }
 
-/// Converts a conversion error outside of matching to a [`Refusal`].
-fn refusal_for_other_error(error: ConversionError) -> Refusal {
+/// Converts a conversion error outside of matching to a [`Rejection`].
+fn refusal_for_other_error(error: ConversionError) -> Rejection {
     match error {
-        ConversionError::Refused(text) => Refusal::Status(failure::without_reason(text)),
-        ConversionError::Unsupported(unsupported) => Refusal::Unsupported(unsupported),
-        ConversionError::ByWebhook(asked) => Refusal::Unsupported(Unsupported::from(&*asked)),
+        ConversionError::Refused(text) => Rejection::Status(failure::without_reason(text)),
+        ConversionError::Unsupported(unsupported) => Rejection::Unsupported(unsupported),
+        ConversionError::ByWebhook(asked) => Rejection::Unsupported(Unsupported::from(&*asked)),
         ConversionError::TooManyRequests => {
-            Refusal::Status(Box::new(Status::too_many_requests(call::RETRY_AFTER)))
+            Rejection::Status(Box::new(Status::too_many_requests(call::RETRY_AFTER)))
         }
     }
 }
@@ -380,7 +380,7 @@ fn record_decision(
     webhook: &Webhook,
     position: CallPosition,
     run: &mut AdmissionRun<'_>,
-) -> Result<Option<Invocation>, Refusal> {
+) -> Result<Option<Invocation>, Rejection> {
     let Decided { decision, conditions } = decided;
     if let Some(evaluation) = conditions {
         let CallPosition { phase, round, .. } = position;
@@ -413,11 +413,11 @@ fn record_match_failure(
     position: CallPosition,
     status: Box<Status>,
     run: &mut AdmissionRun<'_>,
-) -> Refusal {
+) -> Rejection {
     let CallPosition { phase, round, .. } = position;
     let event = Event::MatchFailed { webhook: webhook.id.clone(), phase, round, status: status.clone() };
     run.record.events.push(event);
-    Refusal::Status(status)
+    Rejection::Status(status)
 }
 
 /// Rejects the request because its object cannot be converted. Upstream wraps the error twice for a mutating webhook.
@@ -428,7 +428,7 @@ fn reject_unconvertible(
     webhook: &Webhook,
     position: CallPosition,
     run: &mut AdmissionRun<'_>,
-) -> Refusal {
+) -> Rejection {
     let ConversionError::Refused(text) = error else { return refusal_for_other_error(error) };
     let status = match position.phase {
         Phase::Mutating => Status::internal_error(&Status::internal_error(&text).message),
@@ -442,8 +442,8 @@ fn record_timing(
     part: Part,
     phase: Phase,
     started: Instant,
-    outcome: Result<(), Refusal>,
-) -> Result<(), Refusal> {
+    outcome: Result<(), Rejection>,
+) -> Result<(), Rejection> {
     record.timings.push(Timing { part, phase, took: started.elapsed(), refused: outcome.is_err() });
     outcome
 }

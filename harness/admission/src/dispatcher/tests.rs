@@ -89,7 +89,7 @@ struct Run {
 
 /// The result of a test run.
 struct Outcome {
-    result: Result<(), Refusal>,
+    result: Result<(), Rejection>,
     attributes: Attributes,
     record: Record,
     calls: Vec<(String, Value)>,
@@ -103,15 +103,15 @@ impl Outcome {
     fn message(&self) -> &str {
         match &self.result {
             Ok(()) => "",
-            Err(Refusal::Status(status)) => &status.message,
-            Err(Refusal::Unsupported(unsupported)) => &unsupported.what,
+            Err(Rejection::Status(status)) => &status.message,
+            Err(Rejection::Unsupported(unsupported)) => &unsupported.what,
         }
     }
 
     fn code(&self) -> i32 {
         match &self.result {
-            Err(Refusal::Status(status)) => status.code,
-            Ok(()) | Err(Refusal::Unsupported(_)) => 0,
+            Err(Rejection::Status(status)) => status.code,
+            Ok(()) | Err(Rejection::Unsupported(_)) => 0,
         }
     }
 
@@ -459,7 +459,7 @@ async fn a_patch_with_too_many_operations_is_unsupported_under_any_failure_polic
     let nothing = json!({"op": "test", "path": "/data/a", "value": null});
     let answer = |_: &str, _| Answer::Patch(json!(vec![nothing.clone(); 10_001]));
     let outcome = Run::default().through(Phase::Mutating, &[ignoring("a")], answer).await;
-    assert!(matches!(outcome.result, Err(Refusal::Unsupported(_))), "{:?}", outcome.result);
+    assert!(matches!(outcome.result, Err(Rejection::Unsupported(_))), "{:?}", outcome.result);
     assert_eq!(outcome.message(), "patches of webhooks with more than 10000 operations (10001)");
     assert_eq!(outcome.called(), ["a"]);
     assert_eq!(outcome.record.calls().count(), 1);

@@ -9,7 +9,7 @@ use kubernetes_admission::admission_run::AdmissionRun;
 use kubernetes_admission::attributes::{Attributes, GroupVersionResource, Operation};
 use kubernetes_admission::config::{self, ConfigError, Webhook};
 use kubernetes_admission::converter::Converter;
-use kubernetes_admission::dispatcher::{DispatchContext, Dispatcher, Refusal, Webhooks as Dispatched};
+use kubernetes_admission::dispatcher::{DispatchContext, Dispatcher, Rejection, Webhooks as Dispatched};
 use kubernetes_admission::event::{Phase, Record};
 use kubernetes_admission::manifests::{Manifests, StaticManifests};
 use kubernetes_admission::matching::WebhookIndex;
@@ -274,8 +274,8 @@ impl<'a> RequestAdmission<'a> {
     /// copy it.
     async fn until_disconnected(
         &self,
-        phase: Pin<&mut impl Future<Output = Result<(), Refusal>>>,
-    ) -> Result<(), Refusal> {
+        phase: Pin<&mut impl Future<Output = Result<(), Rejection>>>,
+    ) -> Result<(), Rejection> {
         match &self.client_disconnect {
             Some(client_disconnect) => client_disconnect.run_admission(phase).await,
             None => phase.await,
@@ -343,10 +343,10 @@ impl<'a> RequestAdmission<'a> {
     }
 }
 
-fn refused(refusal: Refusal) -> Box<Status> {
+fn refused(refusal: Rejection) -> Box<Status> {
     match refusal {
-        Refusal::Status(status) => status,
-        Refusal::Unsupported(unsupported) => Box::new(Status::unsupported(&unsupported)),
+        Rejection::Status(status) => status,
+        Rejection::Unsupported(unsupported) => Box::new(Status::unsupported(&unsupported)),
     }
 }
 

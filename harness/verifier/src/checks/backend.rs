@@ -4,7 +4,7 @@ use kubernetes_admission::conditions::Condition;
 use kubernetes_admission::config::Webhook;
 use kubernetes_api_server::ClusterFixture;
 
-use super::match_outcome::{self, LabelSet, MatchOutcome, Place};
+use super::match_outcome::{self, LabelSet, MatchOutcome, RequestTarget};
 use crate::check::Severity;
 
 /// A required kind of object: group, version, resource, and kind.
@@ -57,7 +57,7 @@ pub(super) fn caught(
     let nothing_depends_on_objects = !webhook.match_conditions.iter().any(reads_objects);
     for (group, version, resource, kind) in needed {
         let (parent, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        let place = Place { group, version, resource: parent, kind, subresource, namespace, name };
+        let place = RequestTarget { group, version, resource: parent, kind, subresource, namespace, name };
         let known = cluster_fixture.webhook_manifests().labels_for(kind, namespace, name);
         let is_known = known.is_some() && nothing_depends_on_objects;
         for labels in known.unwrap_or_else(|| vec![LabelSet::new()]) {

@@ -10,7 +10,7 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::selector::Selector;
 use serde_json::json;
 
-use super::match_outcome::{self, MatchOutcome, NAME_LABEL, Place};
+use super::match_outcome::{self, MatchOutcome, NAME_LABEL, RequestTarget};
 
 /// The reason why the value of match conditions is unknown.
 pub(super) const UNKNOWN_OBJECTS: &str = "it depends on the content of the objects";
@@ -120,7 +120,7 @@ impl<'a> Common<'a> {
                 Some(named) => named,
                 None => "default",
             };
-            let place = Place {
+            let place = RequestTarget {
                 group: &group,
                 version: &version,
                 resource: name,

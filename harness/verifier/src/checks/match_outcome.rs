@@ -19,7 +19,7 @@ use crate::check::Skipped;
 
 /// The resource and the name of the object that a request is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct RequestTarget<'a> {
     pub(super) group: &'a str,
     pub(super) version: &'a str,
     pub(super) resource: &'a str,
@@ -42,7 +42,7 @@ pub(super) enum MatchOutcome {
     Unclear(String),
 }
 
-impl Place<'_> {
+impl RequestTarget<'_> {
     /// Returns an object with the given labels and without other content.
     fn object(&self, labels: &LabelSet) -> Value {
         let kind = GroupVersionKind::new(self.group, self.version, self.kind);
@@ -101,7 +101,7 @@ fn service_account(namespace: &str, name: &str) -> UserInfo {
 /// Returns whether `webhook` is called when the usual writer creates or updates the object with the given labels.
 pub(super) fn is_called_for_writes(
     webhook: &Webhook,
-    place: &Place<'_>,
+    place: &RequestTarget<'_>,
     labels: &LabelSet,
     cluster_fixture: &ClusterFixture,
 ) -> MatchOutcome {
@@ -119,7 +119,7 @@ pub(super) fn is_called_for_writes(
 /// Returns whether `webhook` is called for an operation on the object, with the given labels of object and namespace.
 pub(super) fn catch(
     webhook: &Webhook,
-    place: &Place<'_>,
+    place: &RequestTarget<'_>,
     operation: Operation,
     labels: &LabelSet,
     namespace_labels: &LabelSet,

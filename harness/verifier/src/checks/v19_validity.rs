@@ -178,7 +178,7 @@ fn more_often(before: &Value, after: &Value, of: Type, path: &str) -> Vec<Violat
     for (place, times) in found {
         let before = known.get(&place).copied().unwrap_or(1);
         if times > before.max(1) {
-            let Place { list, field, key } = place;
+            let ListKey { list, field, key } = place;
             let message = format!("after the patch, {list} has {field} {key} {times} times");
             let kind = format!("{list}: duplicate {field}");
             violations.push(Violation::new(kind, message).with_severity(Severity::Warning));
@@ -190,7 +190,7 @@ fn more_often(before: &Value, after: &Value, of: Type, path: &str) -> Vec<Violat
 
 /// Identifies a list in an object and a key of an item in the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ListKey {
     /// The field of the list without positions, such as `spec.containers.env`.
     list: String,
     /// The fields that form the key, such as `name`.
@@ -199,7 +199,7 @@ struct Place {
 }
 
 /// Counts how often each key occurs in a single list, and keeps the maximum.
-fn count(value: &Value, of: Type, path: &str, counts: &mut BTreeMap<Place, usize>) {
+fn count(value: &Value, of: Type, path: &str, counts: &mut BTreeMap<ListKey, usize>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
@@ -215,7 +215,7 @@ fn count(value: &Value, of: Type, path: &str, counts: &mut BTreeMap<Place, usize
                 }
                 let field = if fields.is_empty() { "entry".to_owned() } else { fields.join(" and ") };
                 for (key, times) in times {
-                    let place = Place { list: path.to_owned(), field: field.clone(), key };
+                    let place = ListKey { list: path.to_owned(), field: field.clone(), key };
                     let most = counts.entry(place).or_default();
                     *most = times.max(*most);
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_api_server::ClusterFixture;
 
-use super::match_outcome::{self, MatchOutcome, Place};
+use super::match_outcome::{self, MatchOutcome, RequestTarget};
 use super::outage;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::subject::Subject;
@@ -123,7 +123,7 @@ pub(super) fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observ
     let mut unclear = None;
     let mut shown = None;
     for (group, version, resource, kind, subresource, namespace, name) in SYSTEM {
-        let place = Place { group, version, resource, kind, subresource, namespace, name };
+        let place = RequestTarget { group, version, resource, kind, subresource, namespace, name };
         let catch = match_outcome::is_called_for_writes(
             webhook,
             &place,

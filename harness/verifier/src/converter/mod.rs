@@ -88,7 +88,7 @@ impl Converter {
             "v1beta1" => Some("v1beta1"),
             _ => None,
         });
-        let subject = Subject::of(std::slice::from_ref(configuration))?.into_iter().next();
+        let subject = Subject::from_configurations(std::slice::from_ref(configuration))?.into_iter().next();
         let (Some(review_version), Some(subject)) = (review_version, subject) else { return Ok(None) };
         let versions = corpus::versions(definition).into_iter().take(VERSIONS);
         let versions = versions.map(|version| {

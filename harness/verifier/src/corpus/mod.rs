@@ -283,7 +283,7 @@ mod tests {
                 "rules": [{"operations": ["CREATE"], "apiGroups": groups, "apiVersions": ["*"], "resources": resources}],
             }],
         });
-        let subjects = Subject::of(&[configuration]).unwrap();
+        let subjects = Subject::from_configurations(&[configuration]).unwrap();
         let cluster_fixture = ClusterFixture::new(&namespaces(&subjects));
         let environment = Environment::new(Arc::new(NoServices), cluster_fixture, UserInfo::default());
         built_in(&subjects, &[], &environment, extent).collect()
@@ -397,7 +397,7 @@ mod tests {
                 webhook("object", json!([lacks(injection), lacks(rev)]), json!([has(inject, &["true"]), lacks(rev)])),
             ],
         });
-        let subjects = Subject::of(&[configuration]).unwrap();
+        let subjects = Subject::from_configurations(&[configuration]).unwrap();
         let namespaces = namespaces(&subjects);
         assert_eq!(namespaces.len(), 4, "{namespaces:#?}");
         let cluster_fixture = ClusterFixture::new(&namespaces);

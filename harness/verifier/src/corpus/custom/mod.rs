@@ -125,7 +125,7 @@ impl Version {
     pub(crate) fn near_misses(&self, valid: &[Value]) -> Vec<NearMiss> {
         let mut found: Vec<NearMiss> = Vec::new();
         for object in valid {
-            for near_miss in near_misses::of(&self.schema, object) {
+            for near_miss in near_misses::near_misses(&self.schema, object) {
                 if found.len() == NEAR_MISSES {
                     return found;
                 }
@@ -164,7 +164,7 @@ impl Version {
 
     /// Returns the object with the number `index`, in which each field is valid for its own schema.
     pub(super) fn object(&self, index: usize) -> Value {
-        let (amount, turn) = (Amount::of(index), index / Amount::COUNT);
+        let (amount, turn) = (Amount::for_object(index), index / Amount::COUNT);
         let mut object = values::value(&self.schema, Variant { amount, turn, depth: 0 });
         if !object.is_object() {
             object = json!({});

@@ -12,7 +12,7 @@ const STRANGE: [&str; 5] = ["", "!", " ~", "\u{7f}", "-"];
 /// Returns copies of `object` that violate one constraint of `schema`.
 ///
 /// The API server may still accept some of the copies because of a default or another alternative.
-pub(super) fn of(schema: &Value, object: &Value) -> Vec<NearMiss> {
+pub(super) fn near_misses(schema: &Value, object: &Value) -> Vec<NearMiss> {
     let mut walk = Walk { object, found: Vec::new() };
     walk.visit(schema, object, "");
     walk.found

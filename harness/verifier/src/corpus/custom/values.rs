@@ -28,7 +28,7 @@ impl Amount {
     pub(super) const COUNT: usize = 3;
 
     /// Returns the amount for the object with the number `index`.
-    pub(super) fn of(index: usize) -> Self {
+    pub(super) fn for_object(index: usize) -> Self {
         match index % Self::COUNT {
             0 => Self::All,
             1 => Self::Required,
