@@ -5,9 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-#[path = "tidy/cycles.rs"]
 mod cycles;
-#[path = "tidy/references.rs"]
 mod references;
 
 /// The crates whose modules have an order. The compiler checks the order of crates.
