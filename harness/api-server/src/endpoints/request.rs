@@ -42,8 +42,7 @@ use crate::endpoints::{route, spans, watch_paths, websocket};
 use crate::kinds::discovery::Resources;
 use crate::kinds::tables;
 use crate::registry::patches;
-use crate::registry::request::BodyRetention;
-use crate::registry::request::Verb;
+use crate::registry::request::{BodyRetention, Target, Verb};
 
 /// Answers one request from a connection.
 pub(crate) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
@@ -248,6 +247,15 @@ async fn answer_document(
     Outcome { media_type, early_warnings, ..Outcome::new(answered) }
 }
 
+/// Returns the media types and representations that the response to a request may have.
+fn available_forms(verb: Verb, info: &RequestInfo, target: &Target) -> AvailableForms {
+    AvailableForms {
+        scope: MediaScope::for_verb(verb, info.is_long_running()),
+        has_table: tables::has_table(&target.resource, &target.subresource),
+        is_custom: target.resource.custom.is_some(),
+    }
+}
+
 async fn outcome(
     server: &Arc<Server>,
     received: ParsedRequest<'_>,
@@ -302,14 +310,10 @@ async fn outcome(
     };
     let operation = spans::operation(verb, parts, info, audit_id);
     let work = async {
-        let asked = MediaScope::for_verb(verb, info.is_long_running());
-        let has_table = tables::has_table(&target.resource, &target.subresource);
-        let is_custom = target.resource.custom.is_some();
-        let forms = AvailableForms { scope: asked, has_table, is_custom };
         if verb == Verb::Patch {
             patches::check_media_type(&target.resource, &parts.headers)?;
         }
-        let accepted = negotiate(&parts.headers, &query, forms)?;
+        let accepted = negotiate(&parts.headers, &query, available_forms(verb, info, &target))?;
         let options = match accepted.representation {
             Representation::Table(options) => Some(options.with_query(&query)),
             Representation::Whole | Representation::Metadata(_) => None,
