@@ -95,6 +95,16 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     summary: Option<PathBuf>,
 
+    #[command(flatten)]
+    verbosity: Verbosity,
+
+    #[command(flatten)]
+    target: TargetArguments,
+}
+
+/// The options that choose which scenarios and steps are shown.
+#[derive(Debug, clap::Args)]
+struct Verbosity {
     /// Show only failures and the summary, without progress
     #[arg(long, short, help_heading = "Output", conflicts_with = "verbose")]
     quiet: bool,
@@ -103,9 +113,18 @@ pub(crate) struct Run {
     /// scenarios run
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
+}
 
-    #[command(flatten)]
-    target: TargetArguments,
+impl Verbosity {
+    /// Returns the detail for a run of `plan`.
+    fn detail(&self, plan: &Plan) -> Detail {
+        let running = plan.scenarios.iter().filter(|(_, skipped)| skipped.is_none()).count();
+        match () {
+            () if self.quiet => Detail::Failures,
+            () if self.verbose || running <= MAX_SCENARIOS_WITH_STEPS => Detail::Steps,
+            () => Detail::Scenarios,
+        }
+    }
 }
 
 impl Run {
@@ -119,7 +138,7 @@ impl Run {
             is_configured: self.target.admission_control.file.is_some(),
         };
         let plan = Plan::new(features::read(&self.paths, shipped)?, &selection);
-        let display = Display::new(self.detail(&plan));
+        let display = Display::new(self.verbosity.detail(&plan));
         if self.list && !plan.scenarios.is_empty() {
             screen::print(&list::text(&plan.scenarios))?;
             return Ok(ExitCode::Ok);
@@ -213,15 +232,6 @@ impl Run {
             End::Done if counts.unsupported > 0 => ExitCode::Unsupported,
             End::Done => ExitCode::Ok,
         })
-    }
-
-    fn detail(&self, plan: &Plan) -> Detail {
-        let running = plan.scenarios.iter().filter(|(_, skipped)| skipped.is_none()).count();
-        match () {
-            () if self.quiet => Detail::Failures,
-            () if self.verbose || running <= MAX_SCENARIOS_WITH_STEPS => Detail::Steps,
-            () => Detail::Scenarios,
-        }
     }
 
     fn pace(&self) -> Pace {

@@ -89,7 +89,10 @@ fn undefined(step: &Step, known: &[StepHelp]) -> String {
         !["string", "word", "int"].contains(&name) && nearest.expression.contains(&format!("{{{name}}}"))
     };
     let values = parameter::VALUES.iter().filter(|(name, _)| explained(name));
-    let values: String = values.map(|(name, values)| format!("\n  {{{name}}}: {values}")).collect();
+    let values = values.fold(String::new(), |mut text, (name, values)| {
+        let _ = write!(text, "\n  {{{name}}}: {values}");
+        text
+    });
     let hint = if nearest.keyword == keyword {
         String::new()
     } else {
