@@ -218,7 +218,7 @@ fn emptied(random: &mut Random, value: &Value) -> Value {
             let empty = |value: &Value| match value {
                 Value::Object(_) => json!({}),
                 Value::Array(_) => json!([]),
-                other => other.clone(),
+                other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other.clone(),
             };
             members.iter().map(|(name, value)| (name.clone(), empty(value))).collect()
         }

@@ -171,15 +171,14 @@ fn write(random: &mut Random, target: &Target, subresource: &str) -> Value {
     let mut request = target.request(verb, subresource);
     match verb {
         "update" => {
-            request["body"] = match subresource {
-                "scale" => body,
-                _ => {
-                    let mut whole = target.object.clone();
-                    for (name, value) in body.as_object().into_iter().flatten() {
-                        merge(&mut whole[name.as_str()], value);
-                    }
-                    whole
+            request["body"] = if subresource == "scale" {
+                body
+            } else {
+                let mut whole = target.object.clone();
+                for (name, value) in body.as_object().into_iter().flatten() {
+                    merge(&mut whole[name.as_str()], value);
                 }
+                whole
             };
         }
         "patch" => {

@@ -167,7 +167,7 @@ mod tests {
                 }],
             }],
         });
-        let subjects = Subject::of_shared([std::sync::Arc::new(configuration)].into_iter()).unwrap();
+        let subjects = Subject::of_shared([std::sync::Arc::new(configuration)]).unwrap();
         let cluster_fixture = ClusterFixture::new([]);
         unguarded(&subjects[0], &cluster_fixture).into_iter().map(|found| found.message).collect()
     }
