@@ -102,7 +102,7 @@ fn review_takes_nothing_of_that_kind_from_v1() {
 #[test]
 fn verify_checks_it_with_the_defaults_of_v1beta1() {
     let folder = folder(&[("old.yaml", OLD)]);
-    let (stdout, stderr) = ends_with(&admit(&folder, "verify -c old.yaml --check V57"), 1);
+    let (stdout, stderr) = ends_with(&admit(&folder, "verify -c old.yaml --check V57 -v"), 1);
     warns(&stderr);
     assert!(stdout.contains("failurePolicy is not set and defaults to Ignore"), "{stdout}");
     assert!(stdout.contains("matchPolicy: Exact, timeoutSeconds: 30"), "{stdout}");
