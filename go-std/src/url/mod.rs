@@ -49,7 +49,7 @@ struct User {
     password: Option<Vec<u8>>,
 }
 
-/// Unescapes a segment of a path.
+/// Removes the escapes from a segment of a path.
 ///
 /// # Errors
 /// Returns Go's message if an escape sequence is invalid, such as `invalid URL escape "%z"`.
