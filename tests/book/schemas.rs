@@ -217,8 +217,7 @@ fn lists_match_their_schemas() {
 
 #[test]
 fn a_document_that_violates_a_schema_is_rejected() {
-    let document =
-        r#"{"version": 2, "steps": [{"keyword": "Maybe", "expression": 1, "help": "", "new": true}], "parameters": {}}"#;
+    let document = r#"{"version": 2, "steps": [{"keyword": "Maybe", "expression": 1, "help": "", "new": true}], "parameters": {}}"#;
     let expected = [
         "steps.version: 2 violates const 1",
         "steps.steps[0].expression: 1 violates type \"string\"",
