@@ -4,6 +4,7 @@ use kubernetes_types::selector::Labels;
 use serde_json::{Value, json};
 
 use super::rules::{self, Field};
+use super::selectors;
 use crate::attributes::Attributes;
 use crate::config::{MatchPolicy, Rule, Scope, Webhook};
 use crate::event::Mismatch;
@@ -20,8 +21,7 @@ pub fn explain(
 ) -> Vec<String> {
     match mismatch {
         Mismatch::NamespaceSelector => {
-            // For a Namespace that is created or updated, its new labels count.
-            let own = attributes.object.as_ref().filter(|_| attributes.resource.resource == "namespaces");
+            let own = attributes.object.as_ref().filter(|_| selectors::uses_new_labels(attributes));
             let Some(namespace) = own.or(namespace) else { return Vec::new() };
             let what = format!("namespace {}", Value::from(attributes.namespace.as_str()));
             let refused =
@@ -115,6 +115,7 @@ mod tests {
     use kubernetes_types::selector::Selector;
 
     use super::*;
+    use crate::attributes::Operation;
     use crate::testing::{create_config_map, webhook};
 
     #[track_caller]
@@ -136,6 +137,26 @@ mod tests {
         check(&webhook, &Mismatch::NamespaceSelector, &[expected]);
         let expected = "objectSelector requires app in (web); the object has no labels";
         check(&webhook, &Mismatch::ObjectSelector, &[expected]);
+    }
+
+    #[test]
+    fn labels_in_a_write_of_the_status_of_a_namespace_do_not_count() {
+        let mut webhook = webhook("w");
+        webhook.namespace_selector = Selector::parse(&json!({"matchLabels": {"tier": "gold"}})).unwrap();
+        let stored = json!({"metadata": {"name": "ns", "labels": {"tier": "bronze"}}});
+        let mut attributes = create_config_map();
+        attributes.resource.resource = "namespaces".into();
+        attributes.operation = Operation::Update;
+        attributes.object = Some(json!({"metadata": {"name": "ns", "labels": {"tier": "silver"}}}));
+        let expect = |attributes: &Attributes, tier: &str| {
+            let labels = format!(
+                r#"namespaceSelector requires tier in (gold); namespace "ns" has the labels {{"tier":"{tier}"}}"#
+            );
+            assert_eq!(explain(&webhook, attributes, Some(&stored), &Mismatch::NamespaceSelector), [labels]);
+        };
+        expect(&attributes, "silver");
+        attributes.subresource = "status".into();
+        expect(&attributes, "bronze");
     }
 
     #[test]

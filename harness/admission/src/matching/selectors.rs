@@ -27,11 +27,7 @@ pub(super) fn namespace(
     }
     let selector = &webhook.namespace_selector;
     can_be_evaluated(selector)?;
-    // For a Namespace that is created or updated, its new labels count; otherwise the stored ones.
-    if attributes.resource.resource == "namespaces"
-        && attributes.subresource.is_empty()
-        && matches!(attributes.operation, Operation::Create | Operation::Update)
-    {
+    if uses_new_labels(attributes) {
         let labels = attributes.object.as_ref().and_then(Labels::from_object).ok_or_else(|| {
             Box::new(Status::internal_error("object does not implement the Object interfaces"))
         })?;
@@ -41,6 +37,14 @@ pub(super) fn namespace(
         .namespace(&attributes.namespace)
         .ok_or_else(|| Box::new(Status::not_found("", "namespaces", &attributes.namespace)))?;
     Ok(selector.matches(Labels::from_object(&namespace).unwrap_or_default()))
+}
+
+/// Returns whether the namespace selector matches the labels in the request: for a Namespace that is created or updated,
+/// its new labels count; otherwise the stored ones.
+pub(super) fn uses_new_labels(attributes: &Attributes) -> bool {
+    attributes.resource.resource == "namespaces"
+        && attributes.subresource.is_empty()
+        && matches!(attributes.operation, Operation::Create | Operation::Update)
 }
 
 /// Returns whether the object selector matches the new or the old object.
