@@ -15,8 +15,8 @@ use crate::kinds::defaulting;
 use crate::kinds::discovery::{Resources, api_services};
 use crate::kinds::flow_control;
 use crate::kinds::server_writes;
-use crate::kinds::service_allocation::ServiceRange;
-use crate::storage::{Key, Storage};
+use crate::kinds::service_allocation::{self, ServiceRange};
+use crate::storage::Storage;
 
 pub(crate) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -41,13 +41,7 @@ pub(crate) fn store(storage: &Storage, options: &Options) {
         metadata::set(&mut object, "uid", uuid::Uuid::new_v4().to_string().into());
         metadata::set(&mut object, "creationTimestamp", metadata::now().into());
         defaulting::set_defaults(&mut object);
-        let text = |field| metadata::text(&object, field).to_owned();
-        let key = Key {
-            group: resource.gvr.group.clone(),
-            resource: resource.gvr.resource.clone(),
-            namespace: text("namespace"),
-            name: text("name"),
-        };
+        let key = resource.key(metadata::text(&object, "namespace"), metadata::text(&object, "name"));
         if storage.insert(&key, object).is_err() {
             unreachable!("the storage is new and the names differ");
         }
@@ -140,7 +134,7 @@ fn service(port: u16, range: ServiceRange) -> Value {
             "clusterIPs": [range.first()],
             "type": "ClusterIP",
             "sessionAffinity": "None",
-            "ipFamilies": [if range.is_ipv4() { "IPv4" } else { "IPv6" }],
+            "ipFamilies": [range.family()],
             "ipFamilyPolicy": "SingleStack",
             "internalTrafficPolicy": "Cluster",
         },
@@ -176,7 +170,7 @@ fn lease(advertised: &Advertised, hostname: &str) -> Value {
 
 fn endpoints(address: IpAddr, port: u16) -> [Value; 2] {
     let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
-    let address_type = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+    let address_type = service_allocation::family(address);
     [
         json!({
             "apiVersion": "v1",

@@ -6,6 +6,7 @@ use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
 use super::HEADLESS;
+use super::range;
 use super::spec::Spec;
 use crate::kinds::validation::addresses;
 
@@ -77,35 +78,28 @@ pub(super) fn complete(
         }
     }
     refuse(&errors, name)?;
-    if is_free {
-        // Without a selector, the endpoints are not managed by Kubernetes and may have addresses of both families.
-        if spec.ip_families.is_empty() {
-            spec.ip_families.push(default.to_owned());
+    if !is_free {
+        let mut errors = Vec::new();
+        if spec.ip_family_policy == REQUIRED && configured.len() < 2 {
+            errors.push(policy_error(spec, "this cluster is not configured for dual-stack services"));
         }
-        if !is_single {
-            add_other_family(spec);
+        for (index, family) in
+            spec.ip_families.iter().enumerate().filter(|(_, family)| !configured.contains(&family.as_str()))
+        {
+            let field = format!("spec.ipFamilies[{index}]");
+            errors.push(FieldError::invalid(
+                field,
+                Value::from(family.as_str()),
+                "not configured on this cluster",
+            ));
         }
-        return Ok(());
+        refuse(&errors, name)?;
     }
-    let mut errors = Vec::new();
-    if spec.ip_family_policy == REQUIRED && configured.len() < 2 {
-        errors.push(policy_error(spec, "this cluster is not configured for dual-stack services"));
-    }
-    for (index, family) in
-        spec.ip_families.iter().enumerate().filter(|(_, family)| !configured.contains(&family.as_str()))
-    {
-        let field = format!("spec.ipFamilies[{index}]");
-        errors.push(FieldError::invalid(
-            field,
-            Value::from(family.as_str()),
-            "not configured on this cluster",
-        ));
-    }
-    refuse(&errors, name)?;
     if spec.ip_families.is_empty() {
         spec.ip_families.push(default.to_owned());
     }
-    if !is_single && configured.len() == 2 {
+    // Without a selector, the endpoints are not managed by Kubernetes and may have addresses of both families.
+    if !is_single && (is_free || configured.len() == 2) {
         add_other_family(spec);
     }
     Ok(())
@@ -125,9 +119,10 @@ fn is_unchanged_preference(new: &Spec, old: &Spec) -> bool {
 }
 
 fn add_other_family(spec: &mut Spec) {
-    if let [only] = spec.ip_families.as_slice() {
-        let other = FAMILIES.into_iter().filter(|family| family != only).take(1);
-        spec.ip_families.extend(other.map(str::to_owned).collect::<Vec<_>>());
+    if let [only] = spec.ip_families.as_slice()
+        && let Some(other) = FAMILIES.into_iter().find(|family| family != only)
+    {
+        spec.ip_families.push(other.to_owned());
     }
 }
 
@@ -200,8 +195,7 @@ fn validate(spec: &Spec) -> Vec<FieldError> {
 }
 
 fn family_of(address: &str) -> &'static str {
-    let is_version_6 = address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6());
-    if is_version_6 { "IPv6" } else { "IPv4" }
+    address.parse::<IpAddr>().map_or("IPv4", range::family)
 }
 
 fn policy_error(spec: &Spec, why: &str) -> FieldError {

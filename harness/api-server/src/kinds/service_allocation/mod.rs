@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
+pub(crate) use self::range::family;
 pub use self::range::{NodePortRange, ServiceRange, ServiceRanges};
 use self::spec::Spec;
 use super::discovery::Resource;

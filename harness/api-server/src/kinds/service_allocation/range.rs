@@ -50,8 +50,8 @@ impl ServiceRange {
     }
 
     /// Returns the IP family as a Service names it.
-    pub(super) fn family(self) -> &'static str {
-        if self.is_ipv4() { "IPv4" } else { "IPv6" }
+    pub(crate) fn family(self) -> &'static str {
+        family(self.network)
     }
 
     /// Returns the address whose number is `bits`.
@@ -69,7 +69,7 @@ impl ServiceRange {
 
     /// Returns the first address, which the Service `kubernetes` has.
     pub fn first(self) -> IpAddr {
-        self.address(bits(self.network) + 1)
+        self.address(bits(self.network).saturating_add(1))
     }
 
     /// Returns whether Services may have this address.
@@ -80,7 +80,7 @@ impl ServiceRange {
     /// Returns the addresses without the network address and without the broadcast address of IPv4.
     pub(super) fn addresses(self) -> RangeInclusive<u128> {
         let last = bits(self.network) | self.host_mask();
-        bits(self.network) + 1..=last - u128::from(self.is_ipv4())
+        bits(self.network).saturating_add(1)..=last.saturating_sub(u128::from(self.is_ipv4()))
     }
 
     /// Returns the addresses that are allocated first; lower ones are reserved for Services that request one.
@@ -97,6 +97,11 @@ impl std::fmt::Display for ServiceRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.network(), self.prefix)
     }
+}
+
+/// Returns the IP family of an address as a Service names it.
+pub(crate) fn family(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
 /// Returns an address as a number.
@@ -233,6 +238,24 @@ mod tests {
             );
             assert_eq!(found, (first.to_owned(), dynamic.to_owned(), last.to_owned()), "{text}");
             assert_eq!(range.addresses().end(), dynamic_addresses.end());
+        }
+    }
+
+    /// kube-apiserver refuses these ranges, but they can be parsed.
+    #[test]
+    fn smallest_and_largest_ranges_do_not_overflow() {
+        for (text, first, is_empty) in [
+            ("0.0.0.0/0", "0.0.0.1", false),
+            ("0.0.0.0/32", "0.0.0.1", true),
+            ("255.255.255.255/32", "255.255.255.255", true),
+            ("::/0", "::1", false),
+            ("ffff::/128", "ffff::1", true),
+            ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", false),
+        ] {
+            let range = ServiceRange::parse(text).unwrap();
+            assert_eq!(range.first().to_string(), first, "{text}");
+            assert_eq!(range.addresses().is_empty(), is_empty, "{text}");
+            assert_eq!(range.dynamic_addresses().is_empty(), is_empty, "{text}");
         }
     }
 }
