@@ -143,10 +143,7 @@ pub(crate) fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
     if manager.len() > FIELD_MANAGER_MAX_LENGTH {
         errors.push(FieldError::too_long(field, FIELD_MANAGER_MAX_LENGTH));
     }
-    let invisible = manager.char_indices().filter(|(_, character)| {
-        let is_visible = *character == ' ' || is_printable(*character);
-        !is_visible
-    });
+    let invisible = manager.char_indices().filter(|(_, character)| !is_printable(*character));
     for (position, character) in invisible.take(MAX_ERRORS) {
         let number = u32::from(character);
         let why = format!("invalid character U+{number:04X} (at position {position})");

@@ -3,7 +3,6 @@
 use kubernetes_types::json::set;
 use serde_json::Value;
 
-use super::discovery::Resource;
 use crate::apimachinery::metadata;
 
 const ORPHAN: &str = "orphan";
@@ -39,8 +38,7 @@ pub(crate) fn mark(stored: &Value, options: &Value, resource: &str) -> DeleteEff
             kubernetes_types::schema::normalize_metadata(&mut object);
             return DeleteEffect::Changed { object, gone: false };
         }
-        let waits_for = object.pointer("/spec/finalizers").and_then(Value::as_array);
-        if waits_for.is_some_and(|finalizers| !finalizers.is_empty()) {
+        if waits_for_controllers(&object, resource) {
             return DeleteEffect::Pending;
         }
     }
@@ -175,10 +173,9 @@ fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str>
 /// Returns whether the object is a namespace whose `spec` still has finalizers.
 ///
 /// Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `ShouldDeleteNamespaceDuringUpdate`.
-pub(crate) fn waits_for_controllers(object: &Value, resource: &Resource) -> bool {
+pub(crate) fn waits_for_controllers(object: &Value, resource: &str) -> bool {
     let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
-    resource.gvr.group_resource() == "namespaces"
-        && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
+    resource == "namespaces" && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
 
 #[cfg(test)]

@@ -101,8 +101,8 @@ const fn copies(keep: BodyRetention) -> usize {
 /// # Errors
 /// Returns 429 if other requests use the memory, or 501 if the object exceeds the memory budget.
 pub(crate) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
-    let server = request.registry;
-    let _turn = server.in_flight.turn(request.body.len());
+    let registry = request.registry;
+    let _turn = registry.in_flight.turn(request.body.len());
     let before = weight(object);
     complete(request, object)?;
     let more = weight(object).saturating_sub(before);
@@ -193,8 +193,8 @@ fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Stat
 /// for an unsupported media type; 429 if other requests use the memory that the object needs; or 501 if the object
 /// exceeds the memory budget.
 pub(crate) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
-    let server = request.registry;
-    let _turn = server.in_flight.turn(request.body.len());
+    let registry = request.registry;
+    let _turn = registry.in_flight.turn(request.body.len());
     // The size of other encodings is not known before decoding.
     let reserved = match encoding(&request.headers)? {
         Encoding::Json => reserve(request)?,

@@ -20,7 +20,6 @@ use crate::kinds::apiextensions::custom_resources;
 use crate::kinds::strategy;
 use crate::registry::answer::Answer;
 use crate::registry::{body, field_manager, undecodable};
-use crate::storage::Key;
 
 /// The `Retry-After` value in seconds of the 429 for a conversion that lacks memory.
 const RETRY_AFTER: i32 = 1;
@@ -234,7 +233,7 @@ async fn store(
 ) -> Result<Answer, Box<Status>> {
     let resource = &request.target.resource;
     let state = &request.registry.state;
-    let key = key(request, name);
+    let key = request.target.key(name);
     // This also applies if the client set a name in addition to generateName.
     // Source: apiserver pkg/registry/rest/create.go, `CheckGeneratedNameError`.
     let taken = match metadata::text(&object, "generateName") {
@@ -290,17 +289,6 @@ async fn store(
     let answer = state.in_version_of(&stored, resource).await;
     let answer = answer.map_err(|error| undecodable::of_write(error, &stored, resource))?;
     Ok(Answer::Object(StatusCode::CREATED, answer))
-}
-
-/// Returns the storage key of the object with this name in the request's resource and namespace.
-pub(crate) fn key(request: &ObjectRequest<'_>, name: &str) -> Key {
-    let resource = &request.target.resource;
-    Key {
-        group: resource.storage_group().to_owned(),
-        resource: resource.gvr.resource.clone(),
-        namespace: request.target.namespace.clone(),
-        name: name.to_owned(),
-    }
 }
 
 pub(crate) fn unsupported(what: &Unsupported) -> Box<Status> {

@@ -144,7 +144,7 @@ pub(crate) async fn delete_one(
 ) -> Result<DeleteResult, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
     let (group, plural) = (&resource.gvr.group, &resource.gvr.resource);
-    let key = create::key(request, name);
+    let key = request.target.key(name);
     let mut which = Attempt::First;
     let mut at_once = false;
     loop {
@@ -333,9 +333,9 @@ pub(crate) async fn remove(
     gone: bool,
 ) -> Result<Option<DeleteResult>, Box<Status>> {
     let resource = &request.target.resource;
-    let server = request.registry;
+    let registry = request.registry;
     let shown = async |object: &Arc<Value>| {
-        let shown = server.state.in_version_of(object, resource).await;
+        let shown = registry.state.in_version_of(object, resource).await;
         shown.map_err(|error| undecodable::of_write(error, object, resource))
     };
     if !gone {
@@ -345,17 +345,17 @@ pub(crate) async fn remove(
         if State::asks_webhook(&marked, resource) {
             // The object is marked in the version of the request.
             let object = Arc::unwrap_or_clone(shown(&Arc::new(marked)).await?);
-            marked = server.state.to_storage(object, resource).await.map_err(create::conversion_failed)?;
-            server.state.complete_stored(&mut marked).map_err(|what| create::unsupported(&what))?;
+            marked = registry.state.to_storage(object, resource).await.map_err(create::conversion_failed)?;
+            registry.state.complete_stored(&mut marked).map_err(|what| create::unsupported(&what))?;
         }
-        let Ok(marked) = server.state.storage.replace(key, Some(stored), marked) else {
+        let Ok(marked) = registry.state.storage.replace(key, Some(stored), marked) else {
             return Ok(None);
         };
         return Ok(Some(DeleteResult::Pending(shown(&marked).await?)));
     }
-    let Ok(removed) = server.state.storage.remove(key, stored) else { return Ok(None) };
+    let Ok(removed) = registry.state.storage.remove(key, stored) else { return Ok(None) };
     // Source: apiserver pkg/storage/etcd3/store.go, `conditionalDelete`.
     metadata::set(&mut marked, "resourceVersion", removed.to_string().into());
-    server.has_changed(resource)?;
+    registry.has_changed(resource)?;
     Ok(Some(DeleteResult::Removed(shown(&Arc::new(marked)).await?)))
 }

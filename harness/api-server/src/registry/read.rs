@@ -21,7 +21,7 @@ use crate::apimachinery::{metadata, time_limit};
 use crate::kinds::discovery::Resource;
 use crate::kinds::{scale, service_reading};
 use crate::registry::answer::Answer;
-use crate::registry::{create, resource_versions};
+use crate::registry::resource_versions;
 use crate::storage::list::{Item, List};
 use crate::storage::{EncodedObject, HistoryExpired, Snapshot, StoredObject, place, prefix};
 
@@ -52,7 +52,7 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     check_supported(resource, &target.name)?;
     let version = request.query.first("resourceVersion").unwrap_or_default();
     resource_versions::wait_for_get(&state.storage, version, resource).await?;
-    let Some(stored) = state.storage.stored_at(&create::key(request, &target.name)) else {
+    let Some(stored) = state.storage.stored_at(&target.key(&target.name)) else {
         return Err(Box::new(Status::not_found(&resource.gvr.group, &resource.gvr.resource, &target.name)));
     };
     // Source: kubernetes pkg/registry/core/pod/storage/storage.go, `EphemeralContainersREST` and `ResizeREST`.

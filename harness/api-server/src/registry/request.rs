@@ -15,6 +15,7 @@ use super::Registry;
 use super::admission::RequestAdmission;
 use crate::apimachinery::query::Query;
 use crate::kinds::discovery::Resource;
+use crate::storage::Key;
 
 /// A resource, one of its objects, or a subresource.
 #[derive(Clone, Debug)]
@@ -43,6 +44,11 @@ impl Target {
         self.resource
             .subresource(&self.subresource)
             .map_or(&self.resource.kind, |subresource| &subresource.kind)
+    }
+
+    /// Returns the storage key of the object with this name in the resource and namespace of the target.
+    pub(crate) fn key(&self, name: &str) -> Key {
+        self.resource.key(&self.namespace, name)
     }
 }
 

@@ -9,7 +9,6 @@ use super::preconditions;
 use super::request::ObjectRequest;
 use crate::apimachinery::options;
 use crate::apimachinery::options::RequestOptions;
-use crate::registry::create;
 
 const ANNOTATION: &str = "apiserver.k8s.io/unsafe-delete-ignore-read-error";
 const VERB: &str = "unsafe-delete-ignore-read-errors";
@@ -57,7 +56,7 @@ pub(crate) async fn refusal(request: &mut ObjectRequest<'_>) -> Box<Status> {
         let why = format!("not permitted to do \"{VERB}\", reason: {}", decision.reason);
         return Box::new(Status::forbidden(&gvr.group, &gvr.resource, &target.name, &why));
     }
-    let key = create::key(request, &target.name);
+    let key = target.key(&target.name);
     let Some(stored) = request.registry.state.storage.at(&key) else {
         return Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name));
     };

@@ -52,7 +52,6 @@ pub(crate) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 
 /// Handles a PATCH.
 pub(crate) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    patches::check_media_type(&request.target.resource, &request.headers)?;
     let options = if body::media_type(&request.headers) == apply::MEDIA_TYPE {
         options::of_apply(&request.query)?
     } else {
@@ -103,7 +102,7 @@ async fn write(
     change: &Change,
     options: &RequestOptions,
 ) -> Result<Answer, Box<Status>> {
-    let key = create::key(request, &request.target.name);
+    let key = request.target.key(&request.target.name);
     let mut which = Attempt::First;
     loop {
         let Some(stored) = request.registry.state.storage.at(&key) else {
@@ -174,7 +173,7 @@ async fn create_missing(
         Change::Replace(object) => {
             let wanted = metadata::text(object, "uid");
             if !wanted.is_empty() {
-                let key = create::key(request, &request.target.name);
+                let key = request.target.key(&request.target.name);
                 return Err(preconditions::wrong_uid(&resource, &key, options.dry_run, wanted, ""));
             }
             field_manager::update(request, &kind, None, object.clone()).await?
@@ -213,7 +212,7 @@ async fn attempt(
     which: Attempt,
 ) -> Result<Option<Answer>, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
-    let key = create::key(request, &request.target.name);
+    let key = request.target.key(&request.target.name);
     let state = &request.registry.state;
     let old = undecodable::read_for_update(state, stored, &resource, options).await?;
     let is_scale = request.target.subresource == "scale";
@@ -390,7 +389,7 @@ async fn store(
     let FinalObject { stored, old, mut new, which } = write;
     let resource = &request.target.resource;
     let state = &request.registry.state;
-    let key = create::key(request, &request.target.name);
+    let key = request.target.key(&request.target.name);
     let is_scale = request.target.subresource == "scale";
     let shown = async |object: &Arc<Value>| -> Result<Option<Answer>, Box<Status>> {
         let object = if resource.custom.is_some() {
@@ -411,7 +410,7 @@ async fn store(
     let goes = metadata::is_deleting(old)
         && old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
         && !metadata::has_finalizers(&new)
-        && !crate::kinds::deletion::waits_for_controllers(&new, resource);
+        && !crate::kinds::deletion::waits_for_controllers(&new, &resource.gvr.group_resource());
     let by_webhook = State::asks_webhook(stored, resource);
     let mut lacks_defaults = false;
     let mut is_converted_anew = false;

@@ -30,8 +30,8 @@ use crate::storage::{ObjectReader as _, Storage, StorageEvent};
 const BASE_DELAY: Duration = Duration::from_millis(5);
 const MAX_DELAY: Duration = Duration::from_secs(1000);
 
-/// The state of the task that runs the definition controllers, shared with the server.
-#[derive(Debug, Default)]
+/// The state of the task that runs the definition controllers. Clones share the state.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct DefinitionControllers {
     activity: Arc<Mutex<TaskState>>,
 }

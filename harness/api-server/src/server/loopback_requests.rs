@@ -126,12 +126,12 @@ tokio::task_local! {
 #[derive(Clone, Debug)]
 pub(crate) struct LoopbackCaller {
     server: Weak<Server>,
-    definition_controllers: Arc<DefinitionControllers>,
+    definition_controllers: DefinitionControllers,
 }
 
 impl LoopbackCaller {
     pub(crate) fn new(server: &Arc<Server>) -> Self {
-        Self { server: Arc::downgrade(server), definition_controllers: Arc::default() }
+        Self { server: Arc::downgrade(server), definition_controllers: DefinitionControllers::default() }
     }
 }
 

@@ -8,9 +8,8 @@ use serde_json::{Map, Value, json};
 use super::eviction::success;
 use crate::apimachinery::{metadata, status_conditions};
 use crate::registry::answer::Answer;
+use crate::registry::preconditions;
 use crate::registry::request::ObjectRequest;
-use crate::registry::{create, preconditions};
-use crate::storage::Key;
 
 /// Rejects a binding unless its target is a node with a valid name.
 ///
@@ -55,8 +54,7 @@ pub(crate) fn bind(
     let pods = GroupVersionResource::new("", "v1", "pods");
     let resources = request.registry.state.resources();
     let Some(pods) = resources.get(&pods) else { return Err(Box::new(Status::not_found("", "pods", ""))) };
-    let key =
-        Key { resource: pods.gvr.resource.clone(), ..create::key(request, metadata::text(binding, "name")) };
+    let key = pods.key(&request.target.namespace, metadata::text(binding, "name"));
     loop {
         let Some(stored) = request.registry.state.storage.at(&key) else {
             return Err(Box::new(Status::not_found("", "pods", &key.name)));

@@ -26,7 +26,7 @@ use crate::subresources::{binding, eviction};
 pub(crate) fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     let target = &request.target;
     let gvr = &target.resource.gvr;
-    let stored = request.registry.state.storage.at(&create::key(request, &target.name));
+    let stored = request.registry.state.storage.at(&target.key(&target.name));
     stored.ok_or_else(|| Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name)))
 }
 

@@ -20,8 +20,8 @@ use crate::apimachinery::{metadata, options, status_conditions, time_limit};
 use crate::registry::answer::Answer;
 use crate::registry::delete;
 use crate::registry::delete::DeletePath;
+use crate::registry::preconditions;
 use crate::registry::request::ObjectRequest;
-use crate::registry::{create, preconditions};
 use crate::storage::ObjectReader as _;
 
 const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -165,7 +165,7 @@ fn has_changed(request: &ObjectRequest<'_>, pod: &Value) -> bool {
 /// Rule: EXM-04.
 async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) -> Result<(), Box<Status>> {
     let name = request.target.name.clone();
-    let key = create::key(request, &name);
+    let key = request.target.key(&name);
     if options.get("dryRun").is_none_or(is_empty) {
         loop {
             let stored = existing(request)?;

@@ -226,7 +226,7 @@ fn manager(request: &ObjectRequest<'_>) -> String {
     let agent = request.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let mut name = String::new();
     let characters = agent.split('/').next().unwrap_or_default().chars();
-    for character in characters.filter(|character| is_printable(*character) || *character == ' ') {
+    for character in characters.filter(|character| is_printable(*character)) {
         if name.len() + character.len_utf8() > FIELD_MANAGER_MAX_LENGTH {
             break;
         }

@@ -23,7 +23,7 @@ use kubernetes_types::status::{Status, StatusCause};
 use super::in_process::ServedResource;
 use super::initial_objects::NAMESPACES;
 use crate::apimachinery::metadata;
-use crate::kinds::apiextensions::custom_resources;
+use crate::kinds::apiextensions::{custom_resources, definition_status};
 use crate::kinds::deletion;
 use crate::kinds::deletion::DeleteEffect;
 use crate::kinds::discovery::Subresource;
@@ -60,13 +60,7 @@ impl ClusterFixture {
                     let mut definition = object.clone();
                     state.complete_or_keep(&mut definition);
                     custom_resources::establish(&mut definition);
-                    let name = metadata::text(&definition, "name").to_owned();
-                    let key = Key {
-                        group: custom_resources::GROUP.to_owned(),
-                        resource: custom_resources::RESOURCE.to_owned(),
-                        namespace: String::new(),
-                        name,
-                    };
+                    let key = definition_status::key(metadata::text(&definition, "name"));
                     put(&state, &key, definition);
                 }
                 (RBAC_GROUP, _) => access.push(object),
@@ -289,14 +283,13 @@ impl ClusterFixture {
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
 fn add_namespace(state: &State, object: &Value) {
     let mut namespace = object.clone();
-    let name = metadata::text(&namespace, "name").to_owned();
+    let key = Key::cluster_scoped("", "namespaces", metadata::text(&namespace, "name"));
     if let Some(members) = namespace.as_object_mut() {
         members.insert("apiVersion".to_owned(), "v1".into());
         members.insert("kind".to_owned(), "Namespace".into());
         members.entry("status").or_insert_with(|| json!({"phase": "Active"}));
     }
     defaulting::set_defaults(&mut namespace);
-    let key = Key { group: String::new(), resource: "namespaces".to_owned(), namespace: String::new(), name };
     put(state, &key, namespace);
 }
 
