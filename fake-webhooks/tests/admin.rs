@@ -128,7 +128,8 @@ async fn fakes_can_be_added_changed_and_removed_at_run_time() {
     );
     let url = fake["url"].as_str().unwrap();
     assert_eq!(steered.call(url, json!({})).await.unwrap()["response"]["allowed"], true);
-    assert!(steered.log.lock().unwrap().iter().any(|line| line == "a.fakes.local was added"));
+    let is_logged = |text: &str| steered.log.lock().unwrap().iter().any(|line| line == text);
+    assert!(is_logged("a.fakes.local was added"));
 
     let deny = json!({"deny": {"message": "no"}});
     let (status, changed) = steered.ask(Method::PUT, "/fakes/a/behavior", deny.clone()).await;
@@ -143,6 +144,7 @@ async fn fakes_can_be_added_changed_and_removed_at_run_time() {
     let elsewhere = json!({"type": "mutating", "path": "/x", "behavior": "allow", "http": "http1"});
     let (status, moved) = steered.ask(Method::PUT, "/fakes/a.fakes.local", elsewhere).await;
     assert_eq!(status, StatusCode::OK);
+    assert!(is_logged("a.fakes.local was replaced"));
     assert_ne!(moved["port"], fake["port"]);
     let moved = moved["url"].as_str().unwrap();
     assert_eq!(steered.call(moved, json!({})).await.unwrap()["response"]["allowed"], true);

@@ -155,7 +155,7 @@ impl Running {
         {
             leave(&mut state, &old).await;
         }
-        (self.log)(&format!("{name} {}", if is_new { "was added" } else { "was refake" }));
+        (self.log)(&format!("{name} {}", if is_new { "was added" } else { "was replaced" }));
         Ok((self.view(&state, &name).unwrap_or_default(), is_new))
     }
 
