@@ -13,6 +13,7 @@ use axum::{Json, Router};
 use futures::StreamExt as _;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -184,19 +185,17 @@ impl<S: Send + Sync> axum::extract::FromRequest<S> for Body {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
-        let mut pieces = request.into_body().into_data_stream();
-        let mut read = bytes::BytesMut::new();
-        while let Some(piece) = pieces.next().await {
-            let piece =
-                piece.map_err(|error| ApiError::bad_request(format!("cannot read the body: {error}")))?;
-            if read.len() + piece.len() > BODY_BYTES {
-                drain(pieces).await;
+        let mut body = request.into_body();
+        let read = Limited::new(&mut body, BODY_BYTES).collect().await;
+        match read {
+            Ok(read) => Ok(Self(read.to_bytes())),
+            Err(error) if error.is::<LengthLimitError>() => {
+                drain(body.into_data_stream()).await;
                 let message = format!("the body is larger than {BODY_BYTES} bytes");
-                return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+                Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
             }
-            read.extend_from_slice(&piece);
+            Err(error) => Err(ApiError::bad_request(format!("cannot read the body: {error}"))),
         }
-        Ok(Self(read.freeze()))
     }
 }
 
