@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::situation::GROUP;
+use super::situation::{self, GROUP};
 use crate::random::Random;
 
 /// The kinds with their weights.
@@ -237,14 +237,7 @@ pub(super) fn widgets(random: &mut Random) -> Value {
         }
         version
     };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{GROUP}")},
-        "spec": {
-            "group": GROUP, "scope": "Namespaced", "versions": [version("v1"), version("v2")],
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-        },
-    })
+    situation::widgets(&[version("v1"), version("v2")])
 }
 
 fn of_a_deployment(random: &mut Random, whole: bool) -> Value {

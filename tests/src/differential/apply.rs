@@ -310,18 +310,11 @@ fn of_the_scale(random: &mut Random, request: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case() {
-        for number in 0..300 {
-            let text = yaml::write(&Situation::of_apply(1, number).case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(300, |number| Situation::of_apply(1, number));
     }
 }

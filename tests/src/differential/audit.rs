@@ -256,22 +256,13 @@ fn in_default(random: &mut Random) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case_and_several_have_one_policy() {
-        let mut policies = BTreeSet::new();
-        for number in 0..100 {
-            let case = Situation::of_audit(1, number, &BTreeSet::new()).case;
-            let text = yaml::write(&case);
-            match Case::parse(&Names::random().expand(&text)) {
-                Ok(case) => drop(policies.insert(case.plugins.audit_policy)),
-                Err(error) => panic!("situation {number}: {error}\n{text}"),
-            }
-        }
+        let cases = cases(100, |number| Situation::of_audit(1, number, &BTreeSet::new()));
+        let policies: BTreeSet<_> = cases.into_iter().map(|case| case.plugins.audit_policy).collect();
         // Four valid policies, and four invalid ones.
         assert_eq!(policies.len(), 8);
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::situation::{GROUP, Situation, namespace};
+use super::situation::{self, GROUP, Situation, namespace};
 use crate::random::Random;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -91,17 +91,11 @@ fn definition(random: &mut Random) -> Value {
         }
         version
     };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{GROUP}")},
-        "spec": {
-            "group": GROUP, "scope": "Namespaced", "versions": [version("v1", "size"), version("v2", "replicas")],
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-            "conversion": {"strategy": "Webhook", "webhook": {
-                "conversionReviewVersions": ["v1"], "clientConfig": {"converter": "converter"},
-            }},
-        },
-    })
+    let mut definition = situation::widgets(&[version("v1", "size"), version("v2", "replicas")]);
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": {"converter": "converter"},
+    }});
+    definition
 }
 
 fn size(version: &str) -> &'static str {
@@ -213,18 +207,11 @@ fn request(random: &mut Random) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case() {
-        for number in 0..300 {
-            let text = yaml::write(&Situation::of_conversions(1, number).case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(300, |number| Situation::of_conversions(1, number));
     }
 }

@@ -163,22 +163,13 @@ fn webhook(random: &mut Random, name: &str) -> Value {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case_and_several_have_one_server() {
-        let mut servers = BTreeSet::new();
-        for number in 0..100 {
-            let case = Situation::of_credentials(1, number).case;
-            let text = yaml::write(&case);
-            match Case::parse(&Names::random().expand(&text)) {
-                Ok(case) => drop(servers.insert(case.plugins)),
-                Err(error) => panic!("situation {number}: {error}\n{text}"),
-            }
-        }
+        let cases = cases(100, |number| Situation::of_credentials(1, number));
+        let servers: BTreeSet<_> = cases.into_iter().map(|case| case.plugins).collect();
         assert_eq!(servers.len(), 5);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::situation::{GROUP, Situation, namespace};
+use super::situation::{GROUP, Situation, free_widgets, namespace};
 use crate::random::Random;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -50,7 +50,7 @@ fn case(random: &mut Random) -> Value {
         cluster.push(second);
     }
     if kinds.contains(&"widgets") {
-        cluster.push(widgets());
+        cluster.push(free_widgets());
     }
     let webhooks = webhooks(random, &kinds);
     let mut made =
@@ -388,20 +388,6 @@ fn budget(random: &mut Random) -> Value {
     json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec})
 }
 
-/// Returns the definition of the widgets.
-fn widgets() -> Value {
-    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{GROUP}")},
-        "spec": {
-            "group": GROUP, "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": free}}],
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-        },
-    })
-}
-
 /// Returns webhooks that are called for deletions, except of Pods, whose deletions are admitted two or three times.
 fn webhooks(random: &mut Random, kinds: &[&str]) -> Vec<Value> {
     if kinds.contains(&"pods") || random.chance(60) {
@@ -420,18 +406,11 @@ fn webhooks(random: &mut Random, kinds: &[&str]) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case() {
-        for number in 0..300 {
-            let text = yaml::write(&Situation::of_deletions(1, number).case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(300, |number| Situation::of_deletions(1, number));
     }
 }

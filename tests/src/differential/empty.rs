@@ -3,12 +3,13 @@
 //! Each situation writes one object repeatedly: by server-side apply of two managers, updates, and patches of all
 //! formats. The fields that are emptied are those that the types of the API declare, at any depth that exists.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use super::fields::{self, Field, KNOWN, Step, Subject};
-use super::situation::{GROUP, Generator, Situation, namespace};
+use super::situation::{self, GROUP, Situation, namespace};
+use super::validation::is_left_alone;
 use crate::random::Random;
 
 const NAME: &str = "o-<id>";
@@ -16,17 +17,12 @@ const NAME: &str = "o-<id>";
 /// those that the server itself or another kind's controller changes.
 const EXCLUDED: [&str; 4] =
     ["persistentvolumeclaims", "namespaces", "events", "apiextensions.k8s.io/v1/customresourcedefinitions"];
-/// The fields that identify the object or its owner.
-const LEFT_ALONE: [&str; 6] =
-    ["name", "namespace", "generateName", "managedFields", "resourceVersion", "uid"];
 const EMPTIES: [&str; 4] = ["[]", "{}", "null", "\"\""];
 
 impl Situation {
     /// Returns situation `number` of `seed`, which is about empty lists and maps.
     pub fn of_empty(seed: u64, number: u64) -> Self {
-        let none = BTreeSet::new();
-        let mut generator = Generator::new(seed, number, &none);
-        Self { case: case(&mut generator.random), left_out: BTreeMap::new() }
+        Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
 }
 
@@ -47,12 +43,7 @@ fn of_a_built_in(random: &mut Random) -> Vec<Value> {
     let subjects: Vec<&Subject> =
         KNOWN.1.iter().filter(|subject| !EXCLUDED.contains(&subject.resource.as_str())).collect();
     let subject = random.one_of(&subjects);
-    let kind = format!(
-        "{} {}",
-        subject.object["apiVersion"].as_str().unwrap_or_default(),
-        subject.object["kind"].as_str().unwrap_or_default()
-    );
-    let message = KNOWN.0.kinds.get(&kind).unwrap_or_else(|| panic!("{kind} is not in messages.json"));
+    let message = fields::message(&subject.object);
     let with_empties = |random: &mut Random| {
         let mut object = subject.object.clone();
         for _ in 0..random.between(1, 4) {
@@ -69,14 +60,10 @@ fn of_a_built_in(random: &mut Random) -> Vec<Value> {
 fn place(random: &mut Random, object: &Value, message: &str) -> (Vec<Step>, String) {
     let (mut steps, mut message, mut value) = (Vec::new(), message.to_owned(), object.clone());
     loop {
-        let in_metadata = steps == [Step::Member("metadata".to_owned())];
         let all = fields::fields(&message);
         let candidates: Vec<&&Field> = all
             .iter()
-            .filter(|field| {
-                let is_identity = steps.is_empty() && ["apiVersion", "kind"].contains(&field.1.as_str());
-                !(is_identity || in_metadata && LEFT_ALONE.contains(&field.1.as_str()))
-            })
+            .filter(|field| !is_left_alone(&steps, &field.1))
             .filter(|field| is_emptied(&field.2) || value.get(&field.1).is_some())
             .collect();
         let Some(field) = (!candidates.is_empty()).then(|| random.one_of(&candidates)) else {
@@ -160,14 +147,7 @@ fn widgets(random: &mut Random) -> Value {
     if random.chance(40) {
         version["subresources"] = json!({"status": {}});
     }
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{GROUP}")},
-        "spec": {
-            "group": GROUP, "scope": "Namespaced", "versions": [version],
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-        },
-    })
+    situation::widgets(&[version])
 }
 
 fn of_a_widget(random: &mut Random) -> Vec<Value> {
@@ -284,18 +264,11 @@ fn patch(request: &dyn Fn(&str, &Value) -> Value, format: &str, body: &Value) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case() {
-        for number in 0..300 {
-            let text = yaml::write(&Situation::of_empty(1, number).case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(300, |number| Situation::of_empty(1, number));
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Field(
     #[serde(default)] serde::de::IgnoredAny,
 );
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct Subject {
     pub(super) resource: String,
     pub(super) namespace: Option<String>,
@@ -104,7 +104,14 @@ fn webhook(subject: &Subject, name: &str, behavior: &Value) -> Value {
 }
 
 pub(super) fn request(subject: &Subject, verb: &str, name: &str, body: &Value) -> Value {
-    let mut request = json!({"verb": verb, "resource": subject.resource, "name": name, "body": body});
+    let mut request = bodiless(subject, verb, name);
+    request["body"] = body.clone();
+    request
+}
+
+/// Returns a request for an object of the subject, without a body.
+pub(super) fn bodiless(subject: &Subject, verb: &str, name: &str) -> Value {
+    let mut request = json!({"verb": verb, "resource": subject.resource, "name": name});
     if let Some(namespace) = &subject.namespace {
         request["namespace"] = json!(namespace);
     }
@@ -179,13 +186,8 @@ pub(super) enum Step {
 
 /// Sets one field at any depth of the object. Returns its path.
 fn change(random: &mut Random, object: &mut Value, is_harmless: bool) -> Vec<Step> {
-    let kind = format!(
-        "{} {}",
-        object["apiVersion"].as_str().unwrap_or_default(),
-        object["kind"].as_str().unwrap_or_default()
-    );
     let types = &KNOWN.0;
-    let mut message = types.kinds.get(&kind).unwrap_or_else(|| panic!("{kind} is not in messages.json"));
+    let mut message = message(object);
     let mut steps = Vec::new();
     loop {
         let fields = fields(message);
@@ -232,6 +234,16 @@ fn change(random: &mut Random, object: &mut Value, is_harmless: bool) -> Vec<Ste
         }
         return steps;
     }
+}
+
+/// Returns the name of the message that describes the kind of an object.
+pub(super) fn message(object: &Value) -> &'static String {
+    let kind = format!(
+        "{} {}",
+        object["apiVersion"].as_str().unwrap_or_default(),
+        object["kind"].as_str().unwrap_or_default()
+    );
+    KNOWN.0.kinds.get(&kind).unwrap_or_else(|| panic!("{kind} is not in messages.json"))
 }
 
 fn base_name<'a>(types: &'a Types, base: &str) -> &'a String {
@@ -413,22 +425,17 @@ fn merge(after: &Value, steps: &[Step]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case_and_all_kinds_are_among_them() {
         let mut kinds = BTreeSet::new();
-        for number in 0..400 {
-            let case = Situation::of_fields(1, number).case;
-            kinds.insert(case["requests"][0]["resource"].to_string());
-            let text = yaml::write(&case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(400, |number| {
+            let situation = Situation::of_fields(1, number);
+            kinds.insert(situation.case["requests"][0]["resource"].to_string());
+            situation
+        });
         assert!(kinds.len() >= 40, "{kinds:?}");
     }
 }

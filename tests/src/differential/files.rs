@@ -402,22 +402,13 @@ fn add_requests(random: &mut Random, case: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case_and_several_have_one_folder() {
-        let mut servers = BTreeSet::new();
-        for number in 0..100 {
-            let case = Situation::of_files(1, number, &BTreeSet::new()).case;
-            let text = yaml::write(&case);
-            match Case::parse(&Names::random().expand(&text)) {
-                Ok(case) => drop(servers.insert(case.plugins)),
-                Err(error) => panic!("situation {number}: {error}\n{text}"),
-            }
-        }
+        let cases = cases(100, |number| Situation::of_files(1, number, &BTreeSet::new()));
+        let servers: BTreeSet<_> = cases.into_iter().map(|case| case.plugins).collect();
         // Four valid ones, and four with which no server starts.
         assert_eq!(servers.len(), 8);
     }

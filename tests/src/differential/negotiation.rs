@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::kinds;
-use super::situation::{GROUP, Generator, Situation, namespace};
+use super::situation::{Generator, Situation, free_widgets, namespace};
 use crate::random::Random;
 
 const NAMES: [&str; 2] = ["a", "b"];
@@ -85,7 +85,7 @@ fn case(generator: &mut Generator<'_>) -> Value {
     let kind = generator.random.one_of(&KINDS);
     let mut cluster = vec![namespace("<ns>", Map::new())];
     if kind == "widgets" {
-        cluster.push(widgets());
+        cluster.push(free_widgets());
     }
     let mut object = object(generator, kind);
     object["metadata"] = json!({"name": "a", "namespace": "<ns>"});
@@ -99,19 +99,6 @@ fn object(generator: &mut Generator<'_>, kind: &str) -> Value {
     let mut object = kinds::object(generator, kind, "v1");
     object["metadata"] = json!({});
     object
-}
-
-fn widgets() -> Value {
-    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{GROUP}")},
-        "spec": {
-            "group": GROUP, "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": free}}],
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-        },
-    })
 }
 
 fn request(generator: &mut Generator<'_>, kind: &str) -> Value {
@@ -226,18 +213,11 @@ fn accept(random: &mut Random) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case() {
-        for number in 0..300 {
-            let text = yaml::write(&Situation::of_negotiation(1, number).case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(300, |number| Situation::of_negotiation(1, number));
     }
 }

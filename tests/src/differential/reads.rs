@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::kinds;
-use super::situation::{GROUP, Generator, Situation, namespace};
+use super::situation::{self, Generator, Situation, namespace};
 use crate::random::Random;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -91,14 +91,7 @@ fn widgets(random: &mut Random) -> Value {
         }
         version
     };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{GROUP}")},
-        "spec": {
-            "group": GROUP, "scope": "Namespaced", "versions": [version("v1"), version("v2")],
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-        },
-    })
+    situation::widgets(&[version("v1"), version("v2")])
 }
 
 fn made(generator: &mut Generator<'_>, kind: &str, name: &str) -> Value {
@@ -284,18 +277,11 @@ fn watch(generator: &mut Generator<'_>, kind: &str, earlier: usize) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case() {
-        for number in 0..300 {
-            let text = yaml::write(&Situation::of_reads(1, number).case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(300, |number| Situation::of_reads(1, number));
     }
 }

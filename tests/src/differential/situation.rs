@@ -8,6 +8,8 @@ use super::configurations::{self, WebhookPosition};
 use super::{requests, roles, schemas, webhooks};
 use crate::names::CASE_LABEL;
 use crate::random::Random;
+#[cfg(test)]
+use crate::{case::Case, names::Names, yaml};
 
 /// A random situation.
 #[derive(Clone, Debug)]
@@ -195,15 +197,26 @@ impl Generator<'_> {
                 version
             })
             .collect();
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("widgets.{GROUP}")},
-            "spec": {
-                "group": GROUP, "scope": "Namespaced", "versions": versions,
-                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-            },
-        })
+        widgets(&versions)
     }
+}
+
+/// Returns the definition of the widgets with these versions.
+pub(super) fn widgets(versions: &[Value]) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{GROUP}")},
+        "spec": {
+            "group": GROUP, "scope": "Namespaced", "versions": versions,
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+        },
+    })
+}
+
+/// Returns the definition of widgets that have one version and any fields.
+pub(super) fn free_widgets() -> Value {
+    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    widgets(&[json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": free}})])
 }
 
 /// Returns the definition of the gadgets, which are cluster-scoped and have one version.
@@ -226,12 +239,20 @@ pub(crate) fn namespace(name: &str, mut labels: Map<String, Value>) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 }
 
+/// Parses the first `count` situations of a subject. Panics if one of them is not a case.
+#[cfg(test)]
+pub(super) fn cases(count: u64, mut situation: impl FnMut(u64) -> Situation) -> Vec<Case> {
+    let parse = |number| {
+        let text = yaml::write(&situation(number).case);
+        let case = Case::parse(&Names::random().expand(&text));
+        case.unwrap_or_else(|error| panic!("situation {number}: {error}\n{text}"))
+    };
+    (0..count).map(parse).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn a_situation_depends_on_its_seed_and_its_number_only() {
@@ -243,12 +264,7 @@ mod tests {
 
     #[test]
     fn every_situation_is_a_case() {
-        for number in 0..300 {
-            let text = yaml::write(&Situation::new(1, number, &BTreeSet::new()).case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(300, |number| Situation::new(1, number, &BTreeSet::new()));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Generates random requests for subresources of all kinds, in all verbs, including those that a subresource does not have.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{KNOWN, Subject};
-use super::situation::{GROUP, Generator, Situation, namespace};
+use super::fields::{self, KNOWN, Subject};
+use super::situation::{self, GROUP, Situation, namespace};
 use crate::names::CASE_LABEL;
 use crate::random::Random;
 
@@ -20,39 +20,26 @@ const SCALED: [&str; 4] =
 impl Situation {
     /// Returns situation `number` of `seed`, which is about subresources.
     pub fn of_subresources(seed: u64, number: u64) -> Self {
-        let none = BTreeSet::new();
-        let mut generator = Generator::new(seed, number, &none);
-        Self { case: case(&mut generator.random), left_out: BTreeMap::new() }
+        Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
 }
 
-/// A resource of a situation.
-struct Target {
-    resource: String,
-    is_namespaced: bool,
-    object: Value,
-}
-
-impl Target {
-    fn request(&self, verb: &str, subresource: &str) -> Value {
-        let mut request = json!({"verb": verb, "resource": self.resource, "name": NAME});
-        if !subresource.is_empty() {
-            request["subresource"] = json!(subresource);
-        }
-        if !self.is_namespaced {
-            request["namespace"] = json!("");
-        }
-        request
+/// Returns a request without a body for a subresource or, if it is empty, for the object.
+fn bodiless(subject: &Subject, verb: &str, subresource: &str) -> Value {
+    let mut request = fields::bodiless(subject, verb, NAME);
+    if !subresource.is_empty() {
+        request["subresource"] = json!(subresource);
     }
+    request
 }
 
 fn case(random: &mut Random) -> Value {
     let mut cluster = vec![namespace("<ns>", Map::new())];
-    let target = if random.chance(30) {
+    let subject = if random.chance(30) {
         cluster.push(widgets(random));
-        Target {
+        Subject {
             resource: format!("{GROUP}/v1/widgets"),
-            is_namespaced: true,
+            namespace: None,
             object: json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "spec": {"size": 1, "k": "a"}}),
         }
     } else {
@@ -66,25 +53,20 @@ fn case(random: &mut Random) -> Value {
             3 | 4 => random.one_of(&pods),
             _ => random.one_of(&subjects),
         };
-        Target {
-            resource: chosen.resource.clone(),
-            is_namespaced: chosen.namespace.is_none(),
-            object: chosen.object.clone(),
-        }
+        chosen.clone()
     };
-    let mut created = target.request("create", "");
-    created["body"] = target.object.clone();
+    let mut created = fields::request(&subject, "create", NAME, &subject.object);
     created["body"]["metadata"]["labels"] = json!({CASE_LABEL: "<id>"});
     let mut requests = if random.chance(90) { vec![created] } else { Vec::new() };
     for _ in 0..random.between(3, 7) {
-        let mut next = request(random, &target);
+        let mut next = request(random, &subject);
         if random.chance(12) {
             next["dryRun"] = json!(true);
         }
         requests.push(next);
     }
     if random.chance(50) {
-        requests.push(target.request("get", ""));
+        requests.push(bodiless(&subject, "get", ""));
     }
     json!({"version": 1, "managedFields": true, "cluster": cluster, "requests": requests})
 }
@@ -108,29 +90,22 @@ fn widgets(random: &mut Random) -> Value {
             }),
         ]);
     }
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{GROUP}")},
-        "spec": {
-            "group": GROUP, "scope": "Namespaced", "versions": [version],
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-        },
-    })
+    situation::widgets(&[version])
 }
 
-fn request(random: &mut Random, target: &Target) -> Value {
-    let is_pod = target.resource == "pods";
+fn request(random: &mut Random, subject: &Subject) -> Value {
+    let is_pod = subject.resource == "pods";
     match random.below(20) {
-        0..=8 => write(random, target, "status"),
-        9..=13 => write(random, target, "scale"),
-        14 if is_pod => write(random, target, "ephemeralcontainers"),
-        15 if is_pod => write(random, target, "resize"),
-        16 if is_pod => eviction(random, target),
+        0..=8 => write(random, subject, "status"),
+        9..=13 => write(random, subject, "scale"),
+        14 if is_pod => write(random, subject, "ephemeralcontainers"),
+        15 if is_pod => write(random, subject, "resize"),
+        16 if is_pod => eviction(random, subject),
         14 | 15 => {
             let subresource =
                 random.one_of(&["status", "scale", "approval", "finalize", "bogus", "status/x", "token"]);
             let verb = random.one_of(&["get", "create", "delete", "update", "patch"]);
-            let mut request = target.request(verb, subresource);
+            let mut request = bodiless(subject, verb, subresource);
             if ["create", "update", "patch"].contains(&verb) {
                 request["body"] = json!({"metadata": {"name": NAME}});
             }
@@ -139,13 +114,13 @@ fn request(random: &mut Random, target: &Target) -> Value {
             }
             request
         }
-        16 => target.request("get", random.one_of(&["status", "scale"])),
-        _ => write(random, target, ""),
+        16 => bodiless(subject, "get", random.one_of(&["status", "scale"])),
+        _ => write(random, subject, ""),
     }
 }
 
-fn eviction(random: &mut Random, target: &Target) -> Value {
-    let mut request = target.request("create", "eviction");
+fn eviction(random: &mut Random, subject: &Subject) -> Value {
+    let mut request = bodiless(subject, "create", "eviction");
     let name = random.one_of(&[NAME, NAME, "", "other"]);
     request["body"] = json!({
         "apiVersion": random.one_of(&["policy/v1", "policy/v1beta1", "v1"]), "kind": "Eviction",
@@ -163,21 +138,19 @@ fn eviction(random: &mut Random, target: &Target) -> Value {
 }
 
 /// Returns an update, a patch, or a read of a subresource or, if it is empty, of the object.
-fn write(random: &mut Random, target: &Target, subresource: &str) -> Value {
-    let body = if subresource == "scale" { scale(random) } else { body(random, target, subresource) };
+fn write(random: &mut Random, subject: &Subject, subresource: &str) -> Value {
+    let body = if subresource == "scale" { scale(random) } else { body(random, subject, subresource) };
     let verb = random.weighted(&[(10, "get"), (25, "update"), (62, "patch"), (3, "delete")]);
     // Deleting an object, or a Pod, is a subject of its own.
     let verb = if subresource.is_empty() && verb == "delete" { "get" } else { verb };
-    let mut request = target.request(verb, subresource);
+    let mut request = bodiless(subject, verb, subresource);
     match verb {
         "update" => {
             request["body"] = if subresource == "scale" {
                 body
             } else {
-                let mut whole = target.object.clone();
-                for (name, value) in body.as_object().into_iter().flatten() {
-                    merge(&mut whole[name.as_str()], value);
-                }
+                let mut whole = subject.object.clone();
+                merge(&mut whole, &body);
                 whole
             };
         }
@@ -191,7 +164,7 @@ fn write(random: &mut Random, target: &Target, subresource: &str) -> Value {
             if format == "apply" {
                 if subresource != "scale" {
                     for field in ["apiVersion", "kind"] {
-                        request["body"][field] = target.object[field].clone();
+                        request["body"][field] = subject.object[field].clone();
                     }
                 }
                 request["query"]["fieldManager"] = json!(random.one_of(&["a", "b"]));
@@ -263,7 +236,7 @@ fn scale(random: &mut Random) -> Value {
 }
 
 /// Returns the fields to change: the status, and sometimes metadata and the spec, which a subresource may ignore.
-fn body(random: &mut Random, target: &Target, subresource: &str) -> Value {
+fn body(random: &mut Random, subject: &Subject, subresource: &str) -> Value {
     let mut body = json!({"metadata": {"name": NAME}});
     if subresource.is_empty() || random.chance(25) {
         body["metadata"]["labels"] = json!({CASE_LABEL: "<id>", "a": random.one_of(&["1", "2"])});
@@ -293,7 +266,7 @@ fn body(random: &mut Random, target: &Target, subresource: &str) -> Value {
             if random.chance(80) {
                 body["status"] = status(random);
             }
-            if random.chance(15) && target.resource.ends_with("widgets") {
+            if random.chance(15) && subject.resource.ends_with("widgets") {
                 body["spec"] = json!({"size": random.below(4), "k": "b"});
             }
         }
@@ -321,18 +294,11 @@ fn status(random: &mut Random) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case() {
-        for number in 0..300 {
-            let text = yaml::write(&Situation::of_subresources(1, number).case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(300, |number| Situation::of_subresources(1, number));
     }
 }

@@ -120,7 +120,7 @@ fn set_one(random: &mut Random, object: &mut Value) {
 }
 
 /// Returns whether the server writes the field, or whether the field identifies the object.
-fn is_left_alone(steps: &[Step], field: &str) -> bool {
+pub(super) fn is_left_alone(steps: &[Step], field: &str) -> bool {
     match steps {
         [] => ["apiVersion", "kind"].contains(&field),
         [Step::Member(metadata)] if metadata == "metadata" => {
@@ -181,22 +181,17 @@ fn scalar(random: &mut Random, base: &str) -> Value {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::situation::cases;
     use super::*;
-    use crate::case::Case;
-    use crate::names::Names;
-    use crate::yaml;
 
     #[test]
     fn every_situation_is_a_case_and_all_kinds_are_among_them() {
         let mut kinds = BTreeSet::new();
-        for number in 0..400 {
-            let case = Situation::of_validation(1, number).case;
-            kinds.insert(case["requests"][0]["resource"].to_string());
-            let text = yaml::write(&case);
-            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
-                panic!("situation {number}: {error}\n{text}");
-            }
-        }
+        cases(400, |number| {
+            let situation = Situation::of_validation(1, number);
+            kinds.insert(situation.case["requests"][0]["resource"].to_string());
+            situation
+        });
         assert!(kinds.len() >= 40, "{kinds:?}");
     }
 }

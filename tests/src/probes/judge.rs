@@ -1,17 +1,17 @@
 //! Sends the request of a review to a real server, and returns the review that the server sends to a webhook.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fake_webhooks::{Authority, Fake, FakeWebhook, Observer};
+use fake_webhooks::{Authority, Fake, FakeWebhook};
 use harness::verify::corpus;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::requests::{ProbeNamespace, before, collection, impersonation, request, text};
-use super::sent::{SentReview, everything};
+use super::sent::{RecordedReviews, SentReview, everything, observer};
 use crate::case::Kind;
 use crate::names::Names;
 use crate::server::{Server, configurations};
@@ -21,7 +21,7 @@ use crate::transport::{Answer, Message};
 /// A real server with webhooks that are called for all requests.
 pub(super) struct RealServer<'a> {
     server: &'a Server,
-    seen: Arc<Mutex<Vec<SentReview>>>,
+    seen: RecordedReviews,
     /// The running webhooks, which stop when this value is dropped.
     _webhooks: [FakeWebhook; 2],
     number: AtomicUsize,
@@ -34,7 +34,7 @@ const CONFLICTS: [&str; 2] = ["Operation cannot be fulfilled", "not found"];
 
 impl<'a> RealServer<'a> {
     pub(super) async fn start(server: &'a Server) -> Result<Self, ServerError> {
-        let seen = Arc::default();
+        let seen = RecordedReviews::default();
         let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
             "value": 1000});
         server.make("/apis/scheduling.k8s.io/v1/priorityclasses", class).await?;
@@ -224,18 +224,8 @@ impl<'a> RealServer<'a> {
     }
 }
 
-async fn webhook(
-    server: &Server,
-    kind: Kind,
-    seen: &Arc<Mutex<Vec<SentReview>>>,
-) -> Result<FakeWebhook, ServerError> {
-    let seen = Arc::clone(seen);
-    let observer = Observer::new(move |entry| {
-        let request = entry.review().map(|mut review| review["request"].take());
-        if let Some(request) = request.filter(Value::is_object) {
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push(SentReview { kind, request });
-        }
-    });
+async fn webhook(server: &Server, kind: Kind, seen: &RecordedReviews) -> Result<FakeWebhook, ServerError> {
+    let observer = observer(kind, seen);
     let authority = Authority::Shared(Arc::clone(&server.authority));
     let fake = FakeWebhook::start(Fake { observer, authority, ..Fake::default() }).await?;
     server.make(&configurations(kind), everything(kind, &fake.url(), fake.ca_bundle())).await?;

@@ -35,7 +35,8 @@ pub(super) struct SentReview {
     pub(super) request: Value,
 }
 
-type RecordedReviews = Arc<Mutex<Vec<SentReview>>>;
+/// The reviews that webhooks have received.
+pub(super) type RecordedReviews = Arc<Mutex<Vec<SentReview>>>;
 
 /// Returns reviews that `check` sends to webhooks that match everything, a few for each operation and kind.
 pub(super) async fn sent_reviews(check: &'static Check) -> Result<Vec<SentReview>, ServerError> {
@@ -82,16 +83,21 @@ async fn webhook(
     behavior: Behavior,
     seen: &RecordedReviews,
 ) -> Result<(FakeWebhook, Value), ServerError> {
+    let observer = observer(kind, seen);
+    let fake = FakeWebhook::start(Fake { behavior, observer, ..Fake::default() }).await?;
+    let configuration = everything(kind, &fake.url(), fake.ca_bundle());
+    Ok((fake, configuration))
+}
+
+/// Returns an observer that adds the reviews of a webhook of this kind to `seen`.
+pub(super) fn observer(kind: Kind, seen: &RecordedReviews) -> Observer {
     let seen = Arc::clone(seen);
-    let observer = Observer::new(move |entry| {
+    Observer::new(move |entry| {
         let request = entry.review().map(|mut review| review["request"].take());
         if let Some(request) = request.filter(Value::is_object) {
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(SentReview { kind, request });
         }
-    });
-    let fake = FakeWebhook::start(Fake { behavior, observer, ..Fake::default() }).await?;
-    let configuration = everything(kind, &fake.url(), fake.ca_bundle());
-    Ok((fake, configuration))
+    })
 }
 
 /// Returns the configuration of a webhook that is called for everything.
