@@ -13,11 +13,13 @@ const FINDS: &str = "tests/lint/findings/V50-kube-system.yaml";
 const MESSAGE: &str = "failed calling webhook \"a.example.com\": failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": \
                        context deadline exceeded";
 
-/// Returns the command in the workspace directory, without the environment variables that affect colors.
+/// Returns the command in the workspace directory, without the environment variables that affect its output.
 fn admit(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
-    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "TERM", "GITHUB_ACTIONS"] {
+    for variable in
+        ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "TERM", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"]
+    {
         command.env_remove(variable);
     }
     command

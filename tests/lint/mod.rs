@@ -31,6 +31,8 @@ fn lint_with_input(arguments: &[&str], input: &str) -> Output {
         .args(arguments)
         .current_dir(root())
         .env("NO_COLOR", "1")
+        .env_remove("GITHUB_ACTIONS")
+        .env_remove("GITHUB_STEP_SUMMARY")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
