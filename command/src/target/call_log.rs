@@ -128,11 +128,16 @@ impl RecordedCall {
 }
 
 /// Returns whether the failure of a call happened before the review was sent, by kube-apiserver's message.
+///
+/// The messages of a failed connection begin with the address; other messages may quote the response of the webhook.
 fn precedes_review(reason: &str) -> bool {
-    const CAUSES: [&str; 5] =
-        ["dial tcp", "proxyconnect tcp", "tls: ", "x509: ", "could not get REST client"];
-    let is_unknown_service = reason.contains(": service \"") && reason.ends_with(" not found");
-    is_unknown_service || CAUSES.iter().any(|cause| reason.contains(cause))
+    const CAUSES: [&str; 4] = ["dial tcp", "proxyconnect tcp", "tls: ", "x509: "];
+    if reason.starts_with("could not get REST client: ") {
+        return true;
+    }
+    let Some(error) = reason.strip_prefix("failed to call webhook: Post \"") else { return false };
+    let is_unknown_service = error.contains(": service \"") && error.ends_with(" not found");
+    is_unknown_service || CAUSES.iter().any(|cause| error.contains(cause))
 }
 
 /// Returns the webhooks that the server skipped, with the reasons.
@@ -169,5 +174,29 @@ fn result(result: &CallResult) -> String {
         CallResult::Failed { failure, .. } => failure.reason.clone(),
         CallResult::ServerError { status, .. } => status.message.clone(),
         CallResult::Allowed { patch: None, .. } => "allowed".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failed_connection_precedes_the_review() {
+        for reason in [
+            "could not get REST client: unable to load root certificates: no valid certificate",
+            "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused",
+            "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": service \"a\" not found",
+            "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": tls: failed to verify certificate: x509: unknown",
+        ] {
+            assert!(precedes_review(reason), "{reason}");
+        }
+        for reason in [
+            "failed to call webhook: an error on the server (\"cannot reach the backend: dial tcp 127.0.0.1:1\") has prevented the request from succeeding",
+            "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": EOF",
+            "received invalid webhook response: expected response.uid",
+        ] {
+            assert!(!precedes_review(reason), "{reason}");
+        }
     }
 }
