@@ -68,8 +68,12 @@ pub enum Probe {
     /// Examines a configuration without calling the webhook.
     Configuration(fn(&Subject, &ClusterFixture) -> Observed),
     /// Examines a configuration, alone and then with each object of the corpus, without calling the webhook.
+    ///
+    /// [`super::lint`] has no corpus: if the configuration alone has no violation, it uses the second function, which
+    /// examines the configuration with examples.
     ConfigurationAndObject(
         fn(&Subject, &ClusterFixture) -> Observed,
+        fn(&Subject, &ClusterFixture) -> Vec<Violation>,
         for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>,
     ),
     /// Examines the configurations of all webhooks of the audience together, without calling webhooks.

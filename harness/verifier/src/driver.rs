@@ -160,7 +160,7 @@ impl Run<'_> {
         self.tell(Stage::Configurations, 0, None);
         for (position, check) in self.plan.active() {
             match check.probe {
-                Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
+                Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, ..) => {
                     // A check of the configuration with objects counts per object; a check of the
                     // configuration alone counts once in each shard.
                     let is_counted = matches!(check.probe, Probe::Configuration(_));

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kubernetes_admission::config::{self, ConfigError};
+use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
 use serde_json::Value;
 
 use super::check::{Check, Observed, Probe, Severity, Skipped, Violation};
-use super::checks::match_conditions;
 use super::manifests::{Defect, Manifests};
 use super::subject::Subject;
 use super::webhook_probe::{ConfigurationSet, Notes};
@@ -95,19 +95,12 @@ pub fn lint(
                 let defects = probe(&manifests).into_iter();
                 linted.findings.extend(defects.map(|defect| found(&manifests, check, defect)));
             }
-            Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
-                let has_conditions = matches!(check.probe, Probe::ConfigurationAndObject(..));
-                let audience = manifests.subjects.iter().zip(&manifests.positions);
-                for (subject, position) in
-                    audience.filter(|(subject, _)| check.audience.includes(subject.webhook.phase))
-                {
-                    let mut observed = probe(subject, &manifests.cluster_fixture);
-                    // `admit verify` evaluates the conditions for each object of the corpus instead.
-                    if has_conditions && observed.as_ref().is_ok_and(Vec::is_empty) {
-                        observed = Ok(match_conditions::unguarded(subject, &manifests.cluster_fixture));
-                    }
-                    linted.note(check, &manifests, observed, Some((subject, *position)));
-                }
+            Probe::Configuration(probe) => linted.note_each(check, &manifests, probe),
+            Probe::ConfigurationAndObject(probe, examples, _) => {
+                linted.note_each(check, &manifests, |subject, cluster_fixture| {
+                    let violations = probe(subject, cluster_fixture)?;
+                    Ok(if violations.is_empty() { examples(subject, cluster_fixture) } else { violations })
+                });
             }
             Probe::Configurations(probe) => {
                 let subjects: Vec<&Subject> = manifests
@@ -175,6 +168,20 @@ impl Linted {
             }
         }
         self.unreadable.push(webhook);
+    }
+
+    /// Adds what `probe` observes for each webhook of the check's audience.
+    fn note_each(
+        &mut self,
+        check: &'static Check,
+        manifests: &Manifests<'_>,
+        probe: impl Fn(&Subject, &ClusterFixture) -> Observed,
+    ) {
+        let webhooks = manifests.subjects.iter().zip(&manifests.positions);
+        for (subject, position) in webhooks.filter(|(it, _)| check.audience.includes(it.webhook.phase)) {
+            let observed = probe(subject, &manifests.cluster_fixture);
+            self.note(check, manifests, observed, Some((subject, *position)));
+        }
     }
 
     fn note(

@@ -228,7 +228,7 @@ impl Plan {
         };
         let request = &*self.shown(subject, request, memory).await;
         let object_probe = self.object_probe(subject, request, memory);
-        let (Probe::Object(probe) | Probe::Collection(probe) | Probe::ConfigurationAndObject(_, probe)) =
+        let (Probe::Object(probe) | Probe::Collection(probe) | Probe::ConfigurationAndObject(_, _, probe)) =
             check.probe
         else {
             return None;

@@ -5,6 +5,7 @@ use kubernetes_admission::conditions::{Condition, Outcome};
 use kubernetes_admission::config::{FailurePolicy, Webhook};
 use kubernetes_admission::matching;
 use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::schema::Type;
 use serde_json::{Value, json};
 
 use crate::check::{Severity, Violation};
@@ -12,27 +13,6 @@ use crate::corpus;
 use crate::shape;
 use crate::stored::update;
 use crate::subject::Subject;
-
-/// The fields of `ObjectMeta`.
-///
-/// Source: apimachinery pkg/apis/meta/v1/types.go.
-const OBJECT_META: [&str; 15] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
 
 /// The fields that the API server sets, which the examples do not have.
 const SET_BY_SERVER: [&str; 6] =
@@ -45,15 +25,16 @@ const OTHER_KEY: &str = "example.com/other";
 ///
 /// All conditions of the webhook are evaluated together, as by the API server, so that another condition can be the
 /// guard.
-pub(crate) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> Vec<Violation> {
+pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> Vec<Violation> {
     let webhook = &subject.webhook;
     if webhook.match_conditions.is_empty() || webhook.rules.is_empty() {
         return Vec::new();
     }
     let mut violations: Vec<Violation> = Vec::new();
     for request in corpus::examples(cluster_fixture).flat_map(|object| requests(&object, cluster_fixture)) {
-        let mut run = cluster_fixture.run(request.clone());
+        let mut run = cluster_fixture.run(request);
         let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
+        let request = run.attributes();
         if !matches!(evaluation.outcome, Outcome::Errors(_)) {
             continue;
         }
@@ -68,19 +49,29 @@ pub(crate) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
             if reads_null || violations.iter().any(|known| known.field == field) {
                 continue;
             }
-            violations.extend(violation(webhook, condition, &request, key).map(|found| found.at(field)));
+            violations.extend(violation(webhook, condition, request, key).map(|found| found.at(field)));
         }
     }
     violations
 }
 
+/// Returns what happens to a request if a match condition of a webhook cannot be evaluated.
+pub(super) fn consequence(policy: FailurePolicy) -> &'static str {
+    match policy {
+        FailurePolicy::Fail => "the request is rejected",
+        FailurePolicy::Ignore => "the webhook is skipped",
+    }
+}
+
+/// Returns whether the `metadata` of objects has a field `key`.
+fn is_metadata_field(key: &str) -> bool {
+    matches!(Type::for_metadata(), Type::Object(message) if message.member(key).is_some())
+}
+
 /// Returns the finding about a condition that fails for `request` because an object does not have `key`.
 fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key: &str) -> Option<Violation> {
     let name = &condition.name;
-    let follows = match webhook.failure_policy {
-        FailurePolicy::Fail => "the request is rejected",
-        FailurePolicy::Ignore => "the webhook is skipped",
-    };
+    let follows = consequence(webhook.failure_policy);
     let reads = |parent: &str| {
         let places =
             [format!("{parent}.{key}"), format!("{parent}['{key}']"), format!("{parent}[\"{key}\"]")];
@@ -90,7 +81,7 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
     if is_metadata && SET_BY_SERVER.contains(&key) {
         return None;
     }
-    if is_metadata && !OBJECT_META.contains(&key) {
+    if is_metadata && !is_metadata_field(key) {
         let message = format!(
             "condition {name} reads metadata.{key}, which no object has: it fails with `no such key: {key}`, and \
              {follows} without a call"
@@ -107,20 +98,21 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
         format!("objects without {key}")
     };
     let message = format!(
-        "condition {name} has no value for {what}: for the {} of {}, it fails with `no such key: {key}`, and \
-         {follows} without a call",
+        "condition {name} fails for {what}: on {} of {}, it returns `no such key: {key}`, and {follows} without a \
+         call",
         request.operation,
         request.resource.group_resource()
     );
     let violation = Violation::new(format!("{name} has no value without an optional field"), message);
     let violation = violation.with_severity(Severity::Warning);
     Some(violation.with_help(
-        "Guard the field, such as `has(object.metadata.labels) && 'a' in object.metadata.labels && ...`, or use the \
-         optional syntax, such as `object.metadata.?labels.a.orValue('')`.",
+        "Guard the field, as in `has(object.metadata.labels) && 'a' in object.metadata.labels && ...`, or use \
+         optional syntax, as in `object.metadata.?labels.a.orValue('')`.",
     ))
 }
 
-/// Returns the creation and an unchanged update of the object without labels, and of the object with other labels.
+/// Returns the creations of the object without labels and of the object with other labels, and then an unchanged update
+/// of each.
 fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes> {
     let mut bare = object.clone();
     for pointer in ["/metadata/labels", "/metadata/annotations"] {
@@ -132,15 +124,14 @@ fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes>
             metadata.insert(field.to_owned(), json!({OTHER_KEY: "a"}));
         }
     }
-    let mut requests = Vec::new();
-    for object in [bare, labeled] {
-        let Ok(create) = cluster_fixture.create(object, "default", UserInfo::default()) else { continue };
+    let create = |object| cluster_fixture.create(object, "default", UserInfo::default()).ok();
+    let creations: Vec<Attributes> = [bare, labeled].into_iter().filter_map(create).collect();
+    let unchanged = |create: &Attributes| {
         let stored = create.object.clone().unwrap_or_default();
-        requests.push(update(&create, stored.clone(), stored));
-        requests.push(create);
-    }
-    requests.sort_by_key(|request| request.old_object.is_some());
-    requests
+        update(create, stored.clone(), stored)
+    };
+    let updates: Vec<Attributes> = creations.iter().map(unchanged).collect();
+    creations.into_iter().chain(updates).collect()
 }
 
 #[cfg(test)]
@@ -187,7 +178,7 @@ mod tests {
             &["object.metadata.namespce != 'kube-system' && object.metadata.labels.team == 'a'"],
             &["reads metadata.namespce, which no object has"],
         );
-        check(&["object.metadata.labels.team == 'a'"], &["no value for objects without labels"]);
+        check(&["object.metadata.labels.team == 'a'"], &["fails for objects without labels"]);
         check(
             &["has(object.metadata.labels) && object.metadata.labels.team == 'a'"],
             &["objects without the label team"],

@@ -14,7 +14,7 @@ mod l08_service;
 mod l09_order;
 mod l10_duplicate_names;
 mod large_object;
-pub(super) mod match_conditions;
+mod match_conditions;
 mod match_outcome;
 mod outage;
 mod overwritten;

@@ -8,11 +8,12 @@ use kubernetes_admission::conditions::{
     Condition, Evaluation, KnownFields, Outcome, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, constant_error,
     constant_value,
 };
-use kubernetes_admission::config::{self, FailurePolicy, MatchPolicy, Rule, Webhook};
+use kubernetes_admission::config::{self, MatchPolicy, Rule, Webhook};
 use kubernetes_admission::matching::{self, exact_or_star};
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::status::FieldError;
 
+use super::match_conditions::{consequence, unguarded};
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 use crate::stored::{delete, update};
@@ -32,7 +33,9 @@ pub(super) const CHECK: Check = Check {
     source: "KEP-3716; apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go; \
              pkg/apis/cel/config.go",
     audience: Audience::All,
-    probe: Probe::ConfigurationAndObject(configuration, |object_probe| Box::pin(object(object_probe))),
+    probe: Probe::ConfigurationAndObject(configuration, unguarded, |object_probe| {
+        Box::pin(object(object_probe))
+    }),
 };
 
 /// The advice for a condition that costs too much.
@@ -61,10 +64,7 @@ fn configuration(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observe
 
 /// Reports conditions that fail for every request with an operation of the rules.
 fn failing(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
-    let follows = match webhook.failure_policy {
-        FailurePolicy::Fail => "the request is rejected",
-        FailurePolicy::Ignore => "the webhook is skipped",
-    };
+    let follows = consequence(webhook.failure_policy);
     let mut violations: Vec<Violation> = Vec::new();
     for (index, condition) in webhook.match_conditions.iter().enumerate() {
         for known in known {
@@ -272,10 +272,7 @@ async fn object(object_probe: &ObjectProbe<'_>) -> Observed {
 
 fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Vec<Violation> {
     let what = format!("{} of {}", request.operation, request.resource.group_resource());
-    let follows = match webhook.failure_policy {
-        FailurePolicy::Fail => "the request is rejected",
-        FailurePolicy::Ignore => "the webhook is skipped",
-    };
+    let follows = consequence(webhook.failure_policy);
     let mut violations = Vec::new();
     match &evaluation.outcome {
         Outcome::OutOfBudget => {
