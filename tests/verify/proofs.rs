@@ -121,7 +121,7 @@ async fn the_proof_of_a_malformed_request_sends_it_again() {
                 return machine::skipped("sh cannot be run");
             };
             if output.status.code() == Some(127) {
-                return machine::skipped("there is no curl");
+                return machine::skipped("curl cannot be run");
             }
             assert_eq!(String::from_utf8_lossy(&output.stdout), "500", "{line}: {output:?}");
             let calls = stage.fake.journal();

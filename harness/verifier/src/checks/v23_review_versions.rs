@@ -23,8 +23,8 @@ pub(super) const CHECK: Check = Check {
     why: "kube-apiserver sends the first listed version that it knows and rejects a response in another \
           version; which versions it knows changes between releases. A listed version that was copied from \
           an example and never tested fails every request on the day of an upgrade or a rollback. A webhook \
-          that answers a version that it cannot know allows what it has not read. That is a note, or a warning \
-          if the webhook does not respond, because kube-apiserver sends only listed versions.",
+          that allows a review in an unknown version allows what it has not read. Because kube-apiserver sends \
+          only listed versions, this finding is a note; if the webhook does not respond, it is a warning.",
     help: "List only versions that the webhook supports, and respond in the version of the request.",
     source: "Dynamic Admission Control, Response; KEP-492, AdmissionReview v1; \
              admissionregistration.k8s.io/v1 types, \
@@ -163,7 +163,7 @@ async fn unlisted(webhook_probe: &WebhookProbe<'_>, outcome: &Arc<Outcome>) -> O
         Ok(_) => match effect_of(&exchange, at(&review, &["request", "object"])) {
             Effect::Denied(_) => return None,
             Effect::Admitted(_) => {
-                ("admits", format!("the webhook answers {unknown} instead of refusing it"), Severity::Note)
+                ("admits", format!("the webhook allows {unknown} instead of denying it"), Severity::Note)
             }
             Effect::Broken(what) => ("no review", format!("for {unknown}: {what}"), Severity::Note),
         },

@@ -40,6 +40,9 @@ pub(super) const CHECK: Check = Check {
 /// The kind of the finding about the responses to all malformed inputs.
 const MALFORMED: &str = "accepts or fails on malformed input";
 
+/// The kind of a fault whose text contains the HTTP status of the response.
+const HTTP_STATUS: &str = "HTTP status";
+
 /// Malformed input, or a review that is sent in an incorrect way.
 struct Malformed {
     what: &'static str,
@@ -90,13 +93,16 @@ fn combined(faults: &[(&'static str, Fault)]) -> Option<Violation> {
     let severity = faults.iter().map(|(_, (_, _, severity))| *severity).max()?;
     let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for (what, (kind, text, _)) in faults {
-        match groups.iter_mut().find(|(known, _, _)| known == kind) {
+        // The text of a failed connection may contain a port, which differs between calls.
+        let is_same = |known: &str, other: &str| known == *kind && (*kind != HTTP_STATUS || other == text);
+        match groups.iter_mut().find(|(known, other, _)| is_same(known, other)) {
             Some((_, _, inputs)) => inputs.push(what),
             None => groups.push((kind, text, vec![what])),
         }
     }
     let message = groups.iter().map(|(_, text, inputs)| match inputs.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("on {} and {last}, {text}", others.join(", ")),
+        Some((last, [first])) => format!("on {first} and {last}, {text}"),
+        Some((last, others)) if !others.is_empty() => format!("on {}, and {last}, {text}", others.join(", ")),
         Some(_) | None => format!("on {}, {text}", inputs.join(", ")),
     });
     let message = message.collect::<Vec<String>>().join("; ");
@@ -191,7 +197,7 @@ fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fau
     match status {
         500.. => {
             let text = format!("the webhook returns HTTP status {status} instead of a 4xx");
-            Some(("HTTP status", text, Severity::Note))
+            Some((HTTP_STATUS, text, Severity::Note))
         }
         200..=299 => {
             let severity = pass?;
@@ -206,7 +212,7 @@ fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fau
                         "the webhook returns HTTP status {status} without a review that \
                                         denies the request"
                     );
-                    Some(("HTTP status", text, Severity::Note))
+                    Some((HTTP_STATUS, text, Severity::Note))
                 }
             }
         }
@@ -265,9 +271,18 @@ mod tests {
         ];
         let violation = combined(&faults).unwrap();
         assert_eq!((violation.kind.as_str(), violation.severity), (MALFORMED, Some(Severity::Warning)));
-        let expected = "on text, a truncated review and a GET, the webhook allows it; on an empty body, the webhook hangs it";
+        let expected = "on text, a truncated review, and a GET, the webhook allows it; on an empty body, the webhook hangs it";
         assert_eq!(violation.message, expected);
         assert!(combined(&[]).is_none());
+    }
+
+    #[test]
+    fn each_http_status_is_reported_with_its_inputs() {
+        let fault = |status: u16| (HTTP_STATUS, format!("the webhook returns {status}"), Severity::Note);
+        let faults = [("text", fault(500)), ("an empty body", fault(502)), ("a GET", fault(500))];
+        let expected =
+            "on text and a GET, the webhook returns 500; on an empty body, the webhook returns 502";
+        assert_eq!(combined(&faults).unwrap().message, expected);
     }
 
     #[test]
