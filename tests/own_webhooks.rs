@@ -373,8 +373,9 @@ async fn webhook_that_does_not_listen_is_not_called() {
     assert!(text.contains(&warning), "{text}");
 
     let text = ends_with(&stage.run_with(&["--wait", "1", "--service", &service]).await, 3);
-    let expected =
-        format!("error: --service injector/webhook: nothing listens on {address} after the 1 s of --wait\n");
+    let expected = format!(
+        "error: --service injector/webhook: {address} does not accept connections after 1 s (--wait)\n"
+    );
     assert_eq!(text, expected);
     let service = format!("injector/webhook={}", stage.webhook.address());
     let text = ends_with(&stage.run_with(&["--wait", "60", "--service", &service]).await, 0);
@@ -397,7 +398,7 @@ Feature: Namespaces
     Then "inject.example.com" is not called
 "#;
     let text = ends_with(&Stage::with(feature).await.run("in-process").await, 1);
-    let limited = "was not called because admit run limits it to the namespaces of the scenario: the namespace \
+    let limited = "was not called because `admit run` limits it to the namespaces of the scenario: the namespace \
                    \"default\" is not part of the scenario: add the step";
     assert!(text.contains(limited), "{text}");
     let missing = feature.replace("namespace: default", "namespace: prd");

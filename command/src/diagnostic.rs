@@ -148,7 +148,11 @@ pub(crate) fn counts(severities: impl IntoIterator<Item = Severity>) -> String {
 
 /// Returns the end of a summary line about notes that only `-v` shows; empty if there are none.
 pub(crate) fn hidden_notes(count: usize) -> String {
-    if count == 0 { String::new() } else { format!("; {} (-v shows them)", several(count, "minor note")) }
+    match count {
+        0 => String::new(),
+        1 => "; 1 minor note (-v shows it)".to_owned(),
+        _ => format!("; {count} minor notes (-v shows them)"),
+    }
 }
 
 /// Returns a count with a singular or plural noun, such as `1 error` or `2 errors`.

@@ -7,23 +7,15 @@ use std::path::{Path, PathBuf};
 
 use harness::verify::Severity;
 
-/// The settings that a GitHub workflow provides.
-#[derive(Debug)]
-pub(crate) struct GitHub {
-    /// Whether the command prints annotations, because it runs in a workflow.
-    pub(crate) annotates: bool,
-    /// The file to which the workflow summary is appended.
-    pub(crate) summary: Option<PathBuf>,
+/// Returns whether the command prints annotations, because it runs in a workflow.
+pub(crate) fn annotates() -> bool {
+    std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true")
 }
 
-impl GitHub {
-    pub(crate) fn from_environment() -> Self {
-        let text = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
-        Self {
-            annotates: text("GITHUB_ACTIONS").as_deref() == Some("true"),
-            summary: text("GITHUB_STEP_SUMMARY").map(PathBuf::from),
-        }
-    }
+/// Returns the file to which a workflow step appends its summary.
+pub(crate) fn summary_file() -> Option<PathBuf> {
+    let path = std::env::var("GITHUB_STEP_SUMMARY").ok()?;
+    (!path.is_empty()).then(|| PathBuf::from(path))
 }
 
 /// Returns a command that shows `message` next to a line of a file.

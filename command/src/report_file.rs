@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use output::{OutputFile, Readers};
 
-use crate::Failure;
-use crate::github::GitHub;
+use crate::{Failure, github};
 
 /// A report file that gets its final path when it is complete.
 #[derive(Debug)]
@@ -34,6 +33,14 @@ impl ReportFile {
         Ok(Self { path: path.to_owned(), file })
     }
 
+    /// Creates a temporary file next to the path of an option, if the user passed the option.
+    pub(crate) fn create_if_requested(
+        path: Option<&Path>,
+        readers: Readers,
+    ) -> Result<Option<Self>, Failure> {
+        path.map(|path| Self::create(path, readers)).transpose()
+    }
+
     /// Writes the report and renames it to its final path.
     pub(crate) fn write(self, text: &str) -> Result<(), Failure> {
         self.file.write(text.as_bytes()).map_err(|error| failed(&self.path, &error))
@@ -52,8 +59,8 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
 impl SummaryFile {
     /// Creates the file of `--summary`, if the user passed the option.
     pub(crate) fn create(path: Option<&Path>, readers: Readers) -> Result<Self, Failure> {
-        let requested = path.map(|path| ReportFile::create(path, readers)).transpose()?;
-        Ok(Self { requested, workflow: GitHub::from_environment().summary })
+        let requested = ReportFile::create_if_requested(path, readers)?;
+        Ok(Self { requested, workflow: github::summary_file() })
     }
 
     /// Writes the summary to the file of `--summary`, or appends it to that of the workflow, or does nothing.

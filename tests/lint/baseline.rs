@@ -48,7 +48,7 @@ fn what_is_known_is_accepted_and_only_the_rest_fails() {
     // Known findings do not fail the run, but every entry needs a reason before it counts.
     let written = lint(&[&["--write-baseline", &folder.path("known.yaml")], &failing[..]].concat());
     let stderr = String::from_utf8_lossy(&written.stderr);
-    let missing = "1 entry of the baseline has no reason: fill in `reason`, or add --baseline-reason TEXT\n";
+    let missing = "1 entry in the baseline has no reason: fill in `reason`, or pass --baseline-reason TEXT\n";
     assert_eq!((written.status.code(), &*stderr), (Some(0), missing));
     let refused = lint(&[&["--baseline", &folder.path("known.yaml")], &failing[..]].concat());
     let stderr = String::from_utf8_lossy(&refused.stderr);

@@ -82,11 +82,10 @@ fn a_rejected_field_does_not_hide_the_findings_of_other_entries() {
         let text = prints(&lint_with_input(&["-c", "-"], &text), 1);
         assert!(text.contains(&format!("webhooks[0].rules[0].{field}")), "{text}");
         for id in ["V50", "L05", "V53"] {
-            let finding = text.split("\n\n").find(|it| it.contains(&format!("[{id}]")));
             let is_about_b = text
                 .split("\n\n")
                 .any(|it| it.contains(&format!("[{id}]")) && it.contains("c/b.example.com"));
-            assert!(finding.is_some() && is_about_b, "{id} {field}: {text}");
+            assert!(is_about_b, "{id} {field}: {text}");
         }
     }
 }
@@ -96,7 +95,7 @@ fn notes_about_usual_defaults_appear_only_with_v() {
     let file = "tests/lint/findings/L08-path.yaml";
     let text = prints(&lint(&["-c", file]), 0);
     assert!(!text.contains("[L08]"), "{text}");
-    assert!(text.ends_with("\n0 findings in 1 configuration; 1 minor note (-v shows them)\n"), "{text}");
+    assert!(text.ends_with("\n0 findings in 1 configuration; 1 minor note (-v shows it)\n"), "{text}");
     let text = prints(&lint(&["-v", "-c", file]), 0);
     assert!(text.contains("note[L08]: clientConfig.service.path is not set"), "{text}");
     // They do not change the exit status, and are not in a baseline.

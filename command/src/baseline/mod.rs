@@ -192,7 +192,7 @@ impl Accepting {
                 if missing > 0 {
                     let entries = several_entries(missing);
                     screen::status!(
-                        "{entries} of the baseline {} no reason: fill in `reason`, or add --baseline-reason TEXT",
+                        "{entries} in the baseline {} no reason: fill in `reason`, or pass --baseline-reason TEXT",
                         if missing == 1 { "has" } else { "have" }
                     );
                 }
@@ -264,7 +264,7 @@ impl Baseline {
                 let lines: Vec<String> =
                     empty.iter().map(|reason| reason.referenced.line().to_string()).collect();
                 let message = format!(
-                    "{} do not say why the finding is accepted: fill in `reason` on the lines {}",
+                    "{} do not say why their findings are accepted: fill in `reason` on lines {}",
                     several_entries(empty.len()),
                     lines.join(", ")
                 );

@@ -155,7 +155,7 @@ fn all_empty_reasons_are_reported_at_once() {
         [entry("V01", "a", "c/a", "''"), entry("V01", "b", "c/a", "r"), entry("V01", "c", "c/a", "''")];
     let message = parse(&file(&entries)).unwrap_err();
     let expected =
-        "b.yaml:6: 2 entries do not say why the finding is accepted: fill in `reason` on the lines 6, 14";
+        "b.yaml:6: 2 entries do not say why their findings are accepted: fill in `reason` on lines 6, 14";
     assert!(message.contains(expected), "{message}");
 }
 

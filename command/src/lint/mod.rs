@@ -20,7 +20,7 @@ use self::baseline::LINT;
 use self::lines::Outline;
 use self::output::{Finding, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
-use crate::github::GitHub;
+use crate::github;
 use crate::report_file::{ReportFile, SummaryFile};
 use crate::verify::chosen::{self, Skip};
 use crate::verify::output::{FailOn, Format};
@@ -84,7 +84,7 @@ pub(crate) struct Lint {
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
 
-    /// List every check with its result, including those that passed or could not run
+    /// List every check with its result, including those that passed or could not run, and show minor notes
     #[arg(short, long, visible_alias = "checks")]
     verbose: bool,
 
@@ -144,10 +144,8 @@ impl Lint {
             screen::print_document(&list::list(&self.chosen(), self.output)?)?;
             return Ok(ExitCode::Ok);
         }
-        let create = |path: &Option<PathBuf>| {
-            path.as_deref().map(|path| ReportFile::create(path, Readers::Umask)).transpose()
-        };
-        let (junit, sarif) = (create(&self.junit)?, create(&self.sarif)?);
+        let junit = ReportFile::create_if_requested(self.junit.as_deref(), Readers::Umask)?;
+        let sarif = ReportFile::create_if_requested(self.sarif.as_deref(), Readers::Umask)?;
         let summary = SummaryFile::create(self.summary.as_deref(), Readers::Umask)?;
         let known = self.baseline.open(&LINT)?;
         let located = read(&self.configuration)?;
@@ -182,7 +180,7 @@ impl Lint {
             }
         }
         summary.write(|| output::markdown(&report))?;
-        if GitHub::from_environment().annotates {
+        if github::annotates() {
             screen::prompt(&output::annotations(&report));
         }
         match complete {

@@ -22,8 +22,8 @@ pub(crate) struct Steps {
 enum Format {
     /// Human-readable text
     Text,
-    /// JSON: an object with `version` 1, `steps`, each with `keyword`, `expression`, `help`, `example`, and
-    /// `parameters`, the values of each parameter by its name
+    /// JSON: an object with `version` 1; `steps`, each with `keyword`, `expression`, `help`, and `example`; and
+    /// `parameters`, which describes the values of each parameter
     Json,
 }
 

@@ -38,10 +38,9 @@ use regex::Regex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::github::GitHub;
 use crate::steps::world::World;
 use crate::target::{Cleanup, Launched, TargetArguments, TargetKind};
-use crate::{ExitCode, Failure, exit_code, screen};
+use crate::{ExitCode, Failure, exit_code, github, screen};
 use display::{Detail, Display};
 use live::Live;
 use narration::Narrators;
@@ -109,8 +108,8 @@ struct Verbosity {
     #[arg(long, short, help_heading = "Output", conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Show the steps of every scenario; by default, the steps of scenarios that pass are shown if at most 20
-    /// scenarios run
+    /// Show the steps of every scenario; by default, a run of more than 20 scenarios shows only the steps of failed
+    /// scenarios
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
 }
@@ -216,7 +215,7 @@ impl Run {
         let (counts, written, printed) = live.finish(|record, display| {
             let written = reports.write(record, circumstances);
             display.print(&summary::summary(record, circumstances.unchecked_audits));
-            if GitHub::from_environment().annotates {
+            if github::annotates() {
                 screen::prompt(&annotations::commands(record));
             }
             for warning in &warnings {

@@ -37,6 +37,18 @@ pub(crate) struct ScenarioRecord {
     pub(crate) outcome: Outcome,
 }
 
+/// The failure of a scenario, as reports describe it.
+#[derive(Debug)]
+pub(crate) struct ScenarioFailure<'a> {
+    /// The failed step; `None` if the error occurred outside of the steps.
+    pub(crate) step: Option<&'a PlannedStep>,
+    /// The line of the step, or that of the scenario.
+    pub(crate) line: usize,
+    pub(crate) message: Option<&'a str>,
+    /// The notes that can explain the failure and that the message does not contain.
+    pub(crate) notes: Vec<&'a Note>,
+}
+
 /// The outcome of a scenario after its last attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -181,6 +193,20 @@ impl ScenarioRecord {
     pub(crate) fn failed_step<'a>(&'a self, attempt: &'a Attempt) -> Option<(&'a PlannedStep, &'a str)> {
         let (position, message) = attempt.failed_step()?;
         Some((self.planned.steps.get(position)?, message))
+    }
+
+    /// Returns what reports say about the failure of the last attempt.
+    pub(crate) fn failure(&self) -> ScenarioFailure<'_> {
+        let attempt = self.attempts.last();
+        let failed = attempt.and_then(|attempt| self.failed_step(attempt));
+        let message = failed.map(|(_, message)| message).or_else(|| attempt?.trouble.as_deref());
+        let is_new = |note: &&Note| message.is_none_or(|message| !message.contains(&note.text));
+        ScenarioFailure {
+            step: failed.map(|(step, _)| step),
+            line: failed.map_or(self.planned.key.line, |(step, _)| step.line),
+            message,
+            notes: attempt.into_iter().flat_map(Attempt::causes).filter(is_new).collect(),
+        }
     }
 
     /// Returns the total duration of all attempts.

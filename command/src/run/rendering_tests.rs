@@ -82,7 +82,7 @@ fn the_summary_in_markdown_has_a_row_per_feature_and_a_section_per_failure() {
     let (_, _, markdown) = report::documents(&record(" a|b*"), circumstances).unwrap();
     let (totals, rest) = markdown.split_once("\n\n| feature |").unwrap();
     assert!(
-        totals.starts_with("## admit run\n\n2 features, 2 scenarios (1 failed, 1 skipped), 1 steps, "),
+        totals.starts_with("## admit run\n\n2 features, 2 scenarios (1 failed, 1 skipped), 1 step, "),
         "{totals}"
     );
     let expected = r"

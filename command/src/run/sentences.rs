@@ -17,7 +17,7 @@ use crate::steps::{STEPS, StepHelp, parameter};
 /// step, and each step with several definitions.
 pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Result<(), Failure> {
     let mut problems = Vec::new();
-    let mut unknown: Vec<(String, Vec<String>)> = Vec::new();
+    let mut wrong: Vec<WrongStep> = Vec::new();
     for feature in features {
         let path = feature.path.as_deref().unwrap_or(Path::new(""));
         for scenario in scenarios(feature).filter(|scenario| scenario.steps.is_empty()) {
@@ -31,38 +31,41 @@ pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Res
             ));
         }
         for step in steps(feature) {
-            let problem = match collection.find(step) {
+            let (problem, help) = match collection.find(step) {
                 Ok(Some(_)) => continue,
                 Ok(None) => undefined(step, &STEPS),
-                Err(error) => format!("several steps match `{step}`\n{}", indented(&error.to_string())),
+                Err(error) => {
+                    (format!("several steps match `{step}`"), format!("\n{}", indented(&error.to_string())))
+                }
             };
             let place = format!("{}:{}:{}", path.display(), step.position.line, step.position.col);
-            match unknown.iter_mut().find(|(known, _)| *known == problem) {
+            match wrong.iter_mut().find(|known| known.problem == problem) {
                 // Steps of a background or an outline occur once in the file.
-                Some((_, places)) if places.contains(&place) => {}
-                Some((_, places)) => places.push(place),
-                None => unknown.push((problem, vec![place])),
+                Some(known) if known.first == place || known.others.contains(&place) => {}
+                Some(known) => known.others.push(place),
+                None => wrong.push(WrongStep { problem, help, first: place, others: Vec::new() }),
             }
         }
     }
-    problems.extend(unknown.iter().map(|(problem, places)| {
-        let (first, others) =
-            places.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
-        let (sentence, hints) = problem.split_once('\n').unwrap_or((problem, ""));
-        let mut text = format!("{first}: {sentence}");
-        if !others.is_empty() {
-            let _ = write!(text, "\n  also at: {}", others.join(", "));
-        }
-        if !hints.is_empty() {
-            let _ = write!(text, "\n{hints}");
-        }
-        text
+    problems.extend(wrong.iter().map(|WrongStep { problem, help, first, others }| {
+        let also =
+            if others.is_empty() { String::new() } else { format!("\n  also at: {}", others.join(", ")) };
+        format!("{first}: {problem}{also}{help}")
     }));
     if problems.is_empty() {
         return Ok(());
     }
     problems.push("`admit steps` prints every step".to_owned());
     Err(Failure::usage(problems.join("\n")))
+}
+
+/// A step that has no definition or several, at each place in the files.
+struct WrongStep {
+    problem: String,
+    /// More lines about the problem, each after a line break.
+    help: String,
+    first: String,
+    others: Vec<String>,
 }
 
 /// Returns all scenarios, inside and outside of rules, in the order of the file.
@@ -80,10 +83,11 @@ pub(super) fn steps(feature: &Feature) -> impl Iterator<Item = &Step> {
     background.chain(feature.scenarios.iter().flat_map(|scenario| &scenario.steps)).chain(rules)
 }
 
-fn undefined(step: &Step, known: &[StepHelp]) -> String {
+/// Returns the message about a step without a definition, and help.
+fn undefined(step: &Step, known: &[StepHelp]) -> (String, String) {
     let keyword = keyword(step.ty);
     let sentence = format!("no step matches `{} {}`", step.keyword.trim(), step.value);
-    let Some(nearest) = nearest(keyword, &step.value, known) else { return sentence };
+    let Some(nearest) = nearest(keyword, &step.value, known) else { return (sentence, String::new()) };
     let example = nearest.example.lines().next().unwrap_or_default();
     let explained = |name: &str| {
         !["string", "word", "int"].contains(&name) && nearest.expression.contains(&format!("{{{name}}}"))
@@ -103,7 +107,7 @@ fn undefined(step: &Step, known: &[StepHelp]) -> String {
         same if same == nearest.expression => String::new(),
         _ => format!("\n  for example: {example}"),
     };
-    format!("{sentence}\n  the nearest: {} {}{hint}{values}{example}", nearest.keyword, nearest.expression)
+    (sentence, format!("\n  the nearest: {} {}{hint}{values}{example}", nearest.keyword, nearest.expression))
 }
 
 /// Returns the step that is most similar to `sentence`; among equally similar steps, prefers the same keyword.

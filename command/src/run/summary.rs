@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use output::OneLine;
 
-use super::record::{Attempt, Outcome, Record};
-use crate::diagnostic::Diagnostic;
+use super::record::{Outcome, Record};
+use crate::diagnostic::{Diagnostic, several};
 use crate::narrator::NoteKind;
 use crate::style::{BAD, GOOD, NOT_DONE, brief};
 
@@ -21,10 +21,10 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
     failures(&mut text, record);
     skipped(&mut text, record);
     if counts.not_run > 0 {
-        let _ = writeln!(text, "{NOT_DONE}not run: {}{NOT_DONE:#}", scenarios(counts.not_run));
+        let _ = writeln!(text, "{NOT_DONE}not run: {}{NOT_DONE:#}", several(counts.not_run, "scenario"));
     }
     if counts.unsupported > 0 {
-        let of_them = scenarios(counts.unsupported);
+        let of_them = several(counts.unsupported, "scenario");
         let _ = writeln!(
             text,
             "{NOT_DONE}{of_them} failed because admit does not support what they need{NOT_DONE:#}"
@@ -49,25 +49,20 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
 fn failures(text: &mut String, record: &Record) {
     for scenario in record.failures() {
         let planned = &scenario.planned;
-        let attempt = scenario.attempts.last();
-        let step = attempt.and_then(|attempt| scenario.failed_step(attempt));
-        let message = step.map(|(_, message)| message).or_else(|| attempt?.trouble.as_deref());
-        let line = step.map_or(planned.key.line, |(step, _)| step.line);
-        let line = u64::try_from(line).unwrap_or(u64::MAX);
-        let mut failure = Diagnostic::new(Severity::Error, &planned.name).place(&planned.key.path, line);
-        if let Some((step, _)) = step {
-            failure = failure.source(Some(&format!("{} {}", step.keyword, step.text)));
+        let failure = scenario.failure();
+        let line = u64::try_from(failure.line).unwrap_or(u64::MAX);
+        let mut diagnostic = Diagnostic::new(Severity::Error, &planned.name).place(&planned.key.path, line);
+        if let Some(step) = failure.step {
+            diagnostic = diagnostic.source(Some(&format!("{} {}", step.keyword, step.text)));
         }
-        if let Some(message) = message {
-            failure.note("message", first_sentence(message));
+        if let Some(message) = failure.message {
+            diagnostic.note("message", first_sentence(message));
         }
-        for note in attempt.into_iter().flat_map(Attempt::causes) {
+        for note in failure.notes {
             let label = if note.kind == NoteKind::Help { "help" } else { "note" };
-            if message.is_none_or(|message| !message.contains(&note.text)) {
-                failure.note(label, &note.text);
-            }
+            diagnostic.note(label, &note.text);
         }
-        failure.write(text);
+        diagnostic.write(text);
         text.push('\n');
     }
 }
@@ -95,7 +90,12 @@ pub(super) fn skip_reasons(record: &Record) -> BTreeMap<&str, usize> {
 
 fn skipped(text: &mut String, record: &Record) {
     for (reason, count) in skip_reasons(record) {
-        let _ = writeln!(text, "{NOT_DONE}skipped: {} {}{NOT_DONE:#}", scenarios(count), OneLine(reason));
+        let _ = writeln!(
+            text,
+            "{NOT_DONE}skipped: {} {}{NOT_DONE:#}",
+            several(count, "scenario"),
+            OneLine(reason)
+        );
     }
 }
 
@@ -121,14 +121,7 @@ pub(super) fn totals(record: &Record) -> String {
     .filter(|(count, _)| *count > 0)
     .map(|(count, what)| format!("{count} {what}"))
     .collect();
-    let features = match features.len() {
-        1 => "1 feature".to_owned(),
-        count => format!("{count} features"),
-    };
-    format!("{features}, {} ({}), {steps} steps", scenarios(record.scenarios().len()), parts.join(", "))
-}
-
-/// Formats a number of scenarios.
-pub(super) fn scenarios(count: usize) -> String {
-    if count == 1 { "1 scenario".to_owned() } else { format!("{count} scenarios") }
+    let (features, scenarios) =
+        (several(features.len(), "feature"), several(record.scenarios().len(), "scenario"));
+    format!("{features}, {scenarios} ({}), {}", parts.join(", "), several(steps, "step"))
 }

@@ -63,13 +63,18 @@ impl World {
         skips
     }
 
+    /// Returns why the last request did not call a webhook in the first round, if the server skipped it.
+    fn first_skip(&self, webhook: &Identity<'_>) -> Option<&RecordedSkip> {
+        self.skips.iter().find(|skip| skip.round == Round::First && webhook.is_in(skip))
+    }
+
     /// Returns a line for each webhook that the last request did not call, with the reason.
     ///
     /// Only admit's API server records the reasons.
     pub(super) fn not_called(&self) -> Vec<String> {
         let identities = self.identities();
         let reason = |it: &Identity<'_>| {
-            let skip = self.skips.iter().find(|skip| skip.round == Round::First && it.is_in(skip))?;
+            let skip = self.first_skip(it)?;
             let is_called = self.calls_of(it.short).is_ok_and(|calls| !calls.is_empty());
             let reason = self.foreign_namespace(&skip.mismatch).unwrap_or_else(|| skip.reason.clone());
             (!is_called).then(|| format!("{}: not called: {reason}", it.short))
@@ -92,13 +97,13 @@ impl World {
             )));
         }
         let identities = self.identities();
-        let limit = identities.iter().filter(|it| it.short == short).find_map(|it| {
-            let skip = self.skips.iter().find(|skip| skip.round == Round::First && it.is_in(skip))?;
-            self.foreign_namespace(&skip.mismatch)
-        });
+        let limit = identities
+            .iter()
+            .filter(|it| it.short == short)
+            .find_map(|it| self.foreign_namespace(&self.first_skip(it)?.mismatch));
         match limit {
             Some(limit) => Err(StepFailure::new(format!(
-                "\"{short}\" was not called because admit run limits it to the namespaces of the scenario: {limit}"
+                "\"{short}\" was not called because `admit run` limits it to the namespaces of the scenario: {limit}"
             ))),
             None => Ok(()),
         }

@@ -13,13 +13,13 @@ use super::{StepHelp, given as step};
 
 pub(super) const BEFORE: StepHelp = step(
     "{string} is called before the configuration {string}",
-    "Calls a mutating fake before the webhooks of this configuration, which an earlier step loads",
+    "Calls a mutating fake before the webhooks of this configuration; an earlier step must load the configuration",
     r#"Given "labels" is called before the configuration "injector""#,
 );
 
 pub(super) const AFTER: StepHelp = step(
     "{string} is called after the configuration {string}",
-    "Calls a mutating fake after the webhooks of this configuration, which an earlier step loads",
+    "Calls a mutating fake after the webhooks of this configuration; an earlier step must load the configuration",
     r#"Given "labels" is called after the configuration "injector""#,
 );
 

@@ -37,7 +37,7 @@ pub(crate) struct Verbs(pub(crate) Vec<String>);
 
 /// The values of the parameters in step expressions, by the name of the parameter.
 pub(crate) const VALUES: [(&str, &str); 8] = [
-    ("string", "a text in quotes"),
+    ("string", "quoted text"),
     ("word", "a word"),
     ("int", "a number"),
     ("admission", "`mutating` or `validating`"),

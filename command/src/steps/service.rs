@@ -59,14 +59,19 @@ impl World {
         })
     }
 
+    /// Returns the webhook of each call during the last request for which the server could not connect.
+    fn unsent_calls(&self) -> impl Iterator<Item = &str> {
+        let calls = self.own_calls.iter().flatten();
+        calls.filter(|call| !call.was_sent).map(|call| call.webhook.as_str())
+    }
+
     /// Suggests `--service`, or names its address, if the call of a loaded webhook failed because the server could not
     /// connect to its Service.
     ///
     /// If the failure policy is Ignore, only the record of the calls contains the failure.
     pub(super) fn service_hint(&self) -> Option<String> {
         let answer = self.last.as_ref()?;
-        let unsent = self.own_calls.iter().flatten().filter(|call| !call.was_sent);
-        let unsent: Vec<&str> = unsent.map(|call| call.webhook.as_str()).collect();
+        let unsent: Vec<&str> = self.unsent_calls().collect();
         let (_, service) = self.own_services().find(|(name, _)| {
             answer.message().contains(&format!("failed calling webhook \"{name}\"")) || unsent.contains(name)
         })?;
@@ -89,9 +94,8 @@ impl World {
     /// Counts the calls that did not reach a loaded webhook, for a warning at the end of the run.
     pub(super) fn note_unreached(&self) {
         let Ok(target) = self.target() else { return };
-        let unsent = self.own_calls.iter().flatten().filter(|call| !call.was_sent);
-        for call in unsent {
-            if let Some((_, service)) = self.own_services().find(|(name, _)| *name == call.webhook) {
+        for webhook in self.unsent_calls() {
+            if let Some((_, service)) = self.own_services().find(|(name, _)| *name == webhook) {
                 target.unreached.count(&service);
             }
         }

@@ -26,7 +26,7 @@ pub struct TargetArguments {
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     pub(crate) service: Vec<ServiceMapping>,
 
-    /// Wait up to this many seconds until the addresses of --service accept connections
+    /// Wait up to this many seconds for the addresses of --service to accept connections
     #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "service")]
     pub(crate) wait: u32,
 

@@ -23,6 +23,7 @@ pub(crate) use call_log::{CallLog, RecordedCall, RecordedSkip};
 pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 
 use crate::Failure;
+use crate::diagnostic::several;
 use crate::fakes::Fleet;
 use crate::static_manifests::Watch;
 use envtest::Servers;
@@ -149,7 +150,7 @@ impl Target {
     pub(crate) fn unreached_services(&self) -> Vec<String> {
         let calls = self.unreached.0.lock().unwrap_or_else(PoisonError::into_inner);
         let message = |(name, count): (&ServiceName, &usize)| {
-            let calls = if *count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
+            let calls = several(*count, "call");
             let address = match self.services.get(name) {
                 Some((host, port)) => format!("at {host}:{port}"),
                 None => "because --service does not set its address".to_owned(),
@@ -261,8 +262,8 @@ impl Launched {
     ) -> Result<Self, Failure> {
         if arguments.wait > 0 {
             tell("waiting for the webhooks to start");
+            arguments.wait_for_services().await?;
         }
-        arguments.wait_for_services().await?;
         match arguments.target {
             TargetKind::InProcess | TargetKind::Envtest => Self::start(arguments, tell).await,
             TargetKind::Cluster => {

@@ -18,15 +18,13 @@ impl TargetArguments {
     /// Returns a failure that names the first address that accepts no connection in this time.
     pub(super) async fn wait_for_services(&self) -> Result<(), Failure> {
         let until = Instant::now() + Duration::from_secs(self.wait.into());
-        if self.wait == 0 {
-            return Ok(());
-        }
         for (service, (host, port)) in self.services() {
             while !matches!(timeout_at(until, TcpStream::connect((host.as_str(), port))).await, Ok(Ok(_))) {
                 if Instant::now() >= until {
                     let (namespace, name, seconds) = (service.namespace, service.name, self.wait);
                     return Err(Failure::environment(format!(
-                        "--service {namespace}/{name}: nothing listens on {host}:{port} after the {seconds} s of --wait"
+                        "--service {namespace}/{name}: {host}:{port} does not accept connections after {seconds} s \
+                         (--wait)"
                     )));
                 }
                 sleep(PERIOD).await;

@@ -4,7 +4,8 @@ use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, Tes
 
 use super::Report;
 use crate::Failure;
-use crate::verify::output::{FailOn, relative, word};
+use crate::github::relative;
+use crate::verify::output::{FailOn, word};
 
 /// Returns the JUnit report as XML.
 ///

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::{Finding, Report};
 use crate::baseline::stale;
+use crate::github::relative;
 use crate::lint::page;
-use crate::verify::output::{relative, sarif, word};
+use crate::verify::output::{sarif, word};
 
 /// Returns the SARIF log as JSON.
 pub(super) fn document(report: &Report) -> String {

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use crate::diagnostic::several;
 use crate::markdown::{cell, fence, line};
-use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord};
-use crate::run::summary::{scenarios, skip_reasons, totals};
+use crate::run::record::{Outcome, Record, ScenarioRecord};
+use crate::run::summary::{skip_reasons, totals};
 use crate::style::brief;
 
 /// The maximum number of failures with their messages. GitHub rejects a summary of more than 1 MiB.
@@ -39,14 +40,18 @@ pub(super) fn summary(record: &Record) -> String {
     }
     let hidden = record.failures().count().saturating_sub(MAX_FAILURES);
     if hidden > 0 {
-        let _ = writeln!(text, "\n{} more failed.", scenarios(hidden));
+        let _ = writeln!(text, "\n{} failed.", several(hidden, "more scenario"));
     }
     for flaky in record.scenarios().iter().filter(|scenario| scenario.is_flaky()) {
         let (attempts, name) = (flaky.attempts.len(), line(&flaky.planned.name));
-        let _ = writeln!(text, "\n> **Flaky** {}: {name}: passed in attempt {attempts}", place(flaky, None));
+        let _ = writeln!(
+            text,
+            "\n> **Flaky** {}: {name}: passed on attempt {attempts}",
+            place(flaky, flaky.planned.key.line)
+        );
     }
     for (reason, count) in skip_reasons(record) {
-        let _ = writeln!(text, "\n> **Skipped** {}: {}", scenarios(count), line(reason));
+        let _ = writeln!(text, "\n> **Skipped** {}: {}", several(count, "scenario"), line(reason));
     }
     text
 }
@@ -77,35 +82,30 @@ fn number(count: usize) -> String {
 
 /// Appends a failed scenario: its place, the failed step, the message, and the notes that can explain it.
 fn failure(text: &mut String, scenario: &ScenarioRecord) {
-    let attempt = scenario.attempts.last();
-    let step = attempt.and_then(|attempt| scenario.failed_step(attempt));
+    let failure = scenario.failure();
     let _ = writeln!(text, "\n### ❌ {}\n", line(&scenario.planned.name));
-    let failed_at = place(scenario, step.map(|(step, _)| step.line));
-    match step {
-        Some((step, _)) => {
+    let failed_at = place(scenario, failure.line);
+    match failure.step {
+        Some(step) => {
             let _ = writeln!(text, "{failed_at}: **{}** {}", line(step.keyword.trim()), line(&step.text));
         }
         None => {
             let _ = writeln!(text, "{failed_at}");
         }
     }
-    let message = step.map(|(_, message)| message).or_else(|| attempt?.trouble.as_deref());
-    if let Some(message) = message {
+    if let Some(message) = failure.message {
         let message = safe(message);
         let fence = fence(&message);
         let _ = writeln!(text, "\n{fence}text\n{message}\n{fence}");
     }
-    for note in attempt.into_iter().flat_map(Attempt::causes) {
-        if message.is_none_or(|message| !message.contains(&note.text)) {
-            let _ = writeln!(text, "\n* {}", line(&note.text));
-        }
+    for note in failure.notes {
+        let _ = writeln!(text, "\n* {}", line(&note.text));
     }
 }
 
 /// Returns the file and the line of a scenario, or of one of its steps.
-fn place(scenario: &ScenarioRecord, step: Option<usize>) -> String {
-    let key = &scenario.planned.key;
-    format!("{}:{}", line(&key.path), step.unwrap_or(key.line))
+fn place(scenario: &ScenarioRecord, at: usize) -> String {
+    format!("{}:{at}", line(&scenario.planned.key.path))
 }
 
 /// Returns a message without control sequences, and not longer than a summary can contain.

@@ -41,8 +41,8 @@ impl Reports {
         summary: Option<&Path>,
     ) -> Result<Self, Failure> {
         Ok(Self {
-            junit: junit.map(|path| ReportFile::create(path, Readers::Umask)).transpose()?,
-            json: json.map(|path| ReportFile::create(path, Readers::Umask)).transpose()?,
+            junit: ReportFile::create_if_requested(junit, Readers::Umask)?,
+            json: ReportFile::create_if_requested(json, Readers::Umask)?,
             summary: SummaryFile::create(summary, Readers::Umask)?,
         })
     }

@@ -5,7 +5,7 @@ use super::super::{StepHelp, audit, metrics, then};
 pub(super) const STEPS: &[StepHelp] = &[
     then(
         "{string} is called {times}",
-        "The number of reviews that the webhook received during the last request: `once`, `twice`, or a number as in `3 times`. A call that could not connect does not count",
+        "The webhook received this many reviews during the last request: `once`, `twice`, or a number, as in `3 times`. A call that could not connect does not count",
         r#"Then "sidecar" is called twice"#,
     ),
     then(
@@ -15,7 +15,7 @@ pub(super) const STEPS: &[StepHelp] = &[
     ),
     then(
         "the webhooks are called in the order {string}",
-        "All reviews that webhooks received during the last request, in both rounds",
+        "The webhooks received the reviews of the last request, of both rounds, in this order",
         r#"Then the webhooks are called in the order "labels, sidecar, labels""#,
     ),
     then(

@@ -155,7 +155,7 @@ pub(super) const STEPS: &[StepHelp] = &[
     ),
     given(
         "{string} refuses connections",
-        "Closes the port, so that connections are refused; a fake replaces a webhook of a loaded configuration",
+        "Closes the port, so that connections are refused; if the webhook is in a loaded configuration, a fake replaces it",
         r#"Given "policy" refuses connections"#,
     ),
     given(

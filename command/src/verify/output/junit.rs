@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report as Verification, Tally};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::{FailOn, details, differences, relative, table, word};
+use super::{FailOn, details, differences, table, word};
 use crate::Failure;
+use crate::github::relative;
 use crate::verify::SKIPPED_BY_QUICK;
 
 /// Returns the JUnit report as XML.

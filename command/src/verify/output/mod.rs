@@ -20,8 +20,7 @@ use super::VERIFY;
 use crate::baseline::{Accepting, BaselineOptions};
 use crate::check_help::is_verbose_note;
 pub(crate) use crate::diagnostic::word;
-use crate::github::GitHub;
-pub(crate) use crate::github::relative;
+use crate::github;
 use crate::machine_readable::{json, yaml};
 use crate::report_file::{ReportFile, SummaryFile};
 use crate::{ExitCode, Failure, screen};
@@ -34,7 +33,8 @@ pub(super) struct Outputs {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(super) output: Format,
 
-    /// List every check with its result, including those that passed, do not apply, or could not run
+    /// List every check with its result, including those that passed, do not apply, or could not run, and show minor
+    /// notes
     #[arg(short, long, visible_alias = "checks")]
     verbose: bool,
 
@@ -128,7 +128,6 @@ pub(super) struct Files {
     sarif: Option<ReportFile>,
     summary: SummaryFile,
     baseline: Accepting,
-    github: GitHub,
 }
 
 impl Outputs {
@@ -143,15 +142,11 @@ impl Outputs {
     pub(super) fn create(&self) -> Result<Files, Failure> {
         // Other readers must not see the values of Secrets.
         let readers = if self.show_secrets { Readers::Owner } else { Readers::Umask };
-        let create = |path: &Option<PathBuf>| {
-            path.as_deref().map(|path| ReportFile::create(path, readers)).transpose()
-        };
         Ok(Files {
-            junit: create(&self.junit)?,
-            sarif: create(&self.sarif)?,
+            junit: ReportFile::create_if_requested(self.junit.as_deref(), readers)?,
+            sarif: ReportFile::create_if_requested(self.sarif.as_deref(), readers)?,
             summary: SummaryFile::create(self.summary.as_deref(), readers)?,
             baseline: self.baseline.open(&VERIFY)?,
-            github: GitHub::from_environment(),
         })
     }
 
@@ -171,7 +166,7 @@ impl Outputs {
         if let Some(file) = files.sarif {
             file.write(&sarif::document(report))?;
         }
-        if files.github.annotates {
+        if github::annotates() {
             // A workflow reads both streams, and standard output may contain a report.
             screen::prompt(&annotations::commands(report));
         }
@@ -193,8 +188,7 @@ fn hide_verbose_notes(report: &mut Report) -> usize {
     let mut hidden = 0;
     for check in &mut report.checks {
         let count = check.findings.len();
-        let id = check.id.clone();
-        check.findings.retain(|finding| !is_verbose_note(&id, &finding.kind));
+        check.findings.retain(|finding| !is_verbose_note(&check.id, &finding.kind));
         if check.findings.len() == count {
             continue;
         }

@@ -10,9 +10,10 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{details, differences, relative, table};
+use super::{details, differences, table};
 use crate::baseline::stale;
 use crate::check_help;
+use crate::github::relative;
 
 /// Returns the SARIF log as JSON.
 pub(super) fn document(report: &Report) -> String {

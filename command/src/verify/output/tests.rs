@@ -181,7 +181,7 @@ fn paths_are_those_of_the_repository() {
         (here.join("a.yaml").to_str().unwrap(), "a.yaml"),
         ("/elsewhere/a.yaml", "/elsewhere/a.yaml"),
     ] {
-        assert_eq!(relative(file), expected);
+        assert_eq!(github::relative(file), expected);
     }
 }
 
