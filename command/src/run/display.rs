@@ -82,6 +82,9 @@ impl Display {
         if let Some(oldest) = running.first().and_then(|position| record.scenarios().get(*position)) {
             let gap = if detail.is_empty() { "" } else { "; " };
             let _ = write!(detail, "{gap}{}", oldest.planned.name);
+            if let Some(step) = oldest.running_step() {
+                let _ = write!(detail, ": {} {}", step.keyword, step.text);
+            }
         }
         let done = (counts.passed + counts.failed) as u64;
         self.reporter.report("running scenarios", done, Some(all as u64), &detail);

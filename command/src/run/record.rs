@@ -195,6 +195,14 @@ impl ScenarioRecord {
         Some((self.planned.steps.get(position)?, message))
     }
 
+    /// Returns the step that is running, if any.
+    pub(crate) fn running_step(&self) -> Option<&PlannedStep> {
+        let steps = &self.attempts.last()?.steps;
+        let is_running =
+            |step: &StepRecord| step.started.is_some() && step.outcome == StepOutcome::NotReached;
+        self.planned.steps.get(steps.iter().position(is_running)?)
+    }
+
     /// Returns what reports say about the failure of the last attempt.
     pub(crate) fn failure(&self) -> ScenarioFailure<'_> {
         let attempt = self.attempts.last();
