@@ -56,6 +56,17 @@ openapi:
 measure:
     tests/measure.sh
 
+# Bundles the scripts and styles of HTML reports into command/src/html_report/assets. Needs Node.js with npm.
+report-bundle:
+    npm ci --prefix report
+    npm run build --prefix report
+
+# Draws the picture in the guide of `admit report` again. Needs Node.js with npm, and Chromium.
+report-picture:
+    npm ci --prefix report
+    -cd report/example && cargo run --quiet -- review -f pod.yaml --fakes fakes.yaml --html ../../target/report.html
+    node report/picture.mjs target/report.html docs/pictures/report.png
+
 # How long admission takes, and how often it allocates: all benchmarks, or those whose names contain a text: `just bench
 # dispatch/ --json new.json`. With `--admit target/dist/admit` also `admit run` and `admit verify`.
 bench *ARGS:

@@ -13,6 +13,7 @@ mod cluster_features;
 mod deploy;
 mod fakes;
 mod helpers;
+mod html_report;
 mod kubectl;
 mod limits;
 mod lint;

@@ -17,6 +17,7 @@ mod fakes;
 mod github;
 #[cfg(test)]
 mod hostile;
+mod html_report;
 mod junit;
 mod lint;
 mod machine_readable;
@@ -38,6 +39,7 @@ pub mod target;
 #[doc(hidden)]
 pub mod testing;
 mod v1beta1;
+mod verdict;
 mod verify;
 
 use clap::error::{ContextKind, ContextValue};
@@ -74,6 +76,7 @@ enum Command {
     Lint(lint::Lint),
     Serve(Box<serve::Serve>),
     Assets(assets::Assets),
+    Report(html_report::ReportCommand),
     Cel(cel::Cel),
     ExplainError(explain_error::ExplainError),
     Certs(certs::Certs),
@@ -107,6 +110,7 @@ pub fn main(shipped: &[(&str, &str)]) -> std::process::ExitCode {
                 | Command::ExplainError(_)
                 | Command::Certs(_)
                 | Command::Assets(_)
+                | Command::Report(_)
         ) {
             exit_code::end_on_signals_as_init()?;
         }
@@ -119,6 +123,7 @@ pub fn main(shipped: &[(&str, &str)]) -> std::process::ExitCode {
             Command::Lint(lint) => lint.run(),
             Command::Serve(serve) => serve.run().await,
             Command::Assets(assets) => assets.run(),
+            Command::Report(report) => report.run(),
             Command::Cel(cel) => cel.run(),
             Command::ExplainError(explain) => explain.run(),
             Command::Certs(certs) => certs.run(),

@@ -197,7 +197,7 @@ fn reports_match_their_schemas() {
         "verify",
         &output("verify -c webhook.yaml -f pod.yaml -o json --check V01,V02,V25 --skip V02=known"),
     );
-    accepts("review", &output("review -f pod.yaml -c webhook.yaml -o json --explain"));
+    accepts("review", &output("review -f pod.yaml -c webhook.yaml -o json --explain --show-reviews"));
     for line in output("cel -c webhook.yaml -f one.yaml -o json --each").lines() {
         accepts("cel", line);
     }

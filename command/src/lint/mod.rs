@@ -21,6 +21,7 @@ use self::lines::Outline;
 use self::output::{Finding, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
 use crate::github;
+use crate::html_report::HtmlFile;
 use crate::report_file::{ReportFile, SummaryFile};
 use crate::verify::chosen::{self, Skip};
 use crate::verify::output::{FailOn, Format};
@@ -83,6 +84,10 @@ pub(crate) struct Lint {
     /// Write a summary in Markdown [default in a GitHub workflow: `$GITHUB_STEP_SUMMARY`]
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
+
+    /// Write an HTML page with the findings
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 
     /// List every check with its result, including those that passed or could not run, and show minor notes
     #[arg(short, long, visible_alias = "checks")]
@@ -147,6 +152,7 @@ impl Lint {
         let junit = ReportFile::create_if_requested(self.junit.as_deref(), Readers::Umask)?;
         let sarif = ReportFile::create_if_requested(self.sarif.as_deref(), Readers::Umask)?;
         let summary = SummaryFile::create(self.summary.as_deref(), Readers::Umask)?;
+        let html = HtmlFile::create(self.html.as_deref())?;
         let known = self.baseline.open(&LINT)?;
         let located = read(&self.configuration)?;
         reject_templates(&located)?;
@@ -180,6 +186,9 @@ impl Lint {
             }
         }
         summary.write(|| output::markdown(&report))?;
+        if let Some(file) = html {
+            file.write("admit lint", &output::document(&report, Format::Json, self.fail_on)?)?;
+        }
         if github::annotates() {
             screen::prompt(&output::annotations(&report));
         }

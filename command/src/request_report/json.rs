@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{API_VERSION, Report};
+use super::{API_VERSION, LIST_KIND, Report};
 use crate::Failure;
 
 /// An `AdmissionReportList`: the JSON format of several reports.
@@ -22,7 +22,7 @@ pub(crate) fn json(reports: &[Report]) -> serde_json::Result<String> {
     let mut text = match reports {
         [report] => serde_json::to_string_pretty(report)?,
         items => {
-            let list = List { api_version: API_VERSION, kind: "AdmissionReportList", items };
+            let list = List { api_version: API_VERSION, kind: LIST_KIND, items };
             serde_json::to_string_pretty(&list)?
         }
     };
@@ -72,9 +72,7 @@ impl Stream {
         if self.count > 1 {
             return ",\n".to_owned();
         }
-        format!(
-            "{{\n  \"apiVersion\": \"{API_VERSION}\",\n  \"kind\": \"AdmissionReportList\",\n  \"items\": [\n"
-        )
+        format!("{{\n  \"apiVersion\": \"{API_VERSION}\",\n  \"kind\": \"{LIST_KIND}\",\n  \"items\": [\n")
     }
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
         took,
         notes: Vec::new(),
         explain: true,
+        reviews: false,
         recorded: Some(recorded),
         patch,
     };

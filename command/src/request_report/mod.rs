@@ -31,7 +31,7 @@ use self::explain::Facts;
 use self::steps::Step;
 pub(crate) use self::steps::{patched, shown};
 pub(crate) use self::webhooks::Webhooks;
-use self::webhooks::{CallReport, WebhookReport};
+use self::webhooks::{CallReport, Exchanges, WebhookReport};
 use crate::documents::DocumentLocation;
 
 /// A request, its decision, and everything that led to it.
@@ -197,6 +197,8 @@ pub(super) struct Circumstances<'a> {
     pub(super) notes: Vec<String>,
     /// Whether to report the values that were compared for webhooks that are not called.
     pub(super) explain: bool,
+    /// Whether to report the review that each webhook received, and its response.
+    pub(super) reviews: bool,
     /// Details of a request that `--record` saves; `None` for other requests.
     pub(super) recorded: Option<Recorded>,
     /// The patch that the client sent.
@@ -206,8 +208,19 @@ pub(super) struct Circumstances<'a> {
 impl Report {
     /// Creates the report of a request from its circumstances and its response.
     pub(super) fn new(circumstances: Circumstances<'_>, sent: &Sent, server: &ApiServer) -> Self {
-        let Circumstances { place, request, served, old, webhooks, took, notes, explain, recorded, patch } =
-            circumstances;
+        let Circumstances {
+            place,
+            request,
+            served,
+            old,
+            webhooks,
+            took,
+            notes,
+            explain,
+            reviews,
+            recorded,
+            patch,
+        } = circumstances;
         let admitted = sent.verdict == Verdict::Admitted;
         let (kind, resource, namespaced) = served.map_or_else(Default::default, |served| {
             (served.kind.clone(), served.name.clone(), served.namespaced)
@@ -225,7 +238,11 @@ impl Report {
             object: request.body.clone(),
             patch,
         };
-        let is_recorded = recorded.is_some();
+        let exchanges = match (reviews, &recorded) {
+            (true, _) => Exchanges::Both,
+            (false, Some(_)) => Exchanges::Requests,
+            (false, None) => Exchanges::Neither,
+        };
         let explained =
             served.filter(|_| explain).map(|served| Facts::new(request, served, sent, server, old));
         Self {
@@ -244,7 +261,7 @@ impl Report {
             warnings: sent.warnings.clone(),
             audit_annotations: sent.audit_annotations.clone(),
             webhooks: webhooks.reports(&sent.record, explained.as_ref()),
-            calls: webhooks.calls(&sent.record, server, is_recorded),
+            calls: webhooks.calls(&sent.record, server, exchanges),
             conversions: sent.record.conversions.iter().map(ConversionReport::new).collect(),
             object: steps.last,
             steps: steps.taken,
@@ -265,5 +282,8 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 /// The version of the report schema.
-const API_VERSION: &str = "admit.dev/v1alpha1";
-const KIND: &str = "AdmissionReport";
+pub(crate) const API_VERSION: &str = "admit.dev/v1alpha1";
+pub(crate) const KIND: &str = "AdmissionReport";
+
+/// The kind of several reports.
+pub(crate) const LIST_KIND: &str = "AdmissionReportList";

@@ -102,6 +102,13 @@ impl Report {
         }
     }
 
+    /// Sets the number of a request in a record, which its line does not contain.
+    pub(crate) fn set_number(&mut self, number: usize) {
+        if let Some(recorded) = self.recorded.as_mut().filter(|recorded| recorded.number == 0) {
+            recorded.number = number;
+        }
+    }
+
     /// Returns the operation of the request.
     pub(crate) fn operation(&self) -> Operation {
         self.request.operation
@@ -138,5 +145,12 @@ impl Report {
     /// Removes the details that only `--explain` shows.
     pub(crate) fn without_explanation(&mut self) {
         self.webhooks.iter_mut().for_each(super::webhooks::WebhookReport::without_explanation);
+    }
+
+    /// Removes the details that only `--show-reviews` shows.
+    pub(crate) fn without_reviews(&mut self) {
+        for call in &mut self.calls {
+            (call.request, call.response) = (None, None);
+        }
     }
 }

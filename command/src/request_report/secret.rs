@@ -53,6 +53,8 @@ impl Report {
             if let Some(patch) = call.patch.as_mut().filter(|_| is_of_secret) {
                 masker.patch(patch);
             }
+            // The patch in the response is encoded, and a response that is not valid may quote values.
+            call.response = call.response.take().filter(|_| !is_of_secret);
         }
         if is_of_secret {
             for (key, text) in &mut self.audit_annotations {
@@ -76,6 +78,7 @@ impl Report {
         if !has_token(&self.request.object) && !has_token(&self.object) {
             return;
         }
+        self.calls.iter_mut().for_each(|call| call.response = None);
         self.calls.iter_mut().filter_map(|call| call.request.as_mut()).for_each(mask_tokens);
         let calls = self.calls.iter_mut().flat_map(|call| &mut call.changes);
         for Change { path, from, to } in self.steps.iter_mut().flat_map(|step| &mut step.changes).chain(calls)

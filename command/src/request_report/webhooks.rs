@@ -132,9 +132,20 @@ pub(super) struct CallReport {
     pub(super) audit_annotations: std::collections::BTreeMap<String, String>,
     /// The `request.uid` of the `AdmissionReview`.
     uid: String,
-    /// The `request` of the `AdmissionReview` that the webhook received; only in records.
+    /// The `request` of the `AdmissionReview` that the webhook received; only in records and with `--show-reviews`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<Value>,
+    /// The body of the webhook's response, as JSON, or as a string if it is not JSON; only with `--show-reviews`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) response: Option<Value>,
+}
+
+/// What a report contains of the reviews and responses of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exchanges {
+    Neither,
+    Requests,
+    Both,
 }
 
 /// The outcome of a call.
@@ -187,15 +198,16 @@ impl Webhooks {
         Self { all }
     }
 
-    /// Returns a report of each call in a record; with the request that the webhook received if `with_requests`.
-    pub(super) fn calls(&self, record: &Record, server: &ApiServer, with_requests: bool) -> Vec<CallReport> {
+    /// Returns a report of each call in a record.
+    pub(super) fn calls(&self, record: &Record, server: &ApiServer, exchanges: Exchanges) -> Vec<CallReport> {
         let report = |called: &Called| {
             let of = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
                 *phase == called.phase && webhook.id == called.webhook
             };
             let hint = self.all.iter().find(of).and_then(|(_, webhook)| hint(called, webhook));
-            let request = with_requests.then(|| request(called)).flatten();
-            CallReport { hint: hint.unwrap_or_default(), request, ..call(called, server) }
+            let request = (exchanges != Exchanges::Neither).then(|| request(called)).flatten();
+            let response = (exchanges == Exchanges::Both).then(|| response(called)).flatten();
+            CallReport { hint: hint.unwrap_or_default(), request, response, ..call(called, server) }
         };
         record.calls().map(report).collect()
     }
@@ -209,6 +221,16 @@ impl Webhooks {
 fn request(called: &Called) -> Option<Value> {
     let mut review: Value = serde_json::from_slice(&called.review).ok()?;
     Some(review.get_mut("request")?.take())
+}
+
+/// The maximum length in bytes of a response that is not JSON.
+const MAX_TEXT: usize = 16 << 10;
+
+/// Returns the body of the response. A long text is cut.
+fn response(called: &Called) -> Option<Value> {
+    let body = &called.reply.as_ref()?.body;
+    let text = || String::from_utf8_lossy(body.get(..MAX_TEXT).unwrap_or(body)).into_owned().into();
+    Some(serde_json::from_slice(body).unwrap_or_else(|_| text()))
 }
 
 impl WebhookReport {
@@ -360,6 +382,7 @@ fn call(called: &Called, server: &ApiServer) -> CallReport {
         audit_annotations: called.audit_annotations.clone(),
         uid: called.uid.clone(),
         request: None,
+        response: None,
     }
 }
 

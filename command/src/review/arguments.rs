@@ -85,6 +85,20 @@ pub(crate) struct Review {
     /// Show all details: defaults, audit annotations, and changes by the server
     #[arg(short, long, help_heading = "Output")]
     pub(super) verbose: bool,
+    /// Write the report as an HTML page, which includes what --explain and --show-reviews show
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) contents: Contents,
+}
+
+/// The options that choose what reports contain.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Contents {
+    /// Include the review that each webhook received and its response in JSON and YAML. The response is left out for
+    /// Secrets and tokens, unless you pass --show-secrets
+    #[arg(long, help_heading = "Output")]
+    pub(super) show_reviews: bool,
     /// Show the values of Secrets instead of masking them
     #[arg(long, help_heading = "Output")]
     pub(super) show_secrets: bool,
@@ -98,6 +112,7 @@ Examples:
   admit review -f pod.yaml -c injector.yaml --service demo/injector=127.0.0.1:8443
   admit review -f pod.yaml -c webhooks/ --with namespaces.yaml -n shop --as jane --dry-run=server
   admit review -f new.yaml --old old.yaml --operation update -c policy.yaml -o json
+  admit review -f pod.yaml -c webhooks/ --html review.html
   admit review --record records/ --denied
   admit review --record records/ 17
   kubectl get pod web -o yaml | admit review -f - --operation delete -c policy.yaml

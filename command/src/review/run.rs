@@ -16,6 +16,7 @@ use super::arguments::{Output, Review};
 use super::request::{self, Planned};
 use crate::documents::{self, Document};
 use crate::fakes;
+use crate::html_report::HtmlFile;
 use crate::request_report::{self as report, Circumstances, Report, Webhooks};
 use crate::screen::Marks;
 use crate::service_map;
@@ -38,6 +39,7 @@ impl Review {
             return self.show_record(path, marks, print);
         }
         self.check_standard_input()?;
+        let html = HtmlFile::create(self.html.as_deref())?;
         let under_review = documents::read(&self.files)?;
         let existing = documents::read(&self.existing)?;
         let old = documents::read(&self.old)?;
@@ -75,11 +77,20 @@ impl Review {
 
         let planned = request::plan(&self, under_review, &old, chain.server())?;
         let several = planned.len() > 1;
-        let mut reports = Vec::new();
+        let (mut reports, mut complete) = (Vec::new(), Vec::new());
         for planned in planned {
             let mut report = self.review(&chain, planned, &webhooks).await?;
-            if !self.show_secrets {
+            if !self.contents.show_secrets {
                 report.mask_secrets();
+            }
+            if html.is_some() {
+                complete.push(report.clone());
+            }
+            if !self.contents.explain {
+                report.without_explanation();
+            }
+            if !self.contents.show_reviews {
+                report.without_reviews();
             }
             if self.output == Output::Text {
                 print(&report::people::text(&report, self.verbose, marks))?;
@@ -91,6 +102,9 @@ impl Review {
             Output::Text => {}
             Output::Json => print(&report::json::json(&reports).map_err(Failure::environment)?)?,
             Output::Yaml => print(&report::json::yaml(&reports)?)?,
+        }
+        if let Some(html) = html {
+            html.write("admit review", &report::json::json(&complete).map_err(Failure::environment)?)?;
         }
         if let Some(fleet) = fakes {
             fleet.stop().await;
@@ -147,7 +161,8 @@ impl Review {
             webhooks,
             took: started.elapsed(),
             notes,
-            explain: self.explain,
+            explain: self.contents.explain || self.html.is_some(),
+            reviews: self.contents.show_reviews || self.html.is_some(),
             recorded: None,
             patch: None,
         };

@@ -94,6 +94,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     summary: Option<PathBuf>,
 
+    /// Write an HTML page with the scenarios, their steps, and the calls of webhooks
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
+
     #[command(flatten)]
     verbosity: Verbosity,
 
@@ -149,7 +153,9 @@ impl Run {
         let steps = World::collection();
         sentences::check(&plan.features, &steps)?;
         files::check(&plan.features)?;
-        let reports = Reports::create(self.junit.as_deref(), self.json.as_deref(), self.summary.as_deref())?;
+        let (junit, json) = (self.junit.as_deref(), self.json.as_deref());
+        let (summary, html) = (self.summary.as_deref(), self.html.as_deref());
+        let reports = Reports::create(junit, json, summary, html)?;
 
         let mut signals = exit_code::install_signal_handlers(stop::heeded(self.target.target))?;
         let cleanup = Cleanup::new(self.target.leftovers());

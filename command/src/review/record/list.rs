@@ -7,6 +7,7 @@ use harness::attributes::Operation;
 
 use super::read::Requests;
 use super::row::{self, Row};
+use crate::html_report::HtmlFile;
 use crate::request_report::{Report, json, people};
 use crate::review::arguments::{Output, Review};
 use crate::screen::{self, Marks};
@@ -23,6 +24,8 @@ impl Review {
         marks: Marks,
         mut print: impl FnMut(&str) -> Result<(), Failure>,
     ) -> Result<ExitCode, Failure> {
+        let html = HtmlFile::create(self.html.as_deref())?;
+        let mut complete = Vec::new();
         let mut requests = Requests::open(path)?;
         let mut missing: BTreeSet<usize> = self.record.numbers.iter().copied().collect();
         let lists = missing.is_empty();
@@ -36,7 +39,10 @@ impl Review {
                 continue;
             }
             shown += 1;
-            if !self.explain {
+            if html.is_some() {
+                complete.push(report.clone());
+            }
+            if !self.contents.explain {
                 report.without_explanation();
             }
             match self.output {
@@ -58,6 +64,9 @@ impl Review {
             let message =
                 format!("--record {}: no request {number}; the record contains {count}", path.display());
             return Err(Failure::usage(message));
+        }
+        if let Some(html) = html.filter(|_| shown > 0) {
+            html.write("admit review", &json::json(&complete).map_err(Failure::environment)?)?;
         }
         if shown == 0 {
             screen::status!("no request of {count} is selected");

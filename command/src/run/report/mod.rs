@@ -10,6 +10,7 @@ use output::Readers;
 
 use super::record::Record;
 use crate::Failure;
+use crate::html_report::HtmlFile;
 use crate::report_file::{ReportFile, SummaryFile};
 use crate::target::TargetKind;
 
@@ -22,6 +23,7 @@ pub(crate) struct Reports {
     junit: Option<ReportFile>,
     json: Option<ReportFile>,
     summary: SummaryFile,
+    html: Option<HtmlFile>,
 }
 
 /// The facts that a report contains in addition to the record.
@@ -39,11 +41,13 @@ impl Reports {
         junit: Option<&Path>,
         json: Option<&Path>,
         summary: Option<&Path>,
+        html: Option<&Path>,
     ) -> Result<Self, Failure> {
         Ok(Self {
             junit: ReportFile::create_if_requested(junit, Readers::Umask)?,
             json: ReportFile::create_if_requested(json, Readers::Umask)?,
             summary: SummaryFile::create(summary, Readers::Umask)?,
+            html: HtmlFile::create(html)?,
         })
     }
 
@@ -54,6 +58,9 @@ impl Reports {
         }
         if let Some(report) = self.json {
             report.write(&json::document(record, circumstances))?;
+        }
+        if let Some(report) = self.html {
+            report.write("admit run", &json::document(record, circumstances))?;
         }
         self.summary.write(|| markdown::summary(record))
     }

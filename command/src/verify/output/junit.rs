@@ -8,6 +8,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use super::{FailOn, details, differences, table, word};
 use crate::Failure;
 use crate::github::relative;
+use crate::verdict::most;
 use crate::verify::SKIPPED_BY_QUICK;
 
 /// Returns the JUnit report as XML.
@@ -66,7 +67,7 @@ fn status(
         status
     };
     match result.verdict {
-        Tally::NotChecked => skipped("not checked", table::most(&result.not_checked)),
+        Tally::NotChecked => skipped("not checked", most(&result.not_checked)),
         Tally::NotApplicable => skipped("not applicable", table::reasons(&result.not_applicable)),
         Tally::Passed | Tally::Found => {
             if let Some((cause, finding)) = verification.cause_of(check, &result.webhook) {

@@ -7,10 +7,10 @@ use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 use output::OneLine;
 
 use super::text::{self as people, MAX_DIFFERENCES};
-use super::verdict::brief;
 use super::{details, table, word};
 use crate::baseline::stale;
 use crate::markdown::{cell, fence, line};
+use crate::verdict::{brief, most};
 use crate::verify::SKIPPED_BY_QUICK;
 
 /// Returns the summary of a report as Markdown.
@@ -124,7 +124,7 @@ fn outcome(report: &Report, check: &CheckReport, result: &CheckResult) -> String
             }
         }
         Tally::Passed => with("✅ passed", table::held(result)),
-        Tally::NotChecked => with("❓ not checked", table::most(&result.not_checked)),
+        Tally::NotChecked => with("❓ not checked", most(&result.not_checked)),
         Tally::NotApplicable => with("not applicable", table::reasons(&result.not_applicable)),
     }
 }

@@ -6,7 +6,6 @@ mod markdown;
 pub(crate) mod sarif;
 mod table;
 mod text;
-mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,6 +20,7 @@ use crate::baseline::{Accepting, BaselineOptions};
 use crate::check_help::is_verbose_note;
 pub(crate) use crate::diagnostic::word;
 use crate::github;
+use crate::html_report::HtmlFile;
 use crate::machine_readable::{json, yaml};
 use crate::report_file::{ReportFile, SummaryFile};
 use crate::{ExitCode, Failure, screen};
@@ -45,6 +45,10 @@ pub(super) struct Outputs {
     /// Write a SARIF 2.1.0 report for code scanning
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
+
+    /// Write an HTML page with the verdicts, the findings, and all results
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 
     /// Write a summary in Markdown [default in a GitHub workflow: `$GITHUB_STEP_SUMMARY`]
     #[arg(long, value_name = "FILE")]
@@ -126,6 +130,7 @@ impl FailOn {
 pub(super) struct Files {
     junit: Option<ReportFile>,
     sarif: Option<ReportFile>,
+    html: Option<HtmlFile>,
     summary: SummaryFile,
     baseline: Accepting,
 }
@@ -145,6 +150,7 @@ impl Outputs {
         Ok(Files {
             junit: ReportFile::create_if_requested(self.junit.as_deref(), readers)?,
             sarif: ReportFile::create_if_requested(self.sarif.as_deref(), readers)?,
+            html: HtmlFile::create(self.html.as_deref())?,
             summary: SummaryFile::create(self.summary.as_deref(), readers)?,
             baseline: self.baseline.open(&VERIFY)?,
         })
@@ -165,6 +171,9 @@ impl Outputs {
         }
         if let Some(file) = files.sarif {
             file.write(&sarif::document(report))?;
+        }
+        if let Some(file) = files.html {
+            file.write("admit verify", &json(report)?)?;
         }
         if github::annotates() {
             // A workflow reads both streams, and standard output may contain a report.

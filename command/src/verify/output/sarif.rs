@@ -10,10 +10,11 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{details, differences, table};
+use super::{details, differences};
 use crate::baseline::stale;
 use crate::check_help;
 use crate::github::relative;
+use crate::verdict::most;
 
 /// Returns the SARIF log as JSON.
 pub(super) fn document(report: &Report) -> String {
@@ -124,7 +125,7 @@ fn notifications(report: &Report) -> Vec<Value> {
             notifications.push(notification(check, "note", format!("{} was skipped: {reason}", check.id)));
         }
         for result in check.results.iter().filter(|result| result.verdict == Tally::NotChecked) {
-            let reason = table::most(&result.not_checked);
+            let reason = most(&result.not_checked);
             let text = format!("{} could not be checked for {}: {reason}", check.id, result.webhook);
             notifications.push(notification(check, "warning", text));
         }

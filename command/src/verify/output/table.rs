@@ -8,6 +8,7 @@ use output::{OneLine, one_line};
 
 use crate::diagnostic::{BAD, GOOD, WARNING};
 use crate::style::FAINT;
+use crate::verdict::most;
 
 /// Returns the table, which contains the result of each check for each webhook.
 pub(super) fn table(report: &Report) -> String {
@@ -180,9 +181,4 @@ pub(super) fn reasons(reasons: &std::collections::BTreeMap<String, u64>) -> Stri
     all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let all: Vec<String> = all.iter().map(|(reason, count)| format!("{reason}: {count} objects")).collect();
     all.join("; ")
-}
-
-/// Returns the most frequent reason, or an empty string if there are no reasons.
-pub(super) fn most(reasons: &std::collections::BTreeMap<String, u64>) -> String {
-    reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
 }

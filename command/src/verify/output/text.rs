@@ -10,13 +10,13 @@ use output::{OneLine, one_line};
 use serde_json::Value;
 
 use super::table;
-use super::verdict::{self, Outcome, brief, verdicts};
 use super::{caveats, consequences, examples, other_fields};
 use crate::ExitCode;
 use crate::baseline::stale;
 use crate::check_help::verify_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
+use crate::verdict::{self, Outcome, brief, most, verdicts};
 use crate::verify::SKIPPED_BY_QUICK;
 
 /// The style of the headings of a long report.
@@ -213,7 +213,7 @@ fn incomplete(text: &mut String, report: &Report) {
     const MAX_REASONS: usize = 3;
     let mut reasons: Vec<(Vec<&str>, &str, String)> = Vec::new();
     for (check, result) in report.incomplete() {
-        let reason = brief(report, &result.webhook, &table::most(&result.not_checked));
+        let reason = brief(report, &result.webhook, &most(&result.not_checked));
         let same = |known: &&mut (Vec<&str>, &str, String)| known.1 == result.webhook && known.2 == reason;
         match reasons.iter_mut().find(same) {
             Some((checks, ..)) => checks.push(&check.id),

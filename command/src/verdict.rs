@@ -1,9 +1,10 @@
 //! Summarizes the result for each webhook in a few words.
 
+use std::collections::BTreeMap;
+
 use harness::verify::report::{CheckResult, Finding, Report, Tally};
 use harness::verify::{Probe, Severity, checks};
-
-use super::table::most;
+use serde::Serialize;
 
 /// The errors that determine a verdict: the check, the kind of the finding if it matters, and the verdict.
 const HEADLINES: [(&str, Option<&str>, &str); 5] = [
@@ -16,19 +17,46 @@ const HEADLINES: [(&str, Option<&str>, &str); 5] = [
 
 /// The verdict on a webhook, and the severities of its findings.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct WebhookVerdict {
+pub(crate) struct WebhookVerdict {
     /// What the webhook does well, such as `idempotent`, if another finding determines the outcome.
-    pub(super) passed: Option<&'static str>,
+    pub(crate) passed: Option<&'static str>,
     /// The verdict, such as `NOT idempotent`; empty if only the findings determine the outcome.
-    pub(super) words: String,
-    pub(super) outcome: Outcome,
+    pub(crate) words: String,
+    pub(crate) outcome: Outcome,
     /// The severities of the webhook's findings.
-    pub(super) findings: Vec<Severity>,
+    pub(crate) findings: Vec<Severity>,
+}
+
+/// The verdict on a webhook in the formats that are not text.
+#[derive(Debug, Serialize)]
+pub(crate) struct VerdictSummary {
+    pub(crate) webhook: String,
+    /// The verdict in a few words, such as `NOT idempotent`.
+    pub(crate) words: String,
+    outcome: Outcome,
+    /// The severities of the webhook's findings.
+    pub(crate) findings: Vec<Severity>,
+}
+
+/// Returns the webhooks of a report with their verdicts, sorted by name.
+pub(crate) fn verdict_summaries(report: &Report) -> Vec<VerdictSummary> {
+    let named = |(webhook, verdict): (&str, WebhookVerdict)| VerdictSummary {
+        webhook: webhook.to_owned(),
+        words: if verdict.words.is_empty() {
+            verdict.passed.unwrap_or_default().to_owned()
+        } else {
+            verdict.words
+        },
+        outcome: verdict.outcome,
+        findings: verdict.findings,
+    };
+    verdicts(report).into_iter().map(named).collect()
 }
 
 /// How a verdict is displayed: as good, bad, or unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Outcome {
     Good,
     Bad,
     /// The checks were not sufficient for a verdict.
@@ -38,7 +66,7 @@ pub(super) enum Outcome {
 /// Returns the webhooks of the report with their verdicts, sorted by name.
 ///
 /// Findings about all webhooks together come last.
-pub(super) fn verdicts(report: &Report) -> Vec<(&str, WebhookVerdict)> {
+pub(crate) fn verdicts(report: &Report) -> Vec<(&str, WebhookVerdict)> {
     let mut names: Vec<&str> = Vec::new();
     let results = report.checks.iter().flat_map(|check| &check.results);
     for name in
@@ -102,8 +130,13 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
     WebhookVerdict { passed, words, outcome, findings: severities }
 }
 
+/// Returns the most frequent reason, or an empty string if there are no reasons.
+pub(crate) fn most(reasons: &BTreeMap<String, u64>) -> String {
+    reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
+}
+
 /// Returns the webhooks that responded but whose dry runs were not checked, each with the reason.
-pub(super) fn unobserved_dry_runs(report: &Report) -> impl Iterator<Item = (&str, String)> {
+pub(crate) fn unobserved_dry_runs(report: &Report) -> impl Iterator<Item = (&str, String)> {
     let check = report.checks.iter().filter(|check| check.id == "V38");
     let results = check.flat_map(|check| &check.results);
     results
@@ -177,7 +210,7 @@ fn calls(id: &str) -> bool {
 /// Shortens the cause of a failed call to a few words; returns other reasons unchanged.
 ///
 /// Includes the address of the webhook if nothing listens there.
-pub(super) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
+pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
     let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return reason.to_owned() };
     if error.contains("context deadline exceeded") || error.contains("Client.Timeout exceeded") {
         let timeout = error.split_once("timeout=").and_then(|(_, rest)| rest.split(['s', 'm', '"']).next());
@@ -243,8 +276,6 @@ mod tests {
         report.checks[1].results[0].unequipped = true;
         report.checks[1].results[0].not_checked.insert("writes are not recorded".to_owned(), 1);
         assert_eq!(verdict(&report, "c/a").words, "idempotent; dry runs not checked");
-        let text = super::super::text::text(&report, false, crate::ExitCode::Ok, 0);
-        assert!(text.contains(": dry runs were not checked: writes are not recorded"), "{text}");
     }
 
     #[test]

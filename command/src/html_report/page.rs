@@ -1,0 +1,104 @@
+//! Assembles the HTML file.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::document::{Content, Document};
+use super::markup::escape;
+use super::summary;
+use crate::Failure;
+use crate::verdict::verdict_summaries;
+
+/// The script and the style that show the reports; `npm run build` in `report` writes them.
+pub(super) const SCRIPT: &str = include_str!("assets/bundle.js");
+pub(super) const STYLE: &str = include_str!("assets/bundle.css");
+
+/// Returns the HTML file that shows `documents`.
+///
+/// A content security policy allows only the script and the style of the page itself.
+///
+/// # Errors
+/// Returns an error if a report cannot be serialized or compressed.
+pub(super) fn page(documents: &[Document]) -> Result<String, Failure> {
+    let title = escape(&title(documents));
+    let data = data(documents)?;
+    let (script, style) = (hash(SCRIPT), hash(STYLE));
+    let summary = summary::summary(documents);
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(format!(
+        "<!DOCTYPE html>
+<html lang=\"en\">
+<head>
+<meta charset=\"utf-8\">
+<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{script}'; style-src '{style}'; \
+         img-src data:; base-uri 'none'; form-action 'none'\">
+<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">
+<meta name=\"color-scheme\" content=\"light dark\">
+<meta name=\"generator\" content=\"admit {version}\">
+<title>{title}</title>
+<link rel=\"icon\" href=\"data:,\">
+<style>{STYLE}</style>
+</head>
+<body>
+<a class=\"skip\" href=\"#main\">Skip to the content</a>
+<header class=\"top\"><p><strong>admit</strong> {version}</p></header>
+<main id=\"main\" tabindex=\"-1\">
+<div id=\"summary\">
+<h1>{title}</h1>
+<noscript><p>This is a summary. Enable JavaScript to see the details.</p></noscript>
+{summary}</div>
+<div id=\"app\"></div>
+</main>
+<script type=\"text/plain\" id=\"data\">{data}</script>
+<script>{SCRIPT}</script>
+</body>
+</html>
+"
+    ))
+}
+
+/// Returns the title: the names of the files, or what the only report is about.
+fn title(documents: &[Document]) -> String {
+    match documents {
+        [Document { content: Content::Review(requests), .. }] => match requests.as_slice() {
+            [request] => format!("admit review: {}", summary::about(request)),
+            requests => format!("admit review: {} requests", requests.len()),
+        },
+        [document] => document.content.command().to_owned(),
+        documents => format!("admit: {} reports", documents.len()),
+    }
+}
+
+/// Returns the reports as JSON, compressed and in base64, which cannot contain markup.
+fn data(documents: &[Document]) -> Result<String, Failure> {
+    let documents: Vec<_> = documents
+        .iter()
+        .map(|document| {
+            let verdicts = match &document.content {
+                Content::Verify(report) => Some(verdict_summaries(report)),
+                Content::Run(_) | Content::Review(_) | Content::Lint(_) => None,
+            };
+            json!({
+                "command": document.content.command(),
+                "name": document.name,
+                "report": document.value,
+                "verdicts": verdicts,
+            })
+        })
+        .collect();
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    let json = json!({ "admit": env!("CARGO_PKG_VERSION"), "documents": documents }).to_string();
+    let compressed = encoder.write_all(json.as_bytes()).and_then(|()| encoder.finish());
+    Ok(STANDARD.encode(compressed.map_err(Failure::environment)?))
+}
+
+/// Returns the hash of a script or a style as the content security policy names it.
+fn hash(text: &str) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
+}

@@ -1,0 +1,172 @@
+// Opens the pages in a folder in Chromium, and checks each view: node browser.mjs FOLDER SCREENSHOTS
+//
+// A page must not log errors, must not request anything, and must have no serious findings of axe. The pages are named
+// after the checks below, which use them as a reader would.
+import assert from "node:assert/strict";
+import { mkdir, readFile, readdir } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const [folder, screenshots] = process.argv.slice(2);
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+await mkdir(screenshots, { recursive: true });
+
+/** How long the page may take for anything. */
+const PATIENCE = 60_000;
+
+/** Repeats assertions until they hold, because the page changes after an action of the reader has returned. */
+async function eventually(assertions) {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    try {
+      return await assertions();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+const text = async (locator, expected) => assert.match(await locator.innerText(), expected);
+const none = async (locator) => assert.equal(await locator.count(), 0);
+const texts = (locator) => locator.allInnerTexts();
+const options = (page, label) => page.getByLabel(label, { exact: true });
+
+/** What a reader does on each page. */
+const checks = {
+  async review(page) {
+    await page.getByRole("heading", { level: 1, name: "CREATE pods default/web" }).waitFor();
+    const timeline = await texts(page.locator(".timeline tbody tr"));
+    const find = (...words) => timeline.findIndex((row) => words.every((word) => row.includes(word)));
+    assert(find("cost-labels", "failed open") >= 0, timeline.join("\n"));
+    assert(find("sidecar-injector", "changed") < find("second round"), timeline.join("\n"));
+    assert(find("Validation") < find("image-policy", "denied"), timeline.join("\n"));
+    await text(page.locator("#skipped"), /only-deployments[\s\S]*rules/);
+    // The second container is the injector's; the rewriter changed the image of the first.
+    const blame = page.locator(".blame tr", { hasText: "registry.internal/nginx" });
+    await text(blame, /registry-rewriter/);
+    await blame.locator("summary").click();
+    await eventually(() => text(blame, /before: client: nginx:1.27/));
+    await options(page, "Show the object").selectOption("0");
+    await eventually(() => none(page.locator(".blame tr", { hasText: "registry.internal" })));
+    await page.locator(".timeline a", { hasText: "image-policy" }).click();
+    const call = page.locator("details.call[open]");
+    await call.waitFor();
+    await eventually(() => text(call, /allowed: false[\s\S]*is not signed/));
+  },
+  async requests(page) {
+    await page.getByRole("heading", { level: 1, name: /requests/ }).waitFor();
+    await options(page, "Show").selectOption("rejected");
+    await page.getByText("1 request", { exact: true }).waitFor();
+    await page.locator("tbody a").first().click();
+    await page.getByRole("heading", { level: 1, name: /pods/ }).waitFor();
+    await eventually(async () => assert.equal(await page.evaluate(() => document.activeElement.tagName), "H1"));
+  },
+  async verify(page) {
+    const verdicts = await texts(page.locator("#verdicts tbody tr"));
+    assert(verdicts.some((row) => /injector[\s\S]*NOT idempotent/.test(row)), verdicts.join("\n"));
+    const first = page.locator(".finding").first();
+    await text(first, /What to change/);
+    await first.getByText("The smallest object that shows it").click();
+    await eventually(() => text(first, /kind: Pod/));
+    const downloads = page.waitForEvent("download");
+    await first.getByRole("button", { name: /Download/ }).click();
+    const proof = JSON.parse(await readFile(await (await downloads).path(), "utf8"));
+    assert.equal(proof.check, "V01");
+    await options(page, "Severity").selectOption("note");
+    await eventually(() => none(page.locator(".finding.bad")));
+    await options(page, "Severity").selectOption("all");
+    await page.locator(".matrix button").first().click();
+    await text(page.locator(".matrix .result"), /injector.*: has findings/);
+  },
+  async run(page) {
+    await page.getByRole("heading", { level: 1, name: /scenarios in/ }).waitFor();
+    await text(page.locator(".scenario[open] .steps").first(), /no request was sent/);
+    const values = await page.locator(".scenario[open] .changes tr", { hasText: "metadata.labels.team" }).innerText();
+    assert.match(values, /"red"[\s\S]*"blue"/);
+    await page.getByRole("checkbox", { name: "failed" }).uncheck();
+    await eventually(() => none(page.locator(".scenario", { hasText: "fails" })));
+    await page.getByRole("checkbox", { name: "failed" }).check();
+    await page.getByLabel("Filter").fill("without a request");
+    await page.getByText("1 scenario", { exact: true }).waitFor();
+  },
+  async lint(page) {
+    await page.getByRole("heading", { level: 1, name: /finding/ }).waitFor();
+    await page.getByLabel("Filter").fill("nothing matches this");
+    await page.getByText("0 findings", { exact: true }).waitFor();
+    await page.getByLabel("Filter").fill("");
+  },
+  async several(page) {
+    await page.getByRole("heading", { level: 1, name: /reports/ }).waitFor();
+    await page.locator("tbody a").nth(1).click();
+    await page.getByRole("navigation", { name: "Breadcrumb" }).getByRole("link", { name: "Reports" }).click();
+    await page.getByRole("heading", { level: 1, name: /reports/ }).waitFor();
+  },
+  async hostile(page) {
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    // Opened details have further details in them.
+    const closed = page.locator("#app details:not([open])");
+    for (let count = await closed.count(); count > 0; count = await closed.count()) {
+      await closed.first().locator("> summary").click();
+    }
+    assert.equal(await page.evaluate(() => globalThis.pwned), undefined);
+    assert.equal(await page.locator("#app script, #app img").count(), 0);
+  },
+  async large(page) {
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    assert(await page.locator("#skipped").getByRole("button", { name: /Show/ }).isVisible());
+  },
+};
+
+async function accessible(page, name) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = violations.filter((it) => ["serious", "critical"].includes(it.impact));
+  const report = serious.map((it) => `${it.id}: ${it.help}\n  ${it.nodes.slice(0, 3).map((node) => node.html).join("\n  ")}`);
+  assert.deepEqual(report, [], `${name} is not accessible`);
+}
+
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+let passed = 0;
+for (const file of (await readdir(folder)).filter((it) => it.endsWith(".html")).sort()) {
+  const name = file.replace(/\.html$/, "");
+  const url = pathToFileURL(resolve(folder, file)).href;
+  for (const colorScheme of ["light", "dark"]) {
+    const context = await browser.newContext({ colorScheme, viewport: { width: 1280, height: 900 } });
+    context.setDefaultTimeout(PATIENCE);
+    const page = await context.newPage();
+    const problems = [];
+    page.on("console", (message) => ["error", "warning"].includes(message.type()) && problems.push(message.text()));
+    page.on("pageerror", (error) => problems.push(error.stack));
+    page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || problems.push(request.url()));
+    await page.goto(url);
+    await page.locator("#app h1").waitFor();
+    await page.screenshot({ path: `${screenshots}/${name}-${colorScheme}.png`, fullPage: name !== "large" });
+    const check = checks[name];
+    assert(check, `${file} has no check`);
+    if (name !== "large") await accessible(page, name);
+    await check(page);
+    if (name !== "large") await accessible(page, `${name} after its check`);
+    await page.screenshot({ path: `${screenshots}/${name}-${colorScheme}-after.png`, fullPage: name !== "large" });
+    await page.evaluate(() => {
+      document.getElementById("summary").hidden = false;
+      document.getElementById("app").hidden = true;
+    });
+    if (name !== "large") await accessible(page, `the summary of ${name}`);
+    assert.deepEqual(problems, [], name);
+    await context.close();
+  }
+  const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  await page.goto(url);
+  assert(await page.locator("#summary h1").isVisible());
+  assert((await page.locator("#summary").innerText()).length > 200, `${name} has no summary`);
+  await page.screenshot({ path: `${screenshots}/${name}-summary.png` });
+  await context.close();
+  passed += 1;
+}
+await browser.close();
+console.log(`${passed} passed, 0 failed`);
