@@ -52,10 +52,14 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
         if !unmatched.is_empty() && !unknown.is_empty() {
             undefined.extend(unmatched.iter().map(|(_, entry)| format!("{entry} of {}", unknown.join(", "))));
         } else {
-            // A list of several resources may include names of several releases.
-            let severity =
-                if unmatched.len() == rule.resources.len() { Severity::Warning } else { Severity::Note };
+            let is_whole_rule = unmatched.len() == rule.resources.len();
             for (position, entry) in unmatched {
+                // A list of several resources may include names of several releases, but not a misspelled name.
+                let severity = if is_whole_rule || meant(entry, &served).is_some() {
+                    Severity::Warning
+                } else {
+                    Severity::Note
+                };
                 let violation = Violation::new("no such resource", not_served(rule, entry, &served));
                 violations.push(violation.with_severity(severity).at(field(position)));
             }
@@ -116,6 +120,16 @@ fn names(
             && equivalent().iter().any(|equivalent| is_named(&equivalent.resource)))
 }
 
+/// Returns the resource whose kind, or whose name in another case, is the entry's name.
+fn meant<'a>(entry: &str, served: &'a [ServedResource]) -> Option<&'a ServedResource> {
+    let name = entry.split('/').next().unwrap_or_default();
+    if served.iter().any(|it| it.name.resource == name) {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    served.iter().find(|it| it.kind.kind.to_lowercase() == lower || it.name.resource == lower)
+}
+
 /// Explains why an entry does not match a served resource, and suggests a fix.
 fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
     let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
@@ -148,11 +162,7 @@ fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
     } else if let Some(first) = same_name.first() {
         format!("{name} is in {}", in_group(&first.name.group))
     } else {
-        let meant = served.iter().find(|it| {
-            let lower = name.to_lowercase();
-            it.kind.kind.to_lowercase() == lower || it.name.resource == lower
-        });
-        match meant {
+        match meant(entry, served) {
             Some(meant) => {
                 let group = &meant.name.group;
                 let is_asked = exact_or_star(&rule.api_groups, group);

@@ -62,7 +62,8 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
 /// Source: client-go rest/request.go, `NewRequest`, which joins the path with Go's `path.Join`.
 fn cleaned(path: &str, field: &str) -> Option<Violation> {
     let called = cleaned_path(path.as_bytes());
-    if path.is_empty() || called == path.as_bytes() {
+    // The API server rejects a path without a slash: see L01.
+    if !path.starts_with('/') || called == path.as_bytes() {
         return None;
     }
     let called = String::from_utf8_lossy(&called);

@@ -87,10 +87,12 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
              {follows} without a call"
         );
         let violation = Violation::new(format!("{name} reads an unknown field"), message);
-        let violation = violation.with_severity(Severity::Warning);
         return Some(violation.with_help("Correct the name of the field."));
     }
-    let what = if reads("labels") {
+    let is_of_user = reads("userInfo") || reads("userInfo.extra");
+    let what = if is_of_user {
+        format!("users without {key}")
+    } else if reads("labels") {
         format!("objects without the label {key}")
     } else if reads("annotations") {
         format!("objects without the annotation {key}")
@@ -105,10 +107,23 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
     );
     let violation = Violation::new(format!("{name} has no value without an optional field"), message);
     let violation = violation.with_severity(Severity::Warning);
+    if is_of_user {
+        let help = "Guard the field, as in `has(request.userInfo.uid) && ...`.";
+        return Some(violation.with_help(help));
+    }
     Some(violation.with_help(
         "Guard the field, as in `has(object.metadata.labels) && 'a' in object.metadata.labels && ...`, or use \
          optional syntax, as in `object.metadata.?labels.a.orValue('')`.",
     ))
+}
+
+/// Returns a user with the fields that each authenticated request has.
+fn user() -> UserInfo {
+    UserInfo {
+        username: "jane".to_owned(),
+        groups: vec!["system:authenticated".to_owned()],
+        ..UserInfo::default()
+    }
 }
 
 /// Returns the creations of the object without labels and of the object with other labels, and then an unchanged update
@@ -124,7 +139,7 @@ fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes>
             metadata.insert(field.to_owned(), json!({OTHER_KEY: "a"}));
         }
     }
-    let create = |object| cluster_fixture.create(object, "default", UserInfo::default()).ok();
+    let create = |object| cluster_fixture.create(object, "default", user()).ok();
     let creations: Vec<Attributes> = [bare, labeled].into_iter().filter_map(create).collect();
     let unchanged = |create: &Attributes| {
         let stored = create.object.clone().unwrap_or_default();
@@ -186,6 +201,7 @@ mod tests {
         check(&["object.metadata.annotations['a/b'] == 'c'"], &["objects without annotations"]);
         check(&["'x' in object.metadata.finalizers"], &["objects without finalizers"]);
         check(&["oldObject.metadata.labels.a == 'b'"], &["objects without labels"]);
+        check(&["request.userInfo.uid != 'a'"], &["users without uid"]);
     }
 
     #[test]
@@ -213,6 +229,9 @@ mod tests {
             &["object.spec.replicas > 1 && object.spec.template.spec.containers.all(c, c.image != '')"],
             &["request.name.startsWith('other-') && object.metadata.labels.team == 'a'"],
             &["oldObject != null && oldObject.spec.replicas == object.spec.replicas"],
+            // Every authenticated request has a user name and groups.
+            &["!('system:nodes' in request.userInfo.groups)"],
+            &["request.userInfo.username != 'system:serviceaccount:kube-system:a'"],
         ] {
             check(conditions, &[]);
         }
