@@ -4,9 +4,11 @@ package mirror
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
+	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -23,14 +25,13 @@ func handle(_ context.Context, request admission.Request) admission.Response {
 	if err := json.Unmarshal(request.Object.Raw, &pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	for i := range pod.Spec.Containers {
-		if image := &pod.Spec.Containers[i].Image; !strings.HasPrefix(*image, registry) {
-			*image = registry + *image
+	// A patch from the difference to the encoded pod would remove the fields that this version of corev1 does not have.
+	var patch []jsonpatch.JsonPatchOperation
+	for i, container := range pod.Spec.Containers {
+		if !strings.HasPrefix(container.Image, registry) {
+			path := fmt.Sprintf("/spec/containers/%d/image", i)
+			patch = append(patch, jsonpatch.NewOperation("add", path, registry+container.Image))
 		}
 	}
-	mutated, err := json.Marshal(pod)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
-	}
-	return admission.PatchResponseFromRaw(request.Object.Raw, mutated)
+	return admission.Patched("", patch...)
 }

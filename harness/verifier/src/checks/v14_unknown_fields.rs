@@ -25,7 +25,9 @@ pub(super) const CHECK: Check = Check {
           deletes every field that its client library does not know: restartPolicy of sidecars, new volume \
           types, fields of custom resources. It works until the cluster is upgraded. Denying objects with \
           unknown fields is the same mistake in reverse.",
-    help: "Patch the raw JSON instead of the decoded type, and do not decode strictly.",
+    help: "Decode the object to read it, but write the patch operations yourself, and do not decode strictly. In Go: \
+           `admission.Patched(\"\", jsonpatch.NewOperation(\"add\", path, value))` instead of \
+           `PatchResponseFromRaw`.",
     source: "Admission Webhook Good Practices, Plan for future updates to fields; kubernetes/website#47465",
     audience: Audience::All,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
