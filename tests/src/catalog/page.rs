@@ -98,10 +98,10 @@ fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
 | **policy** | the request fails | the request is admitted as if the webhook did not exist | {policy} |
 | **immune** | the request fails | the request fails as well: the policy does not apply | {immune} |
 | **accepted** | the request is admitted | the request is admitted: kube-apiserver accepts what looks broken | {accepted} |
-| **refused** | – | –: kube-apiserver rejects the configuration, so that the webhook never exists | {refused} |
+| **refused** | – | –: kube-apiserver rejects the configuration, so the webhook is never registered | {refused} |
 
-*immune* is the surprising class: `Ignore` protects against webhooks that cannot be reached or that return an invalid review, but not
-against a response that is valid and makes no sense for the object. Conversion webhooks have no failure policy: every failure is *immune*.
+The class *immune* often surprises: `Ignore` protects against webhooks that cannot be reached or that return an invalid review, but not
+against a valid response with a patch that does not apply. Conversion webhooks have no failure policy: every failure is *immune*.
 
 ## How the responses were recorded
 
