@@ -16,7 +16,7 @@ use crate::service_map::ServiceMapping;
 /// The request goes to an API server in this process, which calls the webhooks in the configurations as kube-apiserver
 /// would and stores the object in memory. Side effects of the webhooks are real, unless you pass --dry-run=server.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct Review {
     /// Send these objects: YAML or JSON files, directories, or - for standard input. Each object is sent in a request
     /// of its own, one after another. For an AdmissionReview, the request that it contains is sent
@@ -106,6 +106,11 @@ pub(crate) struct Contents {
     #[arg(long, help_heading = "Output")]
     pub(super) explain: bool,
 }
+
+const USAGE: &str = "\
+admit review -f <FILE>... -c <FILE>... [OPTIONS]
+       admit review -f <FILE>... --fakes <FILE> [OPTIONS]
+       admit review --record <DIR> [NUMBER]... [OPTIONS]";
 
 const EXAMPLES: &str = "\
 Examples:
