@@ -1,10 +1,13 @@
 //! Summarizes the result for each webhook in a few words.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use harness::verify::report::{CheckResult, Finding, Report, Tally};
 use harness::verify::{Probe, Severity, checks};
 use serde::Serialize;
+
+use crate::diagnostic::several;
 
 /// The errors that determine a verdict: the check, the kind of the finding if it matters, and the verdict.
 const HEADLINES: [(&str, Option<&str>, &str); 5] = [
@@ -18,8 +21,9 @@ const HEADLINES: [(&str, Option<&str>, &str); 5] = [
 /// The verdict on a webhook, and the severities of its findings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WebhookVerdict {
-    /// What the webhook does well, such as `idempotent`, if another finding determines the outcome.
-    pub(crate) passed: Option<&'static str>,
+    /// What the webhook does well and what was not checked, such as `idempotent; dry runs not checked`, if other
+    /// findings determine the outcome.
+    pub(crate) passed: Option<String>,
     /// The verdict, such as `NOT idempotent`; empty if only the findings determine the outcome.
     pub(crate) words: String,
     pub(crate) outcome: Outcome,
@@ -42,11 +46,7 @@ pub(crate) struct VerdictSummary {
 pub(crate) fn verdict_summaries(report: &Report) -> Vec<VerdictSummary> {
     let named = |(webhook, verdict): (&str, WebhookVerdict)| VerdictSummary {
         webhook: webhook.to_owned(),
-        words: if verdict.words.is_empty() {
-            verdict.passed.unwrap_or_default().to_owned()
-        } else {
-            verdict.words
-        },
+        words: if verdict.words.is_empty() { verdict.passed.unwrap_or_default() } else { verdict.words },
         outcome: verdict.outcome,
         findings: verdict.findings,
     };
@@ -110,7 +110,7 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
         (reason, Outcome::Unknown)
     } else if severities.contains(&Severity::Error) {
         // The counts of the findings are the verdict.
-        passed = said(report, webhook);
+        passed = said(report, webhook).map(|words| with_gaps(report, webhook, words));
         (String::new(), Outcome::Bad)
     } else {
         let words = match (said(report, webhook), accepted) {
@@ -120,12 +120,10 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
             (None, 0) => "no problems found".to_owned(),
             (None, accepted) => format!("no new problems; {accepted} accepted"),
         };
-        let is_observed = said(report, webhook) != Some("idempotent")
-            || !unobserved_dry_runs(report).any(|(name, _)| name == webhook);
-        let words =
-            if is_observed || words.is_empty() { words } else { format!("{words}; dry runs not checked") };
+        let words = if words.is_empty() { words } else { with_gaps(report, webhook, &words) };
         let so_far = if report.interrupted && !words.is_empty() { " so far" } else { "" };
-        (format!("{words}{so_far}"), Outcome::Good)
+        let has_all_responses = !report.invalid_responses().any(|(name, ..)| name == webhook);
+        (format!("{words}{so_far}"), if has_all_responses { Outcome::Good } else { Outcome::Unknown })
     };
     WebhookVerdict { passed, words, outcome, findings: severities }
 }
@@ -133,6 +131,21 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
 /// Returns the most frequent reason, or an empty string if there are no reasons.
 pub(crate) fn most(reasons: &BTreeMap<String, u64>) -> String {
     reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
+}
+
+/// Appends to `words` what was not checked: dry runs, and objects for which the response was invalid.
+fn with_gaps(report: &Report, webhook: &str, words: &str) -> String {
+    let mut words = words.to_owned();
+    if let Some((_, count, _)) = report.invalid_responses().find(|(name, ..)| *name == webhook) {
+        let _ =
+            write!(words, "; {} invalid", several(usize::try_from(count).unwrap_or(usize::MAX), "response"));
+    }
+    if said(report, webhook) == Some("idempotent")
+        && unobserved_dry_runs(report).any(|(name, _)| name == webhook)
+    {
+        words.push_str("; dry runs not checked");
+    }
+    words
 }
 
 /// Returns the webhooks that responded but whose dry runs were not checked, each with the reason.
@@ -261,7 +274,7 @@ mod tests {
         assert_eq!(words(&json!([finding("warning", None)])), "idempotent");
         assert_eq!(words(&json!([finding("error", None)])), "");
         let bad = verdict(&with(&json!([finding("error", None)])), "c/a");
-        assert_eq!((bad.passed, bad.outcome), (Some("idempotent"), Outcome::Bad));
+        assert_eq!((bad.passed.as_deref(), bad.outcome), (Some("idempotent"), Outcome::Bad));
         assert_eq!(words(&json!([finding("error", Some("known"))])), "idempotent; 1 accepted");
         let mut without = with(&json!([finding("warning", Some("known")), finding("note", Some("known"))]));
         without.checks.remove(0);
@@ -276,6 +289,30 @@ mod tests {
         report.checks[1].results[0].unequipped = true;
         report.checks[1].results[0].not_checked.insert("writes are not recorded".to_owned(), 1);
         assert_eq!(verdict(&report, "c/a").words, "idempotent; dry runs not checked");
+    }
+
+    #[test]
+    fn invalid_responses_are_part_of_the_verdict_unless_a_finding_explains_them() {
+        let mut report = report();
+        let reason = "received invalid webhook response: expected response.uid=\"UID\", got \"\"";
+        report.webhooks.get_mut("c/a").unwrap().failures.insert(reason.to_owned(), 2);
+        report.checks[0].results[0].not_checked.insert(reason.to_owned(), 1);
+        let found = verdict(&report, "c/a");
+        assert_eq!((&*found.words, found.outcome), ("idempotent; 2 responses invalid", Outcome::Unknown));
+        let incomplete: Vec<_> = report.incomplete().map(|(check, _)| check.id.as_str()).collect();
+        assert_eq!(incomplete, ["V01"]);
+        report.checks[1] = with(&json!([finding("error", None)])).checks.remove(1);
+        report.checks[1].id = "V22".to_owned();
+        assert_eq!(verdict(&report, "c/a").passed.as_deref(), Some("idempotent"));
+        assert_eq!(report.incomplete().count(), 0);
+    }
+
+    #[test]
+    fn a_call_that_times_out_is_not_an_invalid_response() {
+        let mut report = report();
+        let reason = "failed calling webhook \"a\": failed to call webhook: Post \"https://a:443/\": context deadline exceeded";
+        report.webhooks.get_mut("c/a").unwrap().failures.insert(reason.to_owned(), 2);
+        assert_eq!(verdict(&report, "c/a").words, "idempotent");
     }
 
     #[test]

@@ -19,7 +19,7 @@ async fn v22_finds_what_is_wrong_with_an_answer() {
         ("bad-response: no-response", "response when it answers"),
         ("bad-response: not-json", "body when it answers"),
         ("bad-response: {status: 500}", "HTTP status when it answers"),
-        ("fault: E08-missing", "allowed when it denies"),
+        ("fault: E08-missing", "allowed when it answers"),
     ] {
         let check = verify("V22", vec![TestedWebhook::mutating(behavior)]).await;
         assert!(kinds(&check).contains(&expected), "{behavior}: {:?}", kinds(&check));
@@ -31,7 +31,10 @@ async fn v22_finds_what_is_wrong_with_an_answer() {
 async fn v22_names_the_field_and_the_object() {
     let check = verify("V22", vec![TestedWebhook::mutating("fault: E07-missing")]).await;
     let finding = check.findings.iter().find(|it| it.kind == "uid when it answers").expect("it is found");
-    assert_eq!(finding.message, "when it answers, response.uid is missing: must be the uid of the request");
+    assert_eq!(
+        finding.message,
+        "when it allows the object, response.uid is missing: must be the uid of the request"
+    );
     assert_eq!(
         (finding.differences[0].path.as_str(), &finding.differences[0].found),
         ("response.uid", &None)

@@ -38,7 +38,8 @@ fn finds_all(check: &CheckReport, text: &str, more: &[&str]) {
     let all: Vec<&str> =
         UNREADABLE.iter().chain(["a review without a request"].iter()).chain(more).copied().collect();
     let (last, others) = all.split_last().expect("there are inputs");
-    let expected = format!("on {} and {last}, the webhook {text}", others.join(", "));
+    let comma = if others.len() > 1 { "," } else { "" };
+    let expected = format!("on {}{comma} and {last}, the webhook {text}", others.join(", "));
     assert!(finding.message.starts_with(&expected), "{}", finding.message);
     assert_eq!(finding.steps.len(), all.len(), "{finding:#?}");
 }

@@ -39,6 +39,16 @@ impl Kubeconfig {
         output::write(path, self.text().as_bytes(), Readers::Owner).map_err(|error| failure(&error))
     }
 
+    /// Removes the kubeconfig of a server that has stopped, so that no later client uses it.
+    ///
+    /// Files that admit did not write, and devices, are not removed.
+    pub(crate) fn remove(path: &Path) {
+        if path.is_file() && is_replaceable(path).unwrap_or_default() {
+            // The file is useless, but harmless.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
     fn text(&self) -> String {
         let Self { server, token, .. } = self;
         let authority = base64::engine::general_purpose::STANDARD.encode(&self.certificate_authority);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -19,11 +19,18 @@ use crate::Failure;
 use crate::serve::administrator;
 use crate::serve::kubeconfig::{self, Kubeconfig};
 
-/// An API server that records requests and runs until it is dropped.
+/// An API server that records requests and runs until it is dropped, which also removes its kubeconfig.
 pub(crate) struct RecordingServer {
     /// The recorder of the requests to the server.
     pub(crate) recorder: Recorder,
+    kubeconfig: PathBuf,
     _listener: Listener,
+}
+
+impl Drop for RecordingServer {
+    fn drop(&mut self) {
+        Kubeconfig::remove(&self.kubeconfig);
+    }
 }
 
 impl RecordingServer {
@@ -75,7 +82,7 @@ impl RecordingServer {
             }));
         let tls = Arc::new(credentials.server_config(None).map_err(Failure::environment)?);
         let listener = Listener::start(socket, tls, router, authenticator, None)?;
-        Ok(Self { recorder, _listener: listener })
+        Ok(Self { recorder, kubeconfig: kubeconfig_out.to_owned(), _listener: listener })
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Verify {
     /// files: files, directories, or - for standard input. Other objects in them are stored only in the API server of
     /// --api-server-out. Configurations in the directories that --admission-control-config-file names are verified as
     /// well
-    #[arg(short, long, value_name = "PATH", visible_alias = "configurations", required_unless_present_any = ["context", "list", "explain", "admission_control_config_file"], num_args = 1..)]
+    #[arg(short, long, value_name = "PATH", visible_alias = "configurations", alias = "with", required_unless_present_any = ["context", "list", "explain", "admission_control_config_file"], num_args = 1..)]
     configuration: Vec<PathBuf>,
 
     /// Read the configurations from the cluster of this kubeconfig context; nothing is written to the cluster
@@ -280,6 +280,9 @@ impl Verify {
         let called: Vec<Subject> = called.cloned().collect();
         let files = self.outputs.create()?;
         let services = self.services()?;
+        if !self.quiet {
+            target::warn_about_unused(&services, &called);
+        }
         let redirects = target::consent(&called, &services, self.yes)?;
 
         let mut own_namespaces = corpus::namespaces(&subjects);

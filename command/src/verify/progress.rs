@@ -22,8 +22,9 @@ pub(super) fn observer(reporter: &Arc<ProgressReporter>) -> Box<dyn Fn(Progress)
 fn activity(stage: Stage) -> &'static str {
     match stage {
         Stage::Configurations => "reading the configurations",
+        Stage::Effects => "looking for side effects",
         Stage::Objects => "trying objects",
-        Stage::Webhooks => "calling each webhook alone",
+        Stage::Webhooks => "testing each webhook alone",
         Stage::Shrinking => "looking for smaller objects that show the findings",
         Stage::Interventions => {
             "calling the webhooks while they are restarted or their certificates are renewed"

@@ -112,6 +112,23 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     Err(Failure::usage("nothing was called"))
 }
 
+/// Warns about each Service of `--service` that no webhook names.
+pub(super) fn warn_about_unused(services: &Services, subjects: &[Subject]) {
+    let mut named: BTreeSet<ServiceName> = BTreeSet::new();
+    for subject in subjects {
+        if let WebhookTarget::Service(service) = &subject.webhook.client_config.target {
+            named.insert(ServiceName { namespace: service.namespace.clone(), name: service.name.clone() });
+        }
+    }
+    for unused in services.known.keys().filter(|name| !named.contains(name)) {
+        let list: Vec<String> =
+            named.iter().map(|name| format!("{}/{}", name.namespace, name.name)).collect();
+        let list = if list.is_empty() { "no Service".to_owned() } else { list.join(", ") };
+        let ServiceName { namespace, name } = unused;
+        screen::status!("warning: --service {namespace}/{name} is not used: the webhooks refer to {list}");
+    }
+}
+
 /// Returns the address of each webhook, by `CONFIGURATION/WEBHOOK`.
 pub(super) fn addresses(subjects: &[Subject], services: &Services) -> BTreeMap<String, String> {
     let known = subjects.iter().filter_map(|subject| {

@@ -323,22 +323,28 @@ impl Run<'_> {
     }
 
     async fn effects(&mut self, samples: &[Vec<Attributes>]) {
-        self.alone(samples, |probe| if let Probe::Effects(probe) = probe { Some(probe) } else { None }).await;
+        let effects = |probe| if let Probe::Effects(probe) = probe { Some(probe) } else { None };
+        self.alone(samples, Stage::Effects, effects).await;
     }
 
     async fn webhooks(&mut self) {
         let samples = self.requests();
-        self.alone(&samples, |probe| if let Probe::Webhook(probe) = probe { Some(probe) } else { None })
-            .await;
+        let webhooks = |probe| if let Probe::Webhook(probe) = probe { Some(probe) } else { None };
+        self.alone(&samples, Stage::Webhooks, webhooks).await;
     }
 
     /// Runs the probes that `chosen` selects on each webhook alone.
-    async fn alone(&mut self, samples: &[Vec<Attributes>], chosen: fn(Probe) -> Option<WebhookProbeFn>) {
+    async fn alone(
+        &mut self,
+        samples: &[Vec<Attributes>],
+        stage: Stage,
+        chosen: fn(Probe) -> Option<WebhookProbeFn>,
+    ) {
         let plan = self.plan;
         let looks = plan.active().filter(|(_, check)| chosen(check.probe).is_some());
         let total = looks.map(|(_, check)| plan.audience(check).count() as u64).sum();
         let mut done = 0;
-        self.tell(Stage::Webhooks, done, Some(total));
+        self.tell(stage, done, Some(total));
         for (position, check) in plan.active() {
             let Some(probe) = chosen(check.probe) else { continue };
             for (subject, found, samples) in plan.audience_with(check, samples) {
@@ -348,7 +354,7 @@ impl Run<'_> {
                 self.finding_log.remark(place, webhook_probe.notes.into_inner());
                 self.finding_log.note(place, None, observed);
                 done += 1;
-                self.tell(Stage::Webhooks, done, Some(total));
+                self.tell(stage, done, Some(total));
             }
         }
     }

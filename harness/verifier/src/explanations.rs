@@ -2,6 +2,9 @@
 
 use super::report::{CheckReport, CheckResult, Finding, Report, Tally};
 
+/// The ID of the check that examines every response.
+const ENVELOPE: &str = "V22";
+
 impl CheckReport {
     /// Returns the reason why a finding of this check matters.
     pub fn why_of<'a>(&'a self, finding: &'a Finding) -> &'a str {
@@ -17,19 +20,43 @@ impl CheckReport {
 impl Report {
     /// Returns the results that make the run incomplete: those that were not checked because of the webhook.
     ///
-    /// Omits results that refer to a finding of another check, because that finding is in the report.
+    /// Includes results that do not cover all objects because of an invalid response. Omits results that a finding of
+    /// another check explains, because that finding is in the report.
     pub fn incomplete(&self) -> impl Iterator<Item = (&CheckReport, &CheckResult)> {
         let results = self.checks.iter().flat_map(|check| check.results.iter().map(move |it| (check, it)));
         results.filter(|(_, result)| {
-            result.verdict == Tally::NotChecked
-                && !result.unequipped
-                && !result.not_checked.keys().all(|reason| self.explains(reason, &result.webhook))
+            let is_unchecked = result.verdict == Tally::NotChecked
+                && !result.not_checked.keys().all(|reason| self.explains(reason, &result.webhook));
+            !result.unequipped && (is_unchecked || self.lacks_responses(result))
         })
+    }
+
+    /// Returns the webhooks that returned some invalid responses, each with their number and the most frequent reason.
+    ///
+    /// Omits webhooks without a valid response, and webhooks whose responses have a finding of V22.
+    pub fn invalid_responses(&self) -> impl Iterator<Item = (&str, u64, &str)> {
+        self.webhooks.iter().filter_map(|(webhook, tried)| {
+            let (count, reason) = tried.invalid_responses()?;
+            (!self.has_finding(ENVELOPE, webhook)).then_some((webhook.as_str(), count, reason))
+        })
+    }
+
+    /// Returns whether the check passed, but not for all objects because of an invalid response.
+    fn lacks_responses(&self, result: &CheckResult) -> bool {
+        let mut invalid = self.invalid_responses().filter(|(webhook, ..)| *webhook == result.webhook);
+        let reasons = &result.not_checked;
+        result.verdict == Tally::Passed
+            && invalid.any(|(_, _, failure)| reasons.keys().any(|reason| reason.contains(failure)))
     }
 
     /// Returns whether `reason` ends with `see ID`, and that check has a finding about the webhook.
     fn explains(&self, reason: &str, webhook: &str) -> bool {
         let Some((_, id)) = reason.rsplit_once(": see ") else { return false };
+        self.has_finding(id, webhook)
+    }
+
+    /// Returns whether a check has a finding about the webhook, which may be a consequence of another finding.
+    fn has_finding(&self, id: &str, webhook: &str) -> bool {
         let check = self.checks.iter().find(|check| check.id == id);
         check.is_some_and(|check| {
             check.findings_of(webhook).next().is_some() || self.cause_of(check, webhook).is_some()

@@ -23,6 +23,8 @@ pub struct Progress {
 pub enum Stage {
     /// The configurations are examined.
     Configurations,
+    /// The side effects of each webhook are examined.
+    Effects,
     /// The objects of the corpus are sent to the webhooks.
     Objects,
     /// Each webhook is examined alone.

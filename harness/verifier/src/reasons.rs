@@ -5,12 +5,42 @@ use std::collections::BTreeMap;
 /// The maximum number of distinct reasons and findings to keep for a combination of a check and a webhook.
 pub(super) const MAX_KEPT: usize = 20;
 
+/// The part of kube-apiserver's message about a wrong `response.uid` that precedes the uid of the review.
+const EXPECTED_UID: &str = "expected response.uid=\"";
+
 /// Increments the count of `reason`, or of `other reasons` if too many reasons have been kept.
 pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
+    let reason = without_uid(reason);
     let reason = if counts.len() >= MAX_KEPT && !counts.contains_key(&reason) {
         "other reasons".to_owned()
     } else {
         reason
     };
     *counts.entry(reason).or_default() += 1;
+}
+
+/// Replaces the uid of a review, which is different in each call, with `UID`.
+fn without_uid(reason: String) -> String {
+    let replaced = reason.split_once(EXPECTED_UID).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once('"')?;
+        Some(format!("{before}{EXPECTED_UID}UID\"{after}"))
+    });
+    replaced.unwrap_or(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_that_differ_in_the_uid_of_the_review_are_counted_together() {
+        let mut counts = BTreeMap::new();
+        for uid in ["8bd9", "14f9"] {
+            let reason =
+                format!("received invalid webhook response: expected response.uid=\"{uid}\", got \"\"");
+            count(&mut counts, reason);
+        }
+        let expected = "received invalid webhook response: expected response.uid=\"UID\", got \"\"";
+        assert_eq!(counts, BTreeMap::from([(expected.to_owned(), 2)]));
+    }
 }

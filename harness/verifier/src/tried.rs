@@ -56,6 +56,9 @@ const ADVICE: [(&str, &str); 4] = [
     ("none of its rules", "add objects that a rule of the webhook matches (-f)"),
 ];
 
+/// The part of the reason for a failed call that only a call without a response has, in Go's words.
+const NO_RESPONSE: &str = "failed to call webhook: Post \"";
+
 /// Returns why `subject` is not called for `request`, or `None` if it is called.
 pub(super) fn mismatch(
     subject: &Subject,
@@ -93,6 +96,17 @@ impl Tried {
         }
         let most = self.failures.iter().max_by_key(|(_, count)| **count);
         Some(most.map_or("no valid response", |(reason, _)| reason.as_str()))
+    }
+
+    /// Returns the number of calls with an invalid response, and the most frequent reason, if other calls succeeded.
+    ///
+    /// Calls without a response, such as those that timed out, do not count.
+    pub fn invalid_responses(&self) -> Option<(u64, &str)> {
+        let is_response = |reason: &&String| !reason.contains(NO_RESPONSE);
+        let invalid = || self.failures.iter().filter(|(reason, _)| is_response(reason));
+        let most = invalid().max_by_key(|(_, count)| **count)?;
+        let count = invalid().map(|(_, count)| count).sum();
+        (self.answered != Some(0)).then_some((count, most.0.as_str()))
     }
 
     /// Returns a note about a webhook that was not called or never changed an object, and a suggestion.

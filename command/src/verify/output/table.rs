@@ -6,7 +6,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use output::{OneLine, one_line};
 
-use crate::diagnostic::{BAD, GOOD, WARNING};
+use crate::diagnostic::{BAD, GOOD, WARNING, several};
 use crate::style::FAINT;
 use crate::verdict::most;
 
@@ -179,6 +179,11 @@ pub(super) fn reasons(reasons: &std::collections::BTreeMap<String, u64>) -> Stri
     }
     let mut all: Vec<(&String, &u64)> = reasons.iter().collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let all: Vec<String> = all.iter().map(|(reason, count)| format!("{reason}: {count} objects")).collect();
+    let all: Vec<String> = all
+        .iter()
+        .map(|(reason, count)| {
+            format!("{reason}: {}", several(usize::try_from(**count).unwrap_or(usize::MAX), "object"))
+        })
+        .collect();
     all.join("; ")
 }

@@ -56,9 +56,9 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
             (false, true) => (verdict.words, counts),
             (false, false) => (verdict.words, format!(" ({counts})")),
         };
-        let passed = verdict.passed.map(|passed| format!("{GOOD}{passed}{GOOD:#}; ")).unwrap_or_default();
+        let passed = verdict.passed.map(|passed| format!("; {}", OneLine(passed))).unwrap_or_default();
         let (webhook, words) = (OneLine(webhook), OneLine(words));
-        let _ = writeln!(text, "{webhook}: {passed}{style}{words}{style:#}{counts}");
+        let _ = writeln!(text, "{webhook}: {style}{words}{style:#}{counts}{passed}");
     }
     findings(&mut text, report);
     remarks(&mut text, report, lists_checks);
@@ -139,7 +139,9 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     }
     if let Some(object) = &finding.object {
         let label = if report.interrupted { "object" } else { "smallest object" };
-        shown.note(label, cut(object, MAX_OBJECT_LENGTH));
+        let text = cut(object, MAX_OBJECT_LENGTH);
+        let rest = if text.ends_with("...") { " (-o json prints all of it)" } else { "" };
+        shown.note(label, format!("{text}{rest}"));
     }
     if let Some(consequences) = consequences(finding) {
         shown.note("also fails", consequences);
@@ -182,12 +184,24 @@ fn remarks(text: &mut String, report: &Report, lists_checks: bool) {
         let cause = brief(report, webhook, reason);
         let help = if cause.contains("connection refused") {
             "; start the webhook before the run, or add --wait SECONDS to wait until it listens"
+        } else if cause.contains("certificate signed by unknown authority") {
+            "; correct the caBundle of the configuration, or pass --ca-file FILE if it is filled in during deployment"
         } else {
             ""
         };
         let what =
             format!("{webhook}: the webhook did not return a valid response to any call: {cause}{help}");
         remark(Severity::Warning, what);
+    }
+    for (webhook, count, reason) in report.invalid_responses() {
+        let count = several(usize::try_from(count).unwrap_or(usize::MAX), "call");
+        let cause = brief(report, webhook, reason);
+        remark(
+            Severity::Warning,
+            format!(
+                "{webhook}: {count} did not return a valid response: {cause}; --check V22 examines the responses"
+            ),
+        );
     }
     for (webhook, what) in report.unseen() {
         remark(Severity::Warning, format!("{webhook}: {what}"));

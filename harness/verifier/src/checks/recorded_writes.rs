@@ -34,7 +34,7 @@ pub(super) fn equipment<'a>(
         ));
     }
     let Some(recorder) = &webhook_probe.settings.recorder else {
-        let reason = "the webhook's writes are not recorded: run it with the kubeconfig from \
+        let reason = "the webhook's writes were not observed; start it with the kubeconfig of \
                       --api-server-out";
         return Err(Skipped::unequipped(reason));
     };

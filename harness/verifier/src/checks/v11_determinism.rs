@@ -65,7 +65,11 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
     Ok(other_bytes.map_or_else(Vec::new, |steps| {
         let message = "the same request gets patches that differ in form but have the same effect";
-        vec![Violation::new("patch varies", message).with_steps(steps).with_severity(Severity::Note)]
+        let violation = Violation::new("patch varies", message).with_steps(steps).with_severity(Severity::Note);
+        vec![violation.with_help(
+            "Write the operations of a patch in a fixed order. controller-runtime's PatchResponseFromRaw does not; \
+             accept the finding if no program compares the patches.",
+        )]
     }))
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::call_recorder::Exchange;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Difference;
-use crate::environment::{Outcome, Verdict};
+use crate::environment::Outcome;
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -46,8 +46,9 @@ struct Path {
     message: &'static str,
 }
 
-const ANSWERS: Path = Path { kind: "when it answers", message: "when it answers" };
-const DENIES: Path = Path { kind: "when it denies", message: "when it denies" };
+const ANSWERS: Path = Path { kind: "when it answers", message: "in its response" };
+const ALLOWS: Path = Path { kind: "when it answers", message: "when it allows the object" };
+const DENIES: Path = Path { kind: "when it denies", message: "when it denies the object" };
 const CANNOT_READ: Path = Path {
     kind: "when it cannot decode the object",
     message: "when it cannot decode the object (metadata is a string, spec and data are numbers)",
@@ -63,15 +64,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let Some(exchange) = outcome.exchanges_of(id).next() else {
         return Err(Skipped::not_checked(outcome.verdict().to_string()));
     };
-    let path = match outcome.verdict() {
-        Verdict::Denied(_) => DENIES,
-        Verdict::Admitted
-        | Verdict::Failed(_)
-        | Verdict::ServerError(_)
-        | Verdict::NoConditions(_)
-        | Verdict::Unsupported(_) => ANSWERS,
-    };
     let Ok(reply) = &exchange.reply else { return Err(Skipped::not_checked(outcome.verdict().to_string())) };
+    let path = path_of(&reply.body);
     let mut violations = Vec::new();
     let mut faults = faults(&exchange.review, reply.status, &reply.body);
     if reply.status != 200 {
@@ -81,6 +75,16 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     violations.extend(faults.into_iter().map(|fault| violation(&path, fault, &outcome)));
     violations.extend(on_the_error_path(object_probe, called, &outcome).await);
     Ok(violations)
+}
+
+/// Returns the path of the webhook's code that created a response, according to `response.allowed`.
+fn path_of(body: &[u8]) -> Path {
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    match at(&answer, &["response", "allowed"]) {
+        Value::Bool(true) => ALLOWS,
+        Value::Bool(false) => DENIES,
+        _ => ANSWERS,
+    }
 }
 
 /// Sends an object that the webhook cannot decode, and checks its response.
@@ -234,6 +238,16 @@ mod tests {
         let review = json!({"apiVersion": api_version, "kind": "AdmissionReview", "request": {"uid": "u"}});
         let faults = faults(review.to_string().as_bytes(), 200, answer.to_string().as_bytes());
         assert_eq!(faults.iter().map(|fault| fault.kind).collect::<Vec<_>>(), expected, "{faults:?}");
+    }
+
+    #[test]
+    fn response_of_a_denial_is_attributed_to_the_denial() {
+        let path = |allowed: Value| {
+            path_of(json!({"response": {"allowed": allowed}}).to_string().as_bytes()).message
+        };
+        assert_eq!(path(false.into()), "when it denies the object");
+        assert_eq!(path(true.into()), "when it allows the object");
+        assert_eq!(path("true".into()), "in its response");
     }
 
     #[test]

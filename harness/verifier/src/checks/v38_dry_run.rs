@@ -127,8 +127,8 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     }
     match &webhook_probe.settings.recorder {
         None => {
-            let reason = "the responses are the same, but the webhook's writes are not recorded: run it \
-                          with the kubeconfig from --api-server-out";
+            let reason = "the responses are the same, but the webhook's writes were not observed; \
+                          start it with the kubeconfig of --api-server-out";
             Err(Skipped::unequipped(reason))
         }
         Some(recorder) if !recorder.was_contacted() => {

@@ -203,7 +203,7 @@ fn with_control(mut hang: Violation, control: Option<Duration>, number: usize) -
         );
     }
     hang.with_help(
-        "Limit the number of concurrent requests, return 429 or 503 for the rest, and accept connections quickly. \
+        "Limit the number of concurrent requests, and return 429 or 503 for the rest. \
          Set the expected number of concurrent calls with --overload.",
     )
 }
