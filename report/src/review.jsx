@@ -404,7 +404,7 @@ function Call({ call, conditions, index, base }) {
     <details class="call" id={`call-${index}`} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <strong><Text>{call.webhook}</Text></strong>{" "}
-        <span class="muted"><Text>{`${call.type}, ${round(call.round)}, ${call.configuration}, ${duration(call.durationMs)}`}</Text></span>{" "}
+        <span class="muted"><Text>{`${call.type}, ${call.type === "mutating" ? `${round(call.round)}, ` : ""}${call.configuration}, ${duration(call.durationMs)}`}</Text></span>{" "}
         <Outcome call={call} />
       </summary>
       {isOpen && (
@@ -443,7 +443,7 @@ function Call({ call, conditions, index, base }) {
 const Missing = () => <p class="muted">Not in this report. <code>admit review --show-reviews</code> includes it.</p>;
 
 /** Combines entries that are the same in both rounds. */
-function once(entries) {
+function combined(entries) {
   const all = new Map();
   for (const { round: number, ...entry } of entries) {
     const text = JSON.stringify(entry);
@@ -468,27 +468,44 @@ function Skipped({ webhooks }) {
   const rows = webhooks.filter((webhook) => webhook.skipped.length > 0 || !webhook.called);
   const found = rows.filter((webhook) =>
     matches(search, webhook.name, webhook.configuration, ...webhook.skipped.map((skipped) => `${skipped.test} ${skipped.reason}`)));
-  const [shown, more] = useLimit(found, 200);
   if (rows.length === 0) return <p>Every webhook was called.</p>;
+  const never = found.filter((webhook) => !webhook.called);
+  const once = found.filter((webhook) => webhook.called);
   return (
     <>
-      {rows.length > 10 && <Search label="Filter webhooks" value={search} onInput={setSearch} />}
-      <Table caption="Webhooks that were not called" columns={["Webhook", "Type", "Why"]}>
+      {rows.length > 10 && <div class="filters"><Search label="Filter webhooks" value={search} onInput={setSearch} /></div>}
+      <SkippedTable caption="Webhooks that were not called" webhooks={never} />
+      {once.length > 0 && (
+        <>
+          <h3>Called, but not in both rounds</h3>
+          <SkippedTable caption="Webhooks that were not called in both rounds" webhooks={once} />
+        </>
+      )}
+    </>
+  );
+}
+
+function SkippedTable({ caption, webhooks }) {
+  const [shown, more] = useLimit(webhooks, 200);
+  if (webhooks.length === 0) return null;
+  return (
+    <>
+      <Table caption={caption} columns={["Webhook", "Type", "Why"]} class="skipped">
         <tbody>
           {shown.map((webhook, index) => (
             <tr key={index}>
               <th scope="row"><Text>{webhook.name}</Text><br /><span class="muted"><Text>{webhook.configuration}</Text></span></th>
               <td>{webhook.type}</td>
               <td>
-                {once(webhook.skipped).map((skipped, at) => (
+                {combined(webhook.skipped).map((skipped, at) => (
                   <div key={at}>
                     <Badge>{TESTS[skipped.test] ?? skipped.test}</Badge>{" "}
-                    <Text>{skipped.reason}</Text> <span class="muted">({skipped.rounds})</span>
+                    <Text>{skipped.reason}</Text>{webhook.type === "mutating" && <span class="muted">{` (${skipped.rounds})`}</span>}
                     {skipped.compared?.length > 0 && <ul>{skipped.compared.map((text, i) => <li key={i}><code><Text>{text}</Text></code></li>)}</ul>}
                   </div>
                 ))}
                 {webhook.skipped.length === 0 && <Badge>{webhook.considered ? "not called" : "not reached: the request ended before"}</Badge>}
-                {!webhook.called && <Conditions conditions={once(webhook.conditions ?? [])} />}
+                {!webhook.called && <Conditions conditions={combined(webhook.conditions ?? [])} />}
               </td>
             </tr>
           ))}
