@@ -56,7 +56,7 @@ impl Budget {
     /// Reserves `bytes` without waiting.
     ///
     /// # Errors
-    /// [`Exhausted`] if the budget has fewer bytes left.
+    /// Returns [`Exhausted`] if the budget has fewer bytes left.
     pub fn try_reserve(&self, bytes: usize) -> Result<Reservation, Exhausted> {
         let mut reservation = self.share(0);
         reservation.resize(bytes)?;
@@ -71,7 +71,9 @@ impl Budget {
         Reservation { budget: self.clone(), used: 0, free, permit, _place: None }
     }
 
-    /// Reserves `bytes`, after waiting for earlier callers; returns `None` if the whole budget is smaller.
+    /// Waits until `bytes` are available, and reserves them; returns `None` if the whole budget is smaller.
+    ///
+    /// Earlier callers are served first.
     pub async fn reserve(&self, bytes: usize) -> Option<Reservation> {
         let many = u32::try_from(bytes).ok().filter(|_| bytes <= self.all)?;
         // The semaphore is never closed.
@@ -95,7 +97,7 @@ impl Reservation {
     /// Reserves additional `bytes` from the same budget.
     ///
     /// # Errors
-    /// [`Exhausted`] if the budget has fewer bytes left.
+    /// Returns [`Exhausted`] if the budget has fewer bytes left.
     pub fn try_grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.resize(self.used.saturating_add(bytes))
     }
@@ -109,7 +111,7 @@ impl Reservation {
     /// Changes the size of the reservation to `bytes`.
     ///
     /// # Errors
-    /// [`Exhausted`] if the budget has fewer bytes left.
+    /// Returns [`Exhausted`] if the budget has fewer bytes left.
     pub fn resize(&mut self, bytes: usize) -> Result<(), Exhausted> {
         let (has, wants) = (self.permit.num_permits(), bytes.saturating_sub(self.free));
         if wants > self.budget.all {

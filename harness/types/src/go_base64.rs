@@ -10,7 +10,7 @@ use serde_json::Value;
 /// A `null` in the list is 0; a `null` instead of the list is empty.
 ///
 /// # Errors
-/// Go's error for invalid base64, or a message with the expected type for any other value.
+/// Returns Go's error for invalid base64, or a message with the expected type for any other value.
 ///
 /// Source: Go encoding/json/decode.go, `literalStore` and `array`.
 pub fn bytes(value: &Value) -> Result<Vec<u8>, String> {
@@ -29,9 +29,11 @@ pub fn bytes(value: &Value) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Returns the base64 that Go writes for the bytes in `value`; `None` if `value` is the same or cannot be decoded.
+/// Returns the base64 that Go writes for the bytes in `value`.
+///
+/// Returns `None` if `value` is already in this form or cannot be decoded.
 pub(crate) fn canonical(value: &Value) -> Option<String> {
-    // Most values are canonical: without line breaks and padding, no other form is possible.
+    // Base64 without line breaks and padding, as in most values, has only one form.
     if value.as_str().is_some_and(|text| !text.ends_with('=') && !text.contains(['\r', '\n'])) {
         return None;
     }

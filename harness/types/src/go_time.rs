@@ -27,7 +27,7 @@ impl Layout {
 /// Parses a time in the format `layout`.
 ///
 /// # Errors
-/// The error of Go's `time.Parse`.
+/// Returns the error of Go's `time.Parse` for an invalid time.
 ///
 /// Source: Go time/format.go, `parse`.
 pub(crate) fn parse(text: &str, layout: Layout) -> Result<Timestamp, String> {

@@ -32,9 +32,9 @@ pub enum Container {
 /// Objects and lists may be nested up to `max_depth` levels.
 ///
 /// # Errors
-/// Go's error, such as `invalid character 't' after top-level value`.
+/// Returns Go's error for invalid JSON, such as `invalid character 't' after top-level value`.
 ///
-/// Source: sigs.k8s.io/json internal/golang/encoding/json/scanner.go, which is Go encoding/json/scanner.go.
+/// Source: sigs.k8s.io/json internal/golang/encoding/json/scanner.go, a fork of Go encoding/json/scanner.go.
 pub fn scan<'a>(text: &'a [u8], max_depth: usize, found: impl FnMut(Token<'a>)) -> Result<(), String> {
     Scanner { text, at: 0, open: Vec::new(), max_depth, found }.document()
 }

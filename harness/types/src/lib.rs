@@ -2,8 +2,8 @@
 //!
 //! [`schema`] describes all built-in types, and [`structural`] handles custom resources by the schema of their
 //! `CustomResourceDefinition`; decoding, equality, ownership, and validation use these descriptions. The other modules
-//! contain values that all layers above use: [statuses](status), [selectors](selector), [quantities](quantity), and
-//! Go's text formats.
+//! provide types and functions for all higher layers: [statuses](status), [selectors](selector),
+//! [quantities](quantity), and Go's text formats.
 //!
 //! This crate does not depend on admission and does no I/O.
 

@@ -15,12 +15,12 @@ pub fn quote(text: &str) -> String {
     go_std::quote::quote(text)
 }
 
-/// Formats a value in the format of Go's `%v`.
+/// Formats a value as Go's `%v` does.
 pub fn printed(value: &Value) -> String {
     formatted(value, &|_, plain| plain)
 }
 
-/// Formats a value in the format of Go's `%s`, which marks scalars that are not strings: `%!s(int64=1)`.
+/// Formats a value as Go's `%s` does, which marks scalars that are not strings: `%!s(int64=1)`.
 ///
 /// Source: Go fmt/print.go, `badVerb`.
 pub fn printed_as_string(value: &Value) -> String {
@@ -36,7 +36,7 @@ pub fn printed_as_string(value: &Value) -> String {
     })
 }
 
-/// Formats a value as Go's `fmt` package does. `adorned` receives each scalar and its `%v` format.
+/// Formats a value as Go's `fmt` package does. `adorned` receives each scalar, and the scalar formatted with `%v`.
 fn formatted(value: &Value, adorned: &impl Fn(&Value, String) -> String) -> String {
     match value {
         Value::Null => adorned(value, "<nil>".to_owned()),

@@ -62,7 +62,7 @@ pub fn is_secret(object: &Value) -> bool {
 
 fn has_kind_secret(object: &Map<String, Value>) -> bool {
     let text = |field: &str| object.get(field).and_then(Value::as_str);
-    // A missing or unknown version is not a reason to show a value.
+    // An object with a missing or unknown version may still be a Secret.
     text("kind") == Some("Secret") && !text("apiVersion").is_some_and(|version| version.contains('/'))
 }
 
@@ -101,7 +101,7 @@ impl Masker {
             if let Value::String(text) = body
                 && mentions_a_secret(text)
             {
-                // The boundaries of a value in such a text are unknown.
+                // In invalid JSON, it is unknown where a value starts and ends.
                 self.has_masked = true;
                 *text = format!("{ASTERISKS} ({} bytes that may contain a Secret)", text.len());
             }
@@ -159,7 +159,7 @@ impl Masker {
 
     /// Masks the remembered values in `text`.
     pub fn text(&self, text: &mut String) {
-        // A value may be a part of another one.
+        // Longer values come first, because a value may be part of another one.
         let mut values: Vec<&String> =
             self.values.iter().filter(|value| text.contains(value.as_str())).collect();
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
@@ -235,7 +235,7 @@ impl Masker {
     fn remember(&mut self, text: &str, is_encoded: bool) {
         let decoded = is_encoded.then(|| STANDARD.decode(text).ok()).flatten();
         let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-        // The encoded form is compared with `data`, into which `stringData` is merged.
+        // kube-apiserver merges `stringData` into `data`, so the encoded value is also masked.
         let encoded = (!is_encoded).then(|| STANDARD.encode(text));
         let forms = [Some(text.to_owned()), decoded, encoded].into_iter().flatten();
         let is_masked = |form: &str| form.starts_with(ASTERISKS) || form == ENCODED_ASTERISKS;

@@ -15,12 +15,13 @@ pub struct Labels<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Labels<'a> {
     /// Returns the labels of `object`; `None` if it does not have metadata, such as the options of a CONNECT.
-    /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`; `pkg/apis/meta/v1/unstructured/{unstructured,helpers}.go`,
-    /// `NestedNullCoercingStringMap`.
+    ///
+    /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`;
+    /// `pkg/apis/meta/v1/unstructured/{unstructured,helpers}.go`, `NestedNullCoercingStringMap`.
     pub fn from_object(object: &'a Value) -> Option<Self> {
         let metadata = object.get("metadata")?.as_object()?;
         let labels = metadata.get("labels").and_then(Value::as_object);
-        // If any label is not a string, there are no labels.
+        // If the value of any label is not a string or null, kube-apiserver ignores all labels.
         Some(Self(labels.filter(|labels| labels.values().all(|value| value.is_string() || value.is_null()))))
     }
 
@@ -68,7 +69,7 @@ impl Selector {
     /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`.
     ///
     /// # Errors
-    /// [`SelectorError`] for the first invalid field.
+    /// Returns [`SelectorError`] for the first invalid field.
     pub fn parse(selector: &Value) -> Result<Self, SelectorError> {
         let Value::Object(selector) = selector else {
             return Err(wrong("", "must be an object"));
@@ -102,7 +103,7 @@ impl Selector {
     /// `NewRequirement`.
     ///
     /// # Errors
-    /// [`SelectorError`] as in [`Self::parse`], except for label values.
+    /// Returns [`SelectorError`] in the same cases as [`Self::parse`], except for invalid label values.
     pub fn parse_stored(selector: &Value) -> Result<Self, SelectorError> {
         let mut valid = selector.clone();
         let mut error = None;
@@ -170,7 +171,7 @@ impl Selector {
         self.requirements.iter().find(|requirement| !requirement.holds(labels)).map(ToString::to_string)
     }
 
-    /// Returns whether the selector does not have requirements and therefore matches everything.
+    /// Returns whether the selector matches everything because it does not have requirements.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }

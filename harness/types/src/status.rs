@@ -97,7 +97,7 @@ pub struct FieldError {
 
 /// The maximum number of errors in one response.
 ///
-/// kube-apiserver limits only the size of the body. Each byte of a body can cause an error of some hundred bytes.
+/// kube-apiserver limits only the size of the body. Each byte of a body can cause an error of a few hundred bytes.
 pub const MAX_ERRORS: usize = 100_000;
 
 impl fmt::Display for FieldError {
@@ -159,7 +159,7 @@ impl FieldError {
         Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
     }
 
-    /// Creates an error for a field that must not be set, or must not have its value. `why` may be empty.
+    /// Creates an error for a forbidden field, or for a field with a forbidden value. `why` may be empty.
     pub fn forbidden(field: impl Into<String>, why: impl fmt::Display) -> Self {
         let text = format!("Forbidden: {why}");
         let text = text.strip_suffix(": ").map(str::to_owned).unwrap_or(text);
@@ -335,7 +335,7 @@ impl Status {
 
     /// Creates a 429: the server is overloaded. The client may retry after the given number of seconds.
     ///
-    /// Source: apimachinery pkg/api/errors/errors.go, `NewTooManyRequests`; the words are those of apiserver
+    /// Source: apimachinery pkg/api/errors/errors.go, `NewTooManyRequests`; for the message, apiserver
     /// pkg/server/filters/priority-and-fairness.go, `tooManyRequests`.
     pub fn too_many_requests(retry_after_seconds: i32) -> Self {
         let message = "Too many requests, please try again later.";
@@ -343,7 +343,7 @@ impl Status {
         Self { details: Some(details), ..Self::failure(429, "TooManyRequests", message) }
     }
 
-    /// Creates a 501: admit does not support a feature of kube-apiserver. Kubernetes does not have this Status.
+    /// Creates a 501: admit does not support a feature of kube-apiserver. kube-apiserver never returns this Status.
     pub fn unsupported(what: &Unsupported) -> Self {
         Self::failure(501, "NotImplemented", format!("{UNSUPPORTED_PREFIX}{}", what.what))
     }

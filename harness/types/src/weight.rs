@@ -1,4 +1,6 @@
-//! Estimates the memory of JSON documents. Documents with many small members need many times the size of their text.
+//! Estimates the memory of JSON documents.
+//!
+//! A document with many small members takes many times as much memory as its text.
 
 use std::io;
 

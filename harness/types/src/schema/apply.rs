@@ -1,6 +1,6 @@
 //! Describes the built-in types for server-side apply.
 //!
-//! Source: kube-openapi pkg/schemaconv, of the OpenAPI documents of the server.
+//! Source: kube-openapi pkg/schemaconv, which converts kube-apiserver's OpenAPI documents.
 
 use kubernetes_managed_fields::{self as managed_fields, Atom, ListType, MapType, Relation, Scalar, Schema};
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub fn applied(of: Type) -> managed_fields::Type<Type> {
     }
 }
 
-/// Returns the type of a message with several JSON forms. Of these, OpenAPI describes only lists of strings.
+/// Returns the type of a message with several JSON forms. OpenAPI describes such a message only if it is a list.
 fn any_of(message: &'static Message) -> managed_fields::Type<Type> {
     match message.fields.as_slice() {
         _ if message.name == "RawExtension" => managed_fields::Type::Untyped,

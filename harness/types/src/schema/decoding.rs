@@ -17,9 +17,9 @@ use crate::quantity::{Quantity, QuantityError};
 /// is the position of the object in a surrounding object: empty, or with a trailing dot, such as `items.`.
 ///
 /// # Errors
-/// The error of Go's decoder.
+/// Returns the error of Go's decoder if a field has the wrong type.
 ///
-/// Source: sigs.k8s.io/json internal/golang/encoding/json/decode.go, which is Go encoding/json/decode.go.
+/// Source: sigs.k8s.io/json internal/golang/encoding/json/decode.go, a fork of Go encoding/json/decode.go.
 pub fn type_error(object: &Map<String, Value>, kind: &GroupVersionKind, path: &str) -> Result<(), String> {
     let Some(message) = MESSAGES.of_kind(kind) else { return Ok(()) };
     let mut decoder = Decoder::default();
@@ -31,7 +31,7 @@ pub fn type_error(object: &Map<String, Value>, kind: &GroupVersionKind, path: &s
 /// Checks the metadata of an object as [`type_error`] does. For a custom resource, only the metadata has a Go type.
 ///
 /// # Errors
-/// The error of Go's decoder.
+/// Returns the error of Go's decoder if a field has the wrong type.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/coerce.go, `GetObjectMetaWithOptions`.
 pub fn metadata_type_error(metadata: &Value) -> Result<(), String> {
@@ -90,12 +90,12 @@ fn embedded_path(owner: &'static Message, name: &str) -> String {
 
 /// Decodes a value. If a value has the wrong type, decoding continues.
 ///
-/// An error of an `UnmarshalJSON` method ends the decoding and is reported instead of the first wrong type.
+/// An error from an `UnmarshalJSON` method ends the decoding and is reported instead of the first wrong type.
 #[derive(Default)]
 struct Decoder {
     /// The error for the first value of the wrong type.
     saved: Option<String>,
-    /// The struct that error messages name, inside a field with its own `UnmarshalJSON`.
+    /// The struct to name in error messages, inside a field whose type has an `UnmarshalJSON` method.
     named: Option<&'static Message>,
 }
 
@@ -237,7 +237,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes a value whose type has an `UnmarshalJSON` method. All errors in the value are errors of that method.
+    /// Decodes a value whose type has an `UnmarshalJSON` method. All errors in the value come from that method.
     ///
     /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go.
     fn one_of(

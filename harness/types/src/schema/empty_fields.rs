@@ -1,4 +1,4 @@
-//! The fields that an object sets to an empty list, map, or byte string.
+//! Finds, removes, and restores the fields that an object sets to an empty list, map, or byte string.
 
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ impl EmptyFields {
         Self(self.0.iter().filter(|field| field.is_in_atomic_list).cloned().collect())
     }
 
-    /// Removes the fields, which are not stored. Normalizes an object that may have some.
+    /// Removes the fields, which are not stored, by normalizing `object` if there are any.
     pub fn remove(&self, object: &mut Value, kind: &GroupVersionKind) {
         if !self.is_empty() {
             drop(super::normalize(object, kind));
@@ -81,7 +81,7 @@ impl EmptyFields {
         }
     }
 
-    /// Sets the fields with this name in `object`, even where they have a default.
+    /// Sets the fields with this name in `object`, even where a default has been set.
     pub fn restore_over_defaults(&self, object: &mut Value, name: &str) {
         let is_meant =
             |field: &&EmptyField| matches!(field.path.last(), Some(Step::Member(last)) if last == name);
@@ -94,7 +94,9 @@ impl EmptyFields {
 }
 
 impl EmptyField {
-    /// Returns the value of the field, or `None` if the value that contains the field does not exist.
+    /// Returns the value of the field, which is set to null if it is absent.
+    ///
+    /// Returns `None` if the value that contains the field does not exist.
     fn place<'a>(&self, object: &'a mut Value) -> Option<&'a mut Value> {
         let Some((Step::Member(last), path)) = self.path.split_last() else { return None };
         let parent = path.iter().try_fold(object, |value, step| match step {

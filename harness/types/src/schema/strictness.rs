@@ -12,11 +12,11 @@ use crate::quoting::quote;
 
 /// Returns the strict decoder's errors for the JSON document `text`, in the decoder's order.
 ///
-/// `unknown` are the paths of fields that the type does not have, such as `webhooks[0].foo`. Parts that the type
+/// `unknown` lists the paths of fields that the type does not have, such as `webhooks[0].foo`. Parts that the type
 /// decodes with its own method are not checked.
 ///
 /// # Errors
-/// Go's error for invalid JSON.
+/// Returns Go's error for invalid JSON.
 pub fn errors(text: &str, unknown: &[String], of: Type) -> Result<Vec<String>, String> {
     walk(text, unknown, of, None)
 }
@@ -24,7 +24,7 @@ pub fn errors(text: &str, unknown: &[String], of: Type) -> Result<Vec<String>, S
 /// Returns the errors for a `v1` `List`. Its `items` are not checked.
 ///
 /// # Errors
-/// Go's error for invalid JSON.
+/// Returns Go's error for invalid JSON.
 pub fn list_errors(text: &str, unknown: &[String]) -> Result<Vec<String>, String> {
     walk(text, unknown, Type::Free, Some("items"))
 }
@@ -32,7 +32,7 @@ pub fn list_errors(text: &str, unknown: &[String]) -> Result<Vec<String>, String
 /// Combines all `errors` into one error. Succeeds if there are none.
 ///
 /// # Errors
-/// kube-apiserver's message, which lists all errors.
+/// Returns kube-apiserver's message, which lists all errors.
 ///
 /// Rule: LOAD-12.
 pub fn refuse(errors: impl Iterator<Item = String>) -> Result<(), String> {

@@ -174,7 +174,7 @@ pub(crate) enum ListType {
 pub enum PatchStrategy {
     /// Members of an object are merged; a list is replaced.
     Usual,
-    /// List items are merged. The member with the given name identifies objects; an empty name is for other items.
+    /// List items are merged. The named member identifies items that are objects; the name is empty for other items.
     Merge(String),
     /// The value is replaced as a whole.
     Replace,
@@ -233,7 +233,7 @@ impl Messages {
         self.kinds.get(if kind.kind == "DeleteOptions" { &of_all } else { &full }).copied()
     }
 
-    /// Returns the message for responses of `kind`: as [`Self::of_kind`], and kinds that only responses have.
+    /// Returns the message for responses of `kind`, including kinds that occur only in responses.
     ///
     /// Most of these kinds, such as `Status`, exist in every version.
     pub fn of_response(&self, kind: &GroupVersionKind) -> Option<MessageId> {

@@ -1,4 +1,4 @@
-//! The errors of the conversion of unstructured objects to Go types, which strategic merge patches go through.
+//! Checks the conversion of unstructured objects to Go types, which is part of a strategic merge patch.
 //!
 //! Source: apimachinery pkg/runtime/converter.go, `fromUnstructured`.
 
@@ -12,7 +12,9 @@ use crate::group_version::GroupVersionKind;
 use crate::json::json_type;
 use crate::quantity::{Quantity, QuantityError};
 
-/// The reason why a value cannot be converted; `None` if kube-apiserver's result or message is not known.
+/// The result of checking a conversion.
+///
+/// The error is kube-apiserver's message, or `None` if its result or message is not known.
 type Conversion = Result<(), Option<String>>;
 
 /// Checks whether an object can be converted to the Go type of `kind`.
@@ -115,7 +117,7 @@ fn text(value: &Value, go_type: &str) -> Conversion {
     }
 }
 
-/// Returns the error of a float for an integer type. Go accepts floats without a fraction.
+/// Checks a float in an integer field. Go accepts floats without a fraction, but admit does not support them.
 fn fraction(number: Option<f64>, go_type: &str) -> Conversion {
     match number {
         Some(number) if number.fract() != 0.0 => wrong(format!("cannot convert float64 to {go_type}")),

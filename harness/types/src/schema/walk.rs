@@ -1,4 +1,4 @@
-//! Navigates the Go type of an object step by step, for code that inspects the values in it.
+//! Navigates the Go type of an object step by step, for code that inspects the object's values.
 
 use serde_json::Value;
 

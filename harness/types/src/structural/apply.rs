@@ -21,7 +21,7 @@ pub enum AppliedType<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct CustomType<'a> {
     schema: &'a Schema,
-    /// Whether unspecified fields are preserved. They are preserved at any depth.
+    /// Whether unspecified fields are preserved, at any depth.
     preserves: bool,
     /// Whether the value has `apiVersion`, `kind`, and `metadata`.
     is_object: bool,

@@ -14,7 +14,7 @@ use crate::status::FieldError;
 /// Normalizes the metadata of embedded objects as their Go type does. Returns the sorted paths of unknown fields.
 ///
 /// # Errors
-/// [`FieldError`] for invalid metadata. If `lenient`, invalid metadata is removed instead.
+/// Returns [`FieldError`] for invalid metadata. If `lenient`, invalid metadata is removed instead.
 pub(crate) fn coerce(object: &mut Value, schema: &Schema, lenient: bool) -> Result<Vec<String>, FieldError> {
     let mut unknown = Vec::new();
     visit(object, schema, lenient, &Path::Root, &mut unknown)?;

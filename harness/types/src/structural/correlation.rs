@@ -1,6 +1,7 @@
 //! Matches parts of an object with the stored object. Ratcheting accepts invalid values that did not change.
 //!
-//! Source: apiserver pkg/cel/common/{equality,maplist}.go; apiextensions-apiserver pkg/apiserver/validation/ratcheting.go.
+//! Source: apiserver pkg/cel/common/{equality,maplist}.go; apiextensions-apiserver
+//! pkg/apiserver/validation/ratcheting.go.
 
 use std::collections::HashMap;
 
@@ -40,7 +41,7 @@ impl<'a> ItemsByKey<'a> {
         Self { keys, items }
     }
 
-    /// Returns the old item with the key of `item`.
+    /// Returns the old item that has the same key as `item`.
     pub(super) fn get(&self, item: &Value) -> Option<&'a Value> {
         if self.items.is_empty() {
             return None;

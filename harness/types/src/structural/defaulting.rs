@@ -21,7 +21,7 @@ const MAX_DEFAULT_BYTES: usize = 64 << 20;
 /// Rule: SCH-02.
 ///
 /// # Errors
-/// [`Unsupported`] if the defaults take too much memory.
+/// Returns [`Unsupported`] if the defaults take too much memory.
 pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Unsupported> {
     let mut left = MAX_DEFAULT_BYTES;
     fill(object, schema, &mut left).ok_or_else(|| Unsupported {
@@ -44,7 +44,7 @@ fn fill(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
                     members.insert(name.clone(), copy(default, left)?);
                 }
             }
-            // A null may be replaced by a default; other scalars have nothing to default.
+            // A default may replace a null; other scalars are never changed.
             let parts = members.iter_mut().filter(|(_, value)| value.is_null() || is_container(value));
             for (name, value) in parts {
                 match (schema.properties.get(name), &schema.additional) {
@@ -122,7 +122,7 @@ pub(super) fn prune_defaults(schema: &mut Schema) {
     }
     for (name, property) in &mut schema.properties {
         match name.as_str() {
-            // Metadata is not described by the schema but by its Go type.
+            // Metadata has a Go type, and the schema does not describe it.
             "metadata" if schema.embedded_resource => {
                 if let Some(default) = mem::take(&mut property.default) {
                     let mut object = json!({"metadata": default});

@@ -1,4 +1,4 @@
-//! Handles custom resources by the structural schema of their definition: pruning, defaults, validation.
+//! Prunes, defaults, and validates custom resources according to the structural schema of their definition.
 //!
 //! A [`Schema`] is parsed once, when its definition is stored. All other functions here take a schema and an object.
 //!
@@ -44,7 +44,7 @@ impl Compiled {
     /// Compiles the `openAPIV3Schema` of one version.
     ///
     /// # Errors
-    /// [`Unsupported`] if the schema uses a feature that admit does not support.
+    /// Returns [`Unsupported`] if the schema uses a feature that admit does not support.
     pub fn new(schema: &Value) -> Result<Arc<Self>, Unsupported> {
         let mut parsed = parse::parse(schema)?;
         defaulting::prune_defaults(&mut parsed);
@@ -66,7 +66,7 @@ impl Compiled {
     /// removed.
     ///
     /// # Errors
-    /// [`FieldError`] for invalid metadata of an embedded object, unless `lenient`.
+    /// Returns [`FieldError`] for invalid metadata of an embedded object, unless `lenient`.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer.apply`.
     pub fn decode(&self, object: &mut Value, lenient: bool) -> Result<Vec<String>, FieldError> {
@@ -84,7 +84,7 @@ impl Compiled {
     /// Sets the defaults of the schema in `object`.
     ///
     /// # Errors
-    /// [`Unsupported`] if the defaults take too much memory.
+    /// Returns [`Unsupported`] if the defaults take too much memory.
     pub fn set_defaults(&self, object: &mut Value) -> Result<(), Unsupported> {
         set_defaults(object, &self.schema)
     }
@@ -94,7 +94,7 @@ impl Compiled {
     /// kube-apiserver reports these errors after the metadata errors and before the errors of the scale subresource.
     ///
     /// # Errors
-    /// [`Unsupported`] if there are more errors than a response can list.
+    /// Returns [`Unsupported`] if there are more errors than a response can list.
     pub fn schema_errors(
         &self,
         object: &Value,
@@ -107,7 +107,7 @@ impl Compiled {
     /// Returns `errors` together with the errors of embedded objects, lists, and rules.
     ///
     /// # Errors
-    /// [`Unsupported`] if a rule uses a feature that admit does not support.
+    /// Returns [`Unsupported`] if a rule uses a feature that admit does not support.
     ///
     /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate` and `ValidateUpdate`;
     /// `status_strategy.go`, `ValidateUpdate`.

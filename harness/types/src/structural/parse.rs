@@ -14,7 +14,7 @@ use crate::status::Unsupported;
 /// Parses the schema of a validated definition.
 ///
 /// # Errors
-/// [`Unsupported`] if the schema uses a feature that admit does not support.
+/// Returns [`Unsupported`] if the schema uses a feature that admit does not support.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/convert.go, `NewStructural`; pkg/apiserver/validation/validation.go,
 /// `ConvertJSONSchemaPropsWithPostProcess`.

@@ -17,7 +17,7 @@ use crate::status::{FieldError, Unsupported, aggregate};
 /// The fields of an embedded object that have a Go type.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// One step from an object to a part of it.
+/// One step on the path from an object to one of its parts.
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
     Member(&'a str),
@@ -40,7 +40,7 @@ impl<'a> Surroundings<'a> {
         Self { root: self.root, steps }
     }
 
-    /// Returns an object with `default` in its place.
+    /// Returns an object that contains `default` at its path.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/defaulting/surroundingobject.go, `NewRootObjectFunc`.
     fn around(&self, default: Value) -> Value {
@@ -56,7 +56,7 @@ impl<'a> Surroundings<'a> {
         object
     }
 
-    /// Returns the schema of the object, which is that of an embedded object.
+    /// Returns the schema of the object, marked as an embedded object.
     fn schema(&self) -> Result<Schema, Unsupported> {
         let mut root = self.root.clone();
         set(&mut root, &["x-kubernetes-embedded-resource"], true);

@@ -42,7 +42,7 @@ const WITH_STATUS: [&str; 22] = [
 /// Returns the errors of an `openAPIV3Schema`; `path` is its path for errors.
 ///
 /// # Errors
-/// [`Unsupported`] if the schema uses a feature that admit does not support.
+/// Returns [`Unsupported`] if the schema uses a feature that admit does not support.
 pub fn errors(schema: &Value, path: &str, has_status: bool) -> Result<Vec<FieldError>, Unsupported> {
     let mut errors = Vec::new();
     if has_status {

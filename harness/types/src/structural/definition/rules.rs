@@ -142,7 +142,7 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 /// Compiles the rules of a schema, and collects their errors and costs.
 ///
 /// # Errors
-/// [`Unsupported`] if an expression uses a feature that admit does not support.
+/// Returns [`Unsupported`] if an expression uses a feature that admit does not support.
 pub(super) fn compile(
     schema: &Value,
     path: &str,
@@ -239,7 +239,9 @@ fn message(
     Ok(())
 }
 
-/// Compiles an expression. Returns whether it uses `oldSelf` and its maximum cost, or the compilation error.
+/// Compiles an expression.
+///
+/// Returns whether the expression uses `oldSelf`, and the expression's maximum cost; or the compilation error.
 fn compiled(
     environment: &Environment,
     expression: &str,

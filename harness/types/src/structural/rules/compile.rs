@@ -22,7 +22,7 @@ const NAME: &str = "selfType";
 /// Compiles the rules of a whole schema; returns `None` if the schema has no rules.
 ///
 /// # Errors
-/// [`Unsupported`] if an expression uses a feature that admit does not support.
+/// Returns [`Unsupported`] if an expression uses a feature that admit does not support.
 pub(in crate::structural) fn rules(schema: &Value) -> Result<Option<Rules>, Unsupported> {
     if !has_rules(schema) {
         return Ok(None);
@@ -147,7 +147,7 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Schem
 /// Compiles an expression. Returns the program or the compilation error.
 ///
 /// # Errors
-/// [`Unsupported`] if an expression uses a feature that admit does not support.
+/// Returns [`Unsupported`] if an expression uses a feature that admit does not support.
 pub(in crate::structural) fn compiled(
     environment: &Environment,
     text: &str,

@@ -20,13 +20,13 @@ use crate::status::{FieldError, Unsupported};
 /// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
 const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES: usize = 5 * 1024;
 
-/// The error of rules in `items` of a schema that is not a list, or in `additionalProperties` of one that is not a map.
+/// The error for rules in `items` of a schema other than a list, or in `additionalProperties` of one other than a map.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `Compile`.
 const UNDECLARED: &str =
     "rule compiler initialization error: failed to convert to declType for CEL validation rules";
 
-/// The error of an expression that exceeds its cost limit.
+/// The error for an expression that exceeds its cost limit.
 const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
 /// The state of one evaluation of all rules.
@@ -230,7 +230,7 @@ impl Run {
         self.left = None;
     }
 
-    /// Adds the error for a rule that evaluates to `false`. Returns `false` if no further rules are to be evaluated.
+    /// Adds the error for a rule that evaluates to `false`. Returns `false` if the evaluation must stop.
     fn refuse<'a>(
         &mut self,
         own: &'a SchemaRules,

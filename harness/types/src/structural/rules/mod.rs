@@ -40,7 +40,7 @@ pub(super) struct Rules {
 #[derive(Debug)]
 struct SchemaRules {
     types: Types,
-    /// Whether the schema does not have a type in expressions, although one of its rules needs it.
+    /// Whether kube-apiserver cannot derive a CEL type for the schema, so that evaluating its rules fails.
     is_undeclared: bool,
     /// The `type` of the schema.
     kind: String,
@@ -76,7 +76,7 @@ impl Rules {
     /// Evaluates all rules on an object. If a part has not changed since `old`, its violations are warnings.
     ///
     /// # Errors
-    /// [`Unsupported`] if an expression uses a feature that admit does not support.
+    /// Returns [`Unsupported`] if an expression uses a feature that admit does not support.
     pub(super) fn judge(
         &self,
         schema: &Schema,
@@ -89,7 +89,7 @@ impl Rules {
     /// Evaluates all rules on an object. All violations are errors, even in parts that have not changed since `old`.
     ///
     /// # Errors
-    /// [`Unsupported`] if an expression uses a feature that admit does not support.
+    /// Returns [`Unsupported`] if an expression uses a feature that admit does not support.
     pub(super) fn judge_strictly(
         &self,
         object: &Value,

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// Resolves a path in a schema and formats it for error messages.
 ///
 /// # Errors
-/// kube-apiserver's error for an invalid path.
+/// Returns kube-apiserver's error for an invalid path.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ValidFieldPath`.
 pub(in crate::structural) fn normalized(path: &str, schema: &Value) -> Result<String, String> {
@@ -35,7 +35,7 @@ pub struct ResolvedPath<'s> {
 /// Resolves a path in a schema.
 ///
 /// # Errors
-/// kube-apiserver's error for an invalid path.
+/// Returns kube-apiserver's error for an invalid path.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ValidFieldPath`.
 pub fn resolve<'s>(path: &str, schema: &'s Value, notation: Notation) -> Result<ResolvedPath<'s>, String> {

@@ -37,7 +37,7 @@ const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// Returns the errors of an object or of its status. Parts that did not change since `old` are not reported.
 ///
 /// # Errors
-/// [`Unsupported`] if there are more errors than a response can list.
+/// Returns [`Unsupported`] if there are more errors than a response can list.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `Validate`, `ValidateUpdate` and
 /// `ValidateStatusUpdate`.
