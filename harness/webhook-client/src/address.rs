@@ -52,7 +52,7 @@ impl Destination {
     /// Returns the address of a call with `timeout`.
     ///
     /// # Errors
-    /// An error message for an invalid URL. The API rejects configurations with an invalid URL.
+    /// Returns an error message for an invalid URL. The API rejects configurations with an invalid URL.
     ///
     /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
     /// Rule: HTTP-03, HTTP-05.

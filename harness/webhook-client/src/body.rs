@@ -43,7 +43,7 @@ pub(super) async fn read(
         }
     }
     response.finish();
-    // An empty body is not a compressed empty text.
+    // An empty body is not gzip data, so it is not decompressed.
     if is_compressed && !body.is_empty() { decompressed(&body, share) } else { Ok(body.into()) }
 }
 

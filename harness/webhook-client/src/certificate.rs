@@ -14,7 +14,7 @@ use x509_parser::time::ASN1Time;
 
 use kubernetes_types::quoting::quote;
 
-/// The number of names from which a message contains only their count instead of a list.
+/// If a certificate has at least this many names, the message contains their number instead of a list.
 const MAX_NAMES: usize = 100;
 
 /// An error in a certificate: `x509: …`.
@@ -206,7 +206,7 @@ fn signer(
     )
 }
 
-/// Returns Go's error if the extended key usages exclude server authentication. Without any, every usage is allowed.
+/// Returns Go's error if the certificate has extended key usages, but none of them allows server authentication.
 fn usage(certificate: &X509Certificate<'_>) -> Option<String> {
     let usage = certificate.extended_key_usage().ok().flatten()?;
     (!usage.value.server_auth && !usage.value.any).then(incompatible_usage)

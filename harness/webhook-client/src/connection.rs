@@ -128,7 +128,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Takes the route of this client, to diagnose a failed call with another connection.
+    /// Takes the client's route, over which another connection can be opened to diagnose a failed call.
     pub(super) fn take_diagnostic_connection(&mut self) -> DiagnosticConnection {
         DiagnosticConnection(std::mem::take(&mut self.route))
     }
@@ -236,7 +236,7 @@ impl Connections {
             WebhookTarget::Url(_) if prepared.destination.is_loopback => (None, Versions::Http1And2),
             WebhookTarget::Url(_) => (None, Versions::Http1),
         };
-        // A redirect may lead to another host than the service.
+        // A redirect may lead to a different host.
         let is_there = prepared.destination.service().is_some_and(|service| path_at(url, service).is_some());
         let route = match service.filter(|_| is_there) {
             Some(service) => self.to_service(service).await,

@@ -97,7 +97,7 @@ impl Dialer {
     /// Creates a dialer that connects to `addresses` or, if that slice is empty, to the host in the URL.
     ///
     /// # Errors
-    /// A message if the URL of the proxy is not supported.
+    /// Returns a message if the URL of the proxy is not supported.
     pub(super) fn new(
         tls: rustls::ClientConfig,
         addresses: &[SocketAddr],
@@ -179,7 +179,7 @@ where
     tokio::spawn(async move {
         let result = poll_fn(|context| connection.poll_without_shutdown(context)).await;
         let parts = connection.into_parts();
-        // The receiver is dropped unless a request has failed, or the connection before the first request.
+        // The receiver has been dropped unless a request, or the connection before its first request, failed.
         let _ = ended.send(End { error: result.err(), unread: parts.read_buf });
         let _ = parts.io.into_inner().shutdown().await;
     });

@@ -36,7 +36,7 @@ impl HttpsCaller {
     /// Records in `redirects_and_retries` if a kept connection ended before the response.
     ///
     /// # Errors
-    /// [`CallError`] if no readable reply arrives in time, with the message of kube-apiserver's client.
+    /// Returns [`CallError`] if no readable reply arrives in time, with the message of kube-apiserver's client.
     pub async fn send(
         &self,
         request: DirectRequest<'_>,

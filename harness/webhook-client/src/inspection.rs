@@ -50,7 +50,7 @@ impl HttpsCaller {
     /// Performs a TLS handshake with the server of `config`, without sending a request.
     ///
     /// # Errors
-    /// A message if the connection failed: kube-apiserver's message, if possible.
+    /// Returns a message if the connection fails: kube-apiserver's message, if possible.
     pub async fn inspect(&self, config: &ClientConfig, timeout: Duration) -> Result<Inspection, String> {
         let looking = self.look(config);
         tokio::time::timeout(timeout, looking)
@@ -98,7 +98,7 @@ impl HttpsCaller {
 /// Parses the certificates of a `caBundle`, which must not be empty.
 ///
 /// # Errors
-/// kube-apiserver's message for an invalid bundle. It never calls a webhook with an invalid bundle.
+/// Returns kube-apiserver's message for an invalid bundle. kube-apiserver never calls a webhook with such a bundle.
 pub fn bundled(ca_bundle: &[u8]) -> Result<Vec<CertificateFacts>, String> {
     Ok(facts(&tls::bundle(ca_bundle)?))
 }

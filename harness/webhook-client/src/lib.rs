@@ -56,7 +56,7 @@ const MAX_REDIRECTS: usize = 10;
 ///
 /// Rule: HTTP-25.
 const MAX_REPLY: usize = 32 * 1024 * 1024;
-/// The maximum number of JSON values in a reply. Each value takes some hundred bytes when parsed.
+/// The maximum number of JSON values in a reply. Each value takes a few hundred bytes when parsed.
 ///
 /// kube-apiserver does not have a limit.
 const MAX_VALUES: usize = 250_000;
@@ -71,7 +71,7 @@ pub trait ServiceResolver: Send + Sync {
     /// Returns the host (a name or an IP address) and the port of a service.
     ///
     /// # Errors
-    /// The error of kube-apiserver's resolver, such as `service "x" not found`.
+    /// Returns the error of kube-apiserver's resolver, such as `service "x" not found`.
     fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String>;
 }
 
@@ -326,7 +326,7 @@ impl HttpsCaller {
     /// Calls a webhook as [`Caller::call`] does, and records its redirects and retries, even if there is no reply.
     ///
     /// # Errors
-    /// The error of [`Caller::call`].
+    /// Returns an error in the same cases as [`Caller::call`].
     ///
     /// Source: client-go `rest/{request,with_retry}.go`; apiserver pkg/util/webhook/client.go.
     /// Rule: HTTP-08, HTTP-09, HTTP-10.

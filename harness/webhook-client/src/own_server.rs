@@ -1,4 +1,4 @@
-//! The interface for calls to the API server itself, if it serves a webhook.
+//! Defines the interface for calls to the API server itself, which may serve webhooks.
 
 use std::pin::Pin;
 

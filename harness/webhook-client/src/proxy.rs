@@ -15,7 +15,9 @@ use super::target::percent_decoded;
 /// The maximum length of the status line in a proxy's response, in bytes.
 const STATUS_LINE: u64 = 4096;
 
-/// The proxies in `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`. Lowercase variable names take precedence.
+/// The proxies in `HTTPS_PROXY` and `HTTP_PROXY`, and the exceptions in `NO_PROXY`.
+///
+/// Lowercase variable names take precedence, but the networks in `NO_PROXY` also apply.
 ///
 /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `Config`.
 #[derive(Debug, Default)]
@@ -64,7 +66,7 @@ impl Proxies {
     /// Reads the environment variables with `variable`. Proxies with invalid URLs are ignored.
     ///
     /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `FromEnvironment`; apimachinery `pkg/util/net/http.go`,
-    /// `NewProxierWithNoProxyCIDR`, which reads the networks of the name in upper case first.
+    /// `NewProxierWithNoProxyCIDR`, which reads networks from `NO_PROXY` in preference to `no_proxy`.
     fn new(variable: impl Fn(&str) -> Option<String>) -> Self {
         let first = |names: [&str; 2]| {
             names.into_iter().find_map(|name| variable(name).filter(|text| !text.is_empty()))
@@ -93,7 +95,7 @@ impl Proxies {
     /// Returns the proxy for requests to `url`; `None` for direct requests and loopback addresses.
     ///
     /// # Errors
-    /// [`Unsupported`] for a proxy whose URL does not have the scheme `http`.
+    /// Returns [`Unsupported`] for a proxy whose URL does not have the scheme `http`.
     ///
     /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `proxyForURL` and `useProxy`.
     /// Rule: HTTP-23.

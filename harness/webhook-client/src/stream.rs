@@ -124,7 +124,7 @@ mod tests {
         let mut stream = dialled(TokioIo::new(tcp)).into_inner();
         stream.write_all(b"never read").await.unwrap();
         let (other, _) = listener.accept().await.unwrap();
-        // A connection that is closed with something unread is reset.
+        // Closing a connection that has unread data resets it.
         other.readable().await.unwrap();
         drop(other);
         let error = stream.read(&mut [0]).await.unwrap_err();

@@ -23,7 +23,7 @@ impl Target {
     /// Parses `url`, which may be a URL of the service with the authority `service` or of another host.
     ///
     /// # Errors
-    /// A message if no request can be sent to the URL.
+    /// Returns a message if no request can be sent to the URL.
     ///
     /// Rule: HTTP-01, HTTP-02.
     pub(super) fn new(url: &str, service: Option<&str>) -> Result<Self, String> {

@@ -38,7 +38,7 @@ fn leaf(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap()
 }
 
-/// A server that sends the n-th answer on the n-th connection, repeats the last answer, and records requests.
+/// A server that sends the nth response on the nth connection, repeats the last response, and records requests.
 struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,

@@ -25,7 +25,7 @@ pub(super) struct Identity {
 /// Creates a TLS configuration that trusts `ca_bundle` (PEM) or, if it is empty, the system's root certificates.
 ///
 /// # Errors
-/// kube-apiserver's error for a bundle without a certificate.
+/// Returns kube-apiserver's error if the bundle does not contain a valid certificate, or if `identity` is invalid.
 ///
 /// Source: client-go transport/transport.go, `rootCertPool`.
 pub(super) fn client_config(
@@ -57,7 +57,7 @@ impl ResolvesClientCert for Always {
 /// Parses a client certificate and its key.
 ///
 /// # Errors
-/// The message of Go's `X509KeyPair` in crypto/tls/tls.go.
+/// Returns the message of Go's `X509KeyPair` in crypto/tls/tls.go if the certificate or the key is invalid.
 pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String> {
     let chain =
         CertificateDer::pem_slice_iter(&identity.certificate).filter_map(Result::ok).collect::<Vec<_>>();
@@ -82,7 +82,7 @@ pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String>
 /// Rule: HTTP-17.
 ///
 /// # Errors
-/// A message if the TLS library does not support any TLS version.
+/// Returns a message if the TLS library does not support any TLS version.
 pub(super) fn client_config_with(
     verifier: Arc<dyn ServerCertVerifier>,
     protocols: &[&str],
@@ -100,7 +100,7 @@ pub(super) fn client_config_with(
 /// Creates a verifier that rejects the same certificates as Go.
 ///
 /// # Errors
-/// The error of [`client_config`].
+/// Returns an error in the same cases as [`bundle`].
 pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let trusted = trusted(ca_bundle)?;
     let mut roots = RootCertStore::empty();
@@ -113,17 +113,17 @@ pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, 
 /// Rule: HTTP-18.
 ///
 /// # Errors
-/// The error of [`client_config`].
+/// Returns an error in the same cases as [`bundle`].
 pub(super) fn trusted(ca_bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     if ca_bundle.is_empty() { Ok(system_roots()) } else { bundle(ca_bundle) }
 }
 
-/// Parses the certificates of a `caBundle`. At least one certificate must be valid.
+/// Parses the certificates in a `caBundle`. Invalid certificates are ignored if at least one is valid.
 ///
 /// Rule: HTTP-21.
 ///
 /// # Errors
-/// The error of [`client_config`].
+/// Returns kube-apiserver's error if the bundle does not contain a valid certificate.
 pub(super) fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
@@ -145,7 +145,7 @@ pub(super) fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String>
 /// Checks that a `caBundle` contains a valid certificate.
 ///
 /// # Errors
-/// The error of [`bundle`].
+/// Returns kube-apiserver's error if the bundle does not contain a valid certificate.
 ///
 /// Source: apiserver pkg/util/webhook/validation.go, `ValidateCABundle`.
 pub fn check_bundle(pem: &[u8]) -> Result<(), String> {
@@ -171,7 +171,7 @@ impl Verifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<(), rustls::Error> {
-        // Go trusts a certificate that is in the bundle itself; webpki requires that it is signed by one in the bundle.
+        // Unlike webpki, Go trusts a server certificate that is in the bundle, regardless of its signature.
         if self.trusted.iter().any(|trusted| trusted == leaf) {
             return Ok(());
         }

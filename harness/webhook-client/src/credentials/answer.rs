@@ -50,7 +50,7 @@ pub(super) struct Printed {
 /// Decodes the output of a plugin that was called with this `version`.
 ///
 /// # Errors
-/// kube-apiserver's error for invalid output.
+/// Returns kube-apiserver's error for invalid output.
 ///
 /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `refreshCredsLocked`.
 pub(super) fn read(stdout: &[u8], version: ExecVersion) -> Result<Printed, UserError> {
@@ -99,7 +99,7 @@ pub(super) fn read(stdout: &[u8], version: ExecVersion) -> Result<Printed, UserE
     Ok(Printed { token, identity, expires })
 }
 
-/// Returns the kind of the document, with defaults for missing parts. It must be an `ExecCredential`.
+/// Returns the kind of the document, which must be an `ExecCredential`, with defaults for missing parts.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `gvkWithDefaults`; pkg/runtime/error.go.
 fn claimed(document: &Document) -> Result<GroupVersionKind, UserError> {

@@ -97,7 +97,7 @@ impl ExecConfig {
     /// Returns the API version that the plugin uses.
     ///
     /// # Errors
-    /// kube-apiserver's error for an unknown API version.
+    /// Returns kube-apiserver's error for an unknown API version.
     pub(super) fn version(&self) -> Result<ExecVersion, UserError> {
         ExecVersion::parse(&self.api_version).ok_or_else(|| {
             UserError::Client(format!("exec plugin: invalid apiVersion {}", quote(&self.api_version)))
@@ -188,7 +188,7 @@ impl Plugins {
     /// Returns the plugin with the configuration `config` for calls to `webhook`.
     ///
     /// # Errors
-    /// The error of [`ExecConfig::version`].
+    /// Returns an error in the same cases as [`ExecConfig::version`].
     pub(super) fn plugin(
         &self,
         config: &ExecConfig,
@@ -231,7 +231,7 @@ impl Plugin {
     /// Returns the credentials. Runs the program if it has not run yet, or if its credentials have expired.
     ///
     /// # Errors
-    /// kube-apiserver's error if the program fails or prints invalid output.
+    /// Returns kube-apiserver's error if the program fails or prints invalid output.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `getCreds`.
     /// Rule: HTTP-20.
@@ -260,7 +260,7 @@ impl Plugin {
         }
     }
 
-    /// Runs the program. It continues after the call ends, so that the next call can use its output.
+    /// Runs the program, which continues after the call ends, so that the next call can use its output.
     async fn run(self: &Arc<Self>, mut state: OwnedMutexGuard<State>) -> Result<Arc<Printed>, UserError> {
         let plugin = Arc::clone(self);
         let running = tokio::spawn(async move {
@@ -311,7 +311,7 @@ impl Plugin {
 }
 
 impl State {
-    /// Counts a hint, and returns whether the limit for hints has not been reached.
+    /// Counts a hint, and returns whether the limit allows showing it.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `sometimes`.
     fn may_hint(&mut self) -> bool {
@@ -331,10 +331,10 @@ pub(in super::super) struct FromPlugin {
 }
 
 impl FromPlugin {
-    /// Returns the credentials of `plugin`, after running it if necessary.
+    /// Runs `plugin` if necessary, and returns its credentials.
     ///
     /// # Errors
-    /// The error of [`Plugin::credentials`].
+    /// Returns an error in the same cases as [`Plugin::credentials`].
     pub(super) async fn ask(plugin: Arc<Plugin>) -> Result<Self, UserError> {
         let printed = plugin.credentials().await?;
         Ok(Self { plugin, printed })

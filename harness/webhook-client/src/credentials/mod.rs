@@ -1,4 +1,4 @@
-//! Reads the credentials that the API server sends to webhooks: the users of a kubeconfig, by host and port.
+//! Reads the credentials that the API server sends to webhooks: the users in a kubeconfig, by host and port.
 
 mod answer;
 mod exec;
@@ -44,7 +44,7 @@ impl WebhookCredentials {
     }
 }
 
-/// The users of the kubeconfig in `kubeConfigFile` of a `WebhookAdmissionConfiguration`.
+/// The users in the kubeconfig that `kubeConfigFile` of a `WebhookAdmissionConfiguration` names.
 ///
 /// By default there are no users, and all calls are anonymous.
 #[derive(Clone, Default)]
@@ -97,7 +97,7 @@ impl Credentials {
     /// Token and certificate files are read when a webhook is called.
     ///
     /// # Errors
-    /// A message about a syntax error, with line and column, or about a duplicate user.
+    /// Returns a message about a syntax error, with line and column, or about a duplicate user.
     ///
     /// Source: client-go `tools/clientcmd/{loader,api/v1/conversion}.go`.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {

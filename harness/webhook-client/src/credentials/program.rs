@@ -49,7 +49,7 @@ impl Program {
     /// The program's standard input is empty. Its standard error is the standard error of this process.
     ///
     /// # Errors
-    /// [`RunError`] if the program cannot be started or fails, or if its run time or its output exceeds the limit.
+    /// Returns [`RunError`] if the program cannot be started or fails, or if its run time or output exceeds the limit.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `refreshCredsLocked` and `wrapCmdRunErrorLocked`.
     pub(super) async fn run(&self, info: &str) -> Result<Vec<u8>, RunError> {
@@ -95,7 +95,7 @@ impl Program {
         UserError::Request(format!("exec: executable {} failed with exit code {code}", self.command))
     }
 
-    /// Returns the file of the program. Files in relative folders of PATH are ignored.
+    /// Returns the path of the program; `None` if PATH has no match or if the first match is in a relative directory.
     ///
     /// Source: Go `os/exec/lp_unix.go`, `LookPath`.
     fn file(&self) -> Option<PathBuf> {

@@ -118,7 +118,7 @@ impl User {
     /// Returns the client certificate and its key; `None` if the user does not have both.
     ///
     /// # Errors
-    /// [`UserError`] if a file cannot be read, or if kube-apiserver or admit does not support the credentials.
+    /// Returns [`UserError`] if a file cannot be read, or if kube-apiserver or admit does not support the credentials.
     ///
     /// Source: apiserver pkg/util/webhook/authentication.go, `restConfigFromKubeconfig`; client-go
     /// transport/transport.go, `loadTLSFiles`.
@@ -140,7 +140,7 @@ impl User {
     /// Runs the credential plugin for calls to `webhook`; returns `None` if the user has other credentials.
     ///
     /// # Errors
-    /// kube-apiserver's error if the plugin cannot be run.
+    /// Returns kube-apiserver's error if the plugin cannot be run.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `UpdateTransportConfig`.
     pub(in super::super) async fn ask_plugin(
@@ -169,7 +169,7 @@ impl User {
     /// Returns the authentication headers for all requests of a call, including redirected requests.
     ///
     /// # Errors
-    /// [`UserError`] if credentials exclude each other, or if they are invalid in a header.
+    /// Returns [`UserError`] if credentials exclude each other, or if a header cannot contain them.
     ///
     /// Source: client-go `transport/round_trippers.go`, `HTTPWrappersForConfig`.
     /// Rule: HTTP-20.
@@ -209,7 +209,7 @@ impl User {
     /// Returns the bearer token. A readable token file takes precedence over a token in the kubeconfig.
     ///
     /// # Errors
-    /// [`UserError`] if the file cannot be read and there is no other token.
+    /// Returns [`UserError`] if the file cannot be read and there is no other token.
     fn current_token(&self) -> Result<String, UserError> {
         let Some(file) = &self.token_file else { return Ok(self.token.clone()) };
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,7 +224,7 @@ impl User {
                 *known = Some((Instant::now(), token.clone()));
                 Ok(token)
             }
-            // The file may be in the process of being written: use the last token.
+            // Another process may be writing the file: use the last token.
             (_, Some((_, token))) => Ok(token.clone()),
             (Err(error @ UserError::Unsupported(_)), None) => Err(error),
             (Err(error), None) if self.token.is_empty() => Err(error),
@@ -245,7 +245,7 @@ impl Pem {
 /// Reads a file of credentials.
 ///
 /// # Errors
-/// Go's error, such as `open /x: no such file or directory`, or an error for a file that is too large.
+/// Returns Go's error, such as `open /x: no such file or directory`, or an error for a file that is too large.
 fn read(file: &Path) -> Result<Vec<u8>, UserError> {
     output::read_regular(file).map_err(|error| {
         if matches!(error.kind(), io::ErrorKind::FileTooLarge | io::ErrorKind::Unsupported) {
