@@ -39,7 +39,7 @@ impl ClientAuthorities {
     /// Parses the content of the file in `--client-ca-file`: CA certificates in PEM.
     ///
     /// # Errors
-    /// [`InvalidAuthorities`] if the file is not PEM, or does not contain a CA certificate.
+    /// Returns [`InvalidAuthorities`] if the file is not PEM, or does not contain a CA certificate.
     pub fn from_pem(bytes: &[u8]) -> Result<Self, InvalidAuthorities> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(bytes) {

@@ -19,7 +19,7 @@ const CONNECTIONS: usize = 1024;
 
 /// The time limit for the handshake and the headers of the first request.
 ///
-/// Source: apiserver `pkg/server/secure_serving.go`, `ReadHeaderTimeout`, which counts for a handshake, too.
+/// Source: apiserver `pkg/server/secure_serving.go`, `ReadHeaderTimeout`, which also limits the handshake.
 pub(crate) const FIRST_REQUEST: Duration = Duration::from_secs(32);
 
 /// The time after which a connection without an active request is closed.
@@ -188,7 +188,7 @@ impl ConnectionSlot {
     /// Counts bytes that the peer has sent over TLS.
     ///
     /// # Errors
-    /// An error if the peer is unauthenticated and the bytes for unauthenticated peers are used up.
+    /// Returns an error if the peer is unauthenticated, and unauthenticated peers have used all their bytes.
     pub(crate) fn count_sent(&self, bytes: usize) -> io::Result<()> {
         let mut activity = lock(&self.peer.activity);
         if activity.progress == Progress::Token {

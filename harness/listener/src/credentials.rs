@@ -38,7 +38,7 @@ impl Credentials {
     /// Creates a certificate for `address` and for the names by which clients on this host reach it.
     ///
     /// # Errors
-    /// [`CredentialError`] if the system's random number generator failed.
+    /// Returns [`CredentialError`] if the system's random number generator fails.
     pub fn new(address: SocketAddr) -> Result<Self, CredentialError> {
         let authority = CertificateAuthority::new("admit serve")?;
         let mut names = vec!["localhost".parse()?];
@@ -59,7 +59,7 @@ impl Credentials {
     /// Creates a TLS configuration, as the function [`server_config`] does.
     ///
     /// # Errors
-    /// The error of the function [`server_config`].
+    /// Returns an error in the same cases as the function [`server_config`].
     pub fn server_config(
         &self,
         clients: Option<&ClientAuthorities>,
@@ -71,7 +71,7 @@ impl Credentials {
 /// Creates a TLS configuration from a certificate and its key in PEM, with HTTP/2 and HTTP/1.1 as in kube-apiserver.
 ///
 /// # Errors
-/// [`CredentialError`] if the certificate or key is invalid, or if they do not match.
+/// Returns [`CredentialError`] if the certificate or key is invalid, or if they do not match.
 pub fn server_config(
     certificate_pem: &[u8],
     key_pem: &[u8],

@@ -14,8 +14,8 @@ use crate::connection_slots::ActiveRequest;
 
 /// How long a client may stop reading a response before the connection is closed.
 ///
-/// kube-apiserver cuts off every response except that of a watch after `--request-timeout`; admit cuts off any response
-/// that the client does not read.
+/// kube-apiserver cuts off every response except a watch after `--request-timeout`; admit cuts off any response that
+/// the client does not read.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A tracker that measures how long a chunk of a response has been waiting for the client to read it.

@@ -48,7 +48,7 @@ const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// The maximum size of request headers, in bytes, as in kube-apiserver.
 const HEAD_BYTES: usize = 1 << 20;
-/// The length of the kernel's queue of connections to accept, unless its own limit is lower.
+/// The length of the kernel's queue of connections to accept, unless the kernel's limit is lower.
 ///
 /// Source: Go's net, `maxListenerBacklog`: `/proc/sys/net/core/somaxconn`, which is 4096 by default.
 const BACKLOG: i32 = 4096;
@@ -74,7 +74,7 @@ impl Socket {
     /// Binds `address`; port 0 picks a free port.
     ///
     /// # Errors
-    /// [`ListenError`] if the port is in use, or if the address does not belong to this host.
+    /// Returns [`ListenError`] if the port is in use, or if the address does not belong to this host.
     pub fn bind(address: SocketAddr) -> Result<Self, ListenError> {
         let socket = std::net::TcpListener::bind(address).and_then(|socket| {
             socket.set_nonblocking(true)?;
@@ -120,7 +120,7 @@ impl Listener {
     /// it is idle. `clients` verify client certificates, which are requested if `tls` is configured to do so.
     ///
     /// # Errors
-    /// [`ListenError`] if the socket cannot be used.
+    /// Returns [`ListenError`] if the socket cannot be used.
     pub fn start(
         socket: Socket,
         tls: Arc<rustls::ServerConfig>,
