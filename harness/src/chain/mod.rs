@@ -150,7 +150,7 @@ impl Chain {
     /// namespaces. A webhook configuration takes effect immediately.
     ///
     /// # Errors
-    /// The Status with which the server would reject the object.
+    /// Returns the Status with which the server rejects an invalid object.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(object)
     }
@@ -158,7 +158,7 @@ impl Chain {
     /// Creates a namespace if it does not exist. Returns whether it was created.
     ///
     /// # Errors
-    /// The Status with which the server rejects an invalid namespace name.
+    /// Returns the Status with which the server rejects an invalid namespace name.
     pub fn ensure_namespace(&self, name: &str) -> Result<bool, Box<Status>> {
         let namespaces = GroupVersionResource::new("", "v1", "namespaces");
         if self.server.stored(&namespaces, "", name).is_some() {
@@ -171,7 +171,7 @@ impl Chain {
     /// Sends one request through the chain and returns the result.
     ///
     /// # Errors
-    /// [`RequestError`] if the request cannot be sent. A rejection by the server is not an error, but part of [`Sent`].
+    /// Returns [`RequestError`] if the request cannot be sent. [`Sent`] also describes rejected requests.
     pub async fn send(&self, request: &Request) -> Result<Sent, RequestError> {
         let uri = path::uri(request, &self.server)?;
         let method = match request.operation {

@@ -17,7 +17,7 @@ const SUBPATH: &str = "path";
 /// Returns the URI of `request`, such as `/apis/apps/v1/namespaces/default/deployments/web/scale?dryRun=All`.
 ///
 /// # Errors
-/// [`RequestError`] if the resource does not exist, a name is missing, or the URI is too long.
+/// Returns [`RequestError`] if the resource does not exist, a name is missing, or the URI is too long.
 pub(super) fn uri(request: &Request, server: &ApiServer) -> Result<Uri, RequestError> {
     let resource = server.resource(&request.resource).ok_or_else(|| match &request.resource {
         ResourceName::OfKind(kind) => RequestError::UnknownKind(kind.clone()),

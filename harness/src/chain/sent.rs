@@ -98,7 +98,7 @@ impl Sent {
 
 impl Verdict {
     pub(super) fn new(operation: Operation, code: StatusCode, body: &Value, record: &Record) -> Self {
-        // After admission only the connection itself is missing, which requires a node.
+        // After admission, a CONNECT fails only because the connection requires a node.
         let connects = operation == Operation::Connect && passed(record);
         if code.is_success() || connects {
             return Self::Admitted;

@@ -36,7 +36,7 @@ async fn unmatched_request_is_admitted_with_defaults() {
     let read = sent.read.unwrap();
     assert_eq!(read["spec"]["restartPolicy"], "Always");
     assert_eq!(sent.body["spec"]["containers"], read["spec"]["containers"]);
-    // Changes of plugins are not in the decoded body.
+    // The decoded body does not contain the changes that plugins make.
     assert_eq!((&sent.body["spec"]["priority"], &read["spec"]["priority"]), (&json!(0), &json!(null)));
 }
 
