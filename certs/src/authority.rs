@@ -1,4 +1,4 @@
-//! In-memory certificate authorities and the certificates that they issue.
+//! Creates in-memory certificate authorities and issues certificates.
 
 use std::fmt;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! Defects of server certificates.
+//! Lists the defects that a server certificate can have.
 
 use std::fmt;
 use std::str::FromStr;

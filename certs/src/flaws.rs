@@ -85,7 +85,7 @@ impl CertificateAuthority {
     }
 }
 
-/// Issues a leaf certificate of an intermediate authority, and returns the intermediate certificate and the leaf.
+/// Issues a leaf certificate from a new intermediate authority; returns the intermediate certificate and the leaf.
 fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(String, Leaf), Error> {
     let mut root = authority("an authority above another");
     root.is_ca = IsCa::Ca(BasicConstraints::Constrained(1));
@@ -98,7 +98,7 @@ fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(S
     Ok((pem, Leaf::new(certificate.pem(), key, root.certificate_pem().to_owned())))
 }
 
-/// Issues a leaf certificate of a new authority with an RSA key, and puts that authority in the `caBundle`.
+/// Issues a leaf certificate from a new authority with an RSA key, and puts that authority in the `caBundle`.
 fn rsa_signed(bits: usize, digest: Digest, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
     let rsa = RsaKey::generate(bits, digest)?;
     let (bundle, issuer) = rsa.authority(authority("an authority with an RSA key"))?;

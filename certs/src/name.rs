@@ -1,4 +1,4 @@
-//! Server names in certificates.
+//! Parses the server names in certificates.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -44,7 +44,7 @@ impl From<IpAddr> for Name {
     }
 }
 
-/// The error for a text that is not a DNS name or an IP address.
+/// The error for a string that is not a DNS name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid DNS name or IP address `{name}`: {reason}")]
 pub struct InvalidName {

@@ -1,4 +1,4 @@
-//! Authorities with RSA keys, including insecure ones.
+//! Creates authorities with RSA keys, including insecure keys.
 //!
 //! ring does not support RSA key generation and SHA-1 signatures, so the crates `rsa` and `sha1` are used.
 
@@ -82,7 +82,7 @@ const SHA256_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 
 const SHA1_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5];
 
 impl Digest {
-    /// Returns a certificate from rcgen, which supports only SHA-256, with this signature algorithm.
+    /// Replaces the signature algorithm in a certificate from rcgen, which supports only SHA-256, with this one.
     ///
     /// The object identifiers of both algorithms have the same length.
     fn named_in(self, der: &[u8]) -> Vec<u8> {
