@@ -23,7 +23,7 @@ pub enum Readers {
 /// The beginning of the names of temporary files.
 const PREFIX: &str = ".admit-";
 
-/// The age from which a temporary file can be removed. Its process locks it immediately after creating it.
+/// The age after which an unlocked temporary file is removed. A newer file may not be locked yet.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// A file that gets its final name when it is complete.

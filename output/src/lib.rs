@@ -1,5 +1,5 @@
-//! Input and output of commands: atomic [files](OutputFile), [texts](one_line) that cannot control a terminal, and
-//! bounded [reads](read).
+//! Provides input and output for commands: atomic [files](OutputFile), [strings](one_line) that cannot control a
+//! terminal, and bounded [reads](read).
 
 mod append;
 mod file;

@@ -65,7 +65,7 @@ pub fn json(document: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Returns the text with U+FFFD in place of each character that XML 1.0 does not allow.
+/// Replaces each character that XML 1.0 does not allow with U+FFFD.
 ///
 /// Source: XML 1.0 (Fifth Edition), production 2, `Char`
 pub fn xml(text: &str) -> Cow<'_, str> {
@@ -76,7 +76,7 @@ pub fn xml(text: &str) -> Cow<'_, str> {
     text.chars().map(|character| if is_char(character) { character } else { '\u{fffd}' }).collect()
 }
 
-/// Displays a value as [`one_line`] does. Width and alignment apply as for any text.
+/// Displays a value as [`one_line`] does. Width and alignment apply as for any string.
 #[derive(Clone, Copy, Debug)]
 pub struct OneLine<T>(pub T);
 
