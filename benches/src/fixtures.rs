@@ -1,4 +1,4 @@
-//! Requests, webhooks, and the cluster state that the benchmarks use.
+//! Creates the requests, webhooks, and cluster state for the benchmarks.
 
 use std::sync::Arc;
 

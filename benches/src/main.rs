@@ -39,7 +39,7 @@ struct Arguments {
 enum Command {
     /// Measure and print one line for each benchmark
     Run {
-        /// Run only the benchmarks whose names contain one of these texts
+        /// Run only the benchmarks whose names contain one of these strings
         names: Vec<String>,
         /// Write the results to this file as JSON
         #[arg(long, value_name = "FILE")]

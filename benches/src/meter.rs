@@ -137,7 +137,7 @@ fn thread_time() -> Duration {
     seconds + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
-/// Returns the nanoseconds of one part of an operation that has `count` parts and was performed `times` times.
+/// Returns the nanoseconds per part, for an operation with `count` parts that was performed `times` times.
 fn each(taken: Duration, times: usize, count: u32) -> f64 {
     taken.as_nanos() as f64 / times as f64 / f64::from(count)
 }

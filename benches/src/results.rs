@@ -1,4 +1,4 @@
-//! Benchmark results, and the comparison of two runs.
+//! Stores benchmark results, and compares two runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! A minimal webhook that responds immediately on its own thread.
+//! Runs a minimal webhook, which responds immediately, on a separate thread.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
