@@ -101,7 +101,7 @@ impl Server {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
         let ticks: u64 =
             stat.split_whitespace().skip(13).take(2).map(|time| time.parse::<u64>().unwrap()).sum();
-        // 100 ticks a second on every Linux that is in use.
+        // Linux counts 100 ticks per second on all common platforms.
         Duration::from_millis(ticks * 10)
     }
 }
@@ -198,7 +198,7 @@ async fn hangs() {
         let request = request(&body);
         hanging.spawn(async move { connection.send_request(request).await.is_ok() });
     }
-    // A second is enough for the last call to arrive; an answer would be a fault of the fake.
+    // A second is enough for the last call to arrive; a response would be a bug in the fake.
     let answered = tokio::time::timeout(Duration::from_secs(1), hanging.join_next()).await;
     assert!(answered.is_err(), "a call that should hang has ended");
     println!("{HANGING} connections that hang: {} KB", server.kib("VmRSS") - before);

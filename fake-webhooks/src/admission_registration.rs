@@ -1,4 +1,4 @@
-//! The fields of a webhook configuration, which a fakes file passes to the API server.
+//! Defines the fields that a fakes file passes to the API server in a webhook configuration.
 
 use std::collections::BTreeMap;
 

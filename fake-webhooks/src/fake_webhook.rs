@@ -1,4 +1,4 @@
-//! One fake on its own port, with a journal.
+//! Runs one fake on its own port, with a journal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;

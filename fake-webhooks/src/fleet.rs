@@ -1,4 +1,4 @@
-//! The running fakes of one or more files.
+//! Runs the fakes of one or more files.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

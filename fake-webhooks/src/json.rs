@@ -1,4 +1,4 @@
-//! Helpers for JSON documents.
+//! Sets values in JSON documents.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! The admission configuration and kubeconfig with which an API server authenticates to fakes.
+//! Creates the admission configuration and kubeconfig with which an API server authenticates to fakes.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Limits on the memory use of fakes.
+//! Limits the memory use of fakes.
 
 /// The limits of a fake, which bound its memory use.
 #[derive(Clone, Debug, PartialEq, Eq)]

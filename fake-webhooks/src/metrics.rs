@@ -1,4 +1,4 @@
-//! Prometheus metrics of fakes.
+//! Collects the Prometheus metrics of fakes.
 
 use std::time::Duration;
 

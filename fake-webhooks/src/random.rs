@@ -1,4 +1,4 @@
-//! Reproducible random numbers, which depend only on a seed and the number of the call.
+//! Generates reproducible random numbers, which depend only on a seed and the number of the call.
 
 /// Returns the `nth` random number for a seed.
 ///

@@ -1,4 +1,4 @@
-//! Tests of the fakes, in one binary.
+//! Runs the tests of the fakes in one binary.
 
 mod admin;
 mod answers;

@@ -1,4 +1,4 @@
-//! Error responses of the admin endpoint.
+//! Creates the error responses of the admin endpoint.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;

@@ -1,4 +1,4 @@
-//! The admin endpoint, which shows and changes a running fleet over HTTPS with a token.
+//! Serves the admin endpoint, which shows and changes a running fleet over HTTPS with a token.
 
 mod error;
 mod routes;

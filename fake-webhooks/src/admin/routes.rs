@@ -1,4 +1,4 @@
-//! The routes of the admin endpoint.
+//! Handles requests to the admin endpoint.
 
 use std::sync::Arc;
 use std::time::Duration;

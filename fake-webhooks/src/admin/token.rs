@@ -1,4 +1,4 @@
-//! The token of the admin endpoint.
+//! Generates, parses, and compares the token of the admin endpoint.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ impl Token {
         Some(Self(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// Returns the token as text; callers must keep it secret.
+    /// Returns the token as a string; callers must keep it secret.
     pub fn as_str(&self) -> &str {
         &self.0
     }

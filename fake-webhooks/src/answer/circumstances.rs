@@ -1,4 +1,4 @@
-//! The circumstances of a call.
+//! Describes the circumstances of a call.
 
 /// The circumstances of a call; calls with equal circumstances and reviews get equal responses.
 #[derive(Clone, Debug, PartialEq, Eq)]

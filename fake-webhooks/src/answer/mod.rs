@@ -1,4 +1,4 @@
-//! The response to a call: a function of the behavior, the number of the call, and the review.
+//! Computes the response to a call from the behavior, the circumstances of the call, and the review.
 
 mod bad_response;
 mod bytes;

@@ -1,4 +1,4 @@
-//! The response to a call, as data for the sender.
+//! Describes the response to a call, as data for the sender.
 
 use std::borrow::Cow;
 use std::time::Duration;

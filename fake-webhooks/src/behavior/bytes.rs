@@ -1,4 +1,4 @@
-//! The parameters of `bytes`.
+//! Defines the parameters of `bytes`.
 
 use serde::{Deserialize, Serialize};
 

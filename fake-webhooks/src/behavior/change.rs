@@ -1,4 +1,4 @@
-//! The parameters of `mutate`.
+//! Defines the parameters of `mutate`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -156,7 +156,7 @@ impl Mutate {
     }
 }
 
-/// A list of changes, whose error for another type names the expected form.
+/// A list of changes that, for a value of another type, returns an error with the expected form.
 struct ChangeList(Vec<Change>);
 
 impl<'de> Deserialize<'de> for ChangeList {

@@ -1,4 +1,4 @@
-//! The parameters of behaviors that choose between other behaviors.
+//! Defines the parameters of behaviors that choose between other behaviors.
 
 use serde::{Deserialize, Serialize};
 

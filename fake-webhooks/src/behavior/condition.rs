@@ -1,4 +1,4 @@
-//! The conditions of `when`.
+//! Defines the conditions of `when`.
 
 use std::collections::BTreeMap;
 

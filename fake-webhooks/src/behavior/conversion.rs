@@ -1,4 +1,4 @@
-//! The parameters of `convert`.
+//! Defines the parameters of `convert`.
 
 use std::collections::BTreeMap;
 

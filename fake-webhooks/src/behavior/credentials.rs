@@ -1,4 +1,4 @@
-//! The parameters of `demand`.
+//! Defines the parameters of `demand`.
 
 use std::fmt;
 

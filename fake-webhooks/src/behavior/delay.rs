@@ -1,4 +1,4 @@
-//! The parameters of behaviors that delay other behaviors.
+//! Defines the parameters of behaviors that delay other behaviors.
 
 use std::time::Duration;
 

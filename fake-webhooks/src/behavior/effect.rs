@@ -1,4 +1,4 @@
-//! The parameters of behaviors that extend other behaviors.
+//! Defines the parameters of behaviors that extend other behaviors.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,9 @@ use super::{Behavior, Time};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SideEffect {
-    /// A request to send, in addition to the count in the journal. Boxed, because nested behaviors are parsed recursively.
+    /// A request to send, in addition to the count in the journal.
+    ///
+    /// The field is boxed because nested behaviors are parsed recursively.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<Box<Write>>,
     /// The behavior after the side effect.

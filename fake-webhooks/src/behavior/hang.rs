@@ -1,4 +1,4 @@
-//! The durations for which fakes hang.
+//! Parses the duration for which a fake hangs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub enum Hang {
     For(Duration),
 }
 
-/// The error for a text that is not a duration.
+/// The error for a string that is not a duration or `forever`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid duration `{0}`: must be forever, or a duration such as 2s or 500ms")]
 pub struct InvalidHang(String);

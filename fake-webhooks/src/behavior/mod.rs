@@ -1,4 +1,4 @@
-//! The behaviors of a fake, as data.
+//! Describes the behaviors of a fake as data.
 
 mod bytes;
 mod change;

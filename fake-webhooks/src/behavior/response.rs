@@ -1,4 +1,4 @@
-//! The parameters of behaviors that respond.
+//! Defines the parameters of behaviors that respond.
 
 use std::collections::BTreeMap;
 
@@ -122,7 +122,8 @@ pub enum Repeat {
     /// `never`: an existing value is kept.
     #[default]
     Never,
-    /// `every-call`: another value is added on each call, with a number after its name.
+    /// `every-call`: each call adds another value. If the name of a `sidecar` is taken, the new container gets a
+    /// number, as in `sidecar-2`.
     EveryCall,
 }
 
@@ -163,7 +164,7 @@ pub enum BadResponse {
     WrongUid,
     /// `wrong-kind`: `kind` is not `AdmissionReview`.
     WrongKind,
-    /// `wrong-version`: the review is in another version than the request.
+    /// `wrong-version`: the version of the review differs from that of the request.
     WrongVersion,
     /// `patch-without-patch-type`: `response.patchType` is missing.
     PatchWithoutPatchType,

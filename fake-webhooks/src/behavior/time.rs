@@ -1,4 +1,4 @@
-//! Durations in a fakes file.
+//! Parses the durations in a fakes file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Time(Duration);
 
-/// The error for a text that is not a duration.
+/// The error for a string that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid duration `{0}`: must be like 2s or 500ms")]
 pub struct InvalidTime(String);

@@ -1,4 +1,4 @@
-//! Every fault that a webhook can have, how to reproduce each fault, and how kube-apiserver responds.
+//! Lists the faults that a webhook can have, how to reproduce each fault, and how kube-apiserver responds.
 //!
 //! The catalog has one file per family. Tests compare its statements about kube-apiserver with recordings of a real
 //! server.

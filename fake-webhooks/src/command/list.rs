@@ -1,4 +1,4 @@
-//! The command that prints the catalog of faults: `admit fakes list` and `fake-webhooks list`.
+//! Prints the catalog of faults: `admit fakes list` and `fake-webhooks list`.
 
 use std::io::{self, ErrorKind, Write as _};
 

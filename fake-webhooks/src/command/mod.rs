@@ -1,4 +1,4 @@
-//! The command that serves fakes files: `admit fakes` and `fake-webhooks`.
+//! Serves fakes files: `admit fakes` and `fake-webhooks`.
 
 mod list;
 mod open_files;

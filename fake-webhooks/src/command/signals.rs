@@ -17,7 +17,7 @@ pub enum StopSignal {
 
 /// The signals that this process receives.
 ///
-/// They are received on a separate thread, so that a command that is busy or hangs can be terminated, too.
+/// They are received on a separate thread, so that even a busy or hanging command can be terminated.
 #[derive(Debug)]
 pub struct StopSignals {
     heard: mpsc::UnboundedReceiver<StopSignal>,

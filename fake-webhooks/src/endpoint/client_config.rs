@@ -31,7 +31,7 @@ impl ClientConfig {
     /// Returns this configuration with its empty fields set from the current context of the kubeconfig `file`.
     ///
     /// # Errors
-    /// The file cannot be read, is not a kubeconfig, or authenticates by other means than a token.
+    /// Returns an error if the file cannot be read, is not a kubeconfig, or authenticates without a token.
     pub(super) fn or_from(self, file: &Path) -> Result<Self, ClientConfigError> {
         let name = || file.display().to_string();
         let text = output::read(file).map_err(|source| ClientConfigError::Read { file: name(), source })?;
@@ -46,7 +46,7 @@ impl ClientConfig {
     }
 }
 
-/// Parses a kubeconfig, whose relative paths are relative to `folder`.
+/// Parses a kubeconfig, and resolves its relative paths in `folder`.
 fn parsed(text: &str, folder: &Path) -> Result<ClientConfig, String> {
     let config: Value = serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string())?;
     let named = |list: &str, name: &str, field: &str| {

@@ -1,4 +1,4 @@
-//! The memory of a fake and the side effects of its calls.
+//! Remembers the calls of a fake, and performs their side effects.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};

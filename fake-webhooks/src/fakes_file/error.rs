@@ -1,4 +1,4 @@
-//! Errors in fakes files.
+//! Reports errors in fakes files.
 
 use std::fmt;
 

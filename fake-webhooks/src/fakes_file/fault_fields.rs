@@ -1,4 +1,4 @@
-//! The fields of an entry that a fault of the catalog sets.
+//! Reads the fields that a fault in the catalog sets in an entry of a fakes file.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

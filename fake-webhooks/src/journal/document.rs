@@ -1,4 +1,4 @@
-//! The journal of a running fleet as JSON.
+//! Converts the journal of a running fleet to and from JSON.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One call that a fake received.
+//! Describes a call that a fake received.
 
 use std::sync::Arc;
 use std::time::Duration;

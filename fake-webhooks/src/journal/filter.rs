@@ -1,4 +1,4 @@
-//! Filters for the calls in a journal.
+//! Filters the calls in a journal.
 
 use crate::Entry;
 

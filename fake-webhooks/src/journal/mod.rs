@@ -1,4 +1,4 @@
-//! The journal of received calls.
+//! Keeps a journal of received calls.
 
 mod document;
 mod entry;

@@ -1,4 +1,4 @@
-//! The callback for completed calls.
+//! Defines the callback for completed calls.
 
 use std::fmt;
 use std::sync::Arc;

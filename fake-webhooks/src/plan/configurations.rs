@@ -1,4 +1,4 @@
-//! The webhook configurations that point an API server at the fakes.
+//! Creates the webhook configurations that point an API server at the fakes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Fakes that share a port.
+//! Serves fakes that share a port.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

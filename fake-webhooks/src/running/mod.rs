@@ -1,4 +1,4 @@
-//! The fakes of a fleet by name, which can be added, changed, and removed at run time.
+//! Adds, changes, and removes the running fakes of a fleet by name.
 
 mod group;
 

@@ -1,4 +1,4 @@
-//! The port of a fake, which serves or refuses connections.
+//! Represents the port of a fake, which accepts or refuses connections.
 
 use std::net::SocketAddr;
 

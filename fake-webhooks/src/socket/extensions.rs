@@ -1,4 +1,4 @@
-//! What the socket and the router that it serves tell each other, as extensions of requests and responses.
+//! Defines the request and response extensions that the socket and its router use to exchange data.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A listener that serves a router over TLS or treats connections as [`Connection`] specifies.
+//! Serves a router over TLS, or treats connections as [`Connection`] specifies.
 
 use std::io;
 use std::net::SocketAddr;
@@ -136,7 +136,7 @@ impl Server {
     /// Handles a connection as [`Connection`] specifies; errors are ignored, because the caller sees them.
     async fn connection(self, mut stream: TcpStream, activity: &Arc<Activity>) {
         let _open = self.metrics.connected();
-        // On the heap, because a hanging connection keeps it for a long time.
+        // The buffer is on the heap, because a hanging connection keeps it for a long time.
         let mut buffer = vec![0; 4096];
         match self.connection {
             // A refusing port does not have a listener.
@@ -218,8 +218,8 @@ fn common_name(certificate: &CertificateDer<'_>) -> Arc<str> {
 
 async fn accept_one(listener: &TcpListener) -> io::Result<TcpStream> {
     let (stream, _) = listener.accept().await?;
-    // The end of a handshake and the answer are small writes: together with delayed acknowledgements, holding the second
-    // back costs every new connection 40 ms.
+    // The end of a handshake and the response are small writes. Without this option, the second waits until the first
+    // is acknowledged, which takes 40 ms if the peer delays acknowledgments.
     let _: std::io::Result<()> = stream.set_nodelay(true);
     Ok(stream)
 }

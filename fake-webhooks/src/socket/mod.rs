@@ -61,8 +61,9 @@ pub(crate) struct Socket {
 impl Socket {
     /// Listens on the address and serves `router`.
     ///
-    /// The certificate includes the address to listen on, unless that is all addresses. For a loopback address and for
-    /// all addresses, it also includes `localhost` and the loopback addresses.
+    /// The certificate includes the address to listen on, unless the address is unspecified (`0.0.0.0` or `::`). If the
+    /// address is unspecified or a loopback address, the certificate also includes `localhost` and the loopback
+    /// addresses.
     pub(crate) async fn serve(
         mut self,
         authority: &Arc<CertificateAuthority>,

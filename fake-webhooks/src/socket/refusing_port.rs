@@ -1,4 +1,4 @@
-//! A port that reliably refuses connections.
+//! Provides a port that reliably refuses connections.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

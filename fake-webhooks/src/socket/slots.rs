@@ -1,4 +1,4 @@
-//! The connection slots of a listener.
+//! Limits the number of connections of a listener.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

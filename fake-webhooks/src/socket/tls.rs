@@ -1,4 +1,4 @@
-//! The TLS configuration of a fake.
+//! Creates the TLS configuration of a fake.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

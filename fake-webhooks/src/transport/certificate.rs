@@ -1,4 +1,4 @@
-//! The certificate of a fake and its issuer.
+//! Describes the certificate of a fake, and the certificate's issuer.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The transport of a fake: connection, certificate, and HTTP versions.
+//! Describes the transport of a fake: connection, certificate, and HTTP versions.
 
 mod certificate;
 
