@@ -1,4 +1,4 @@
-//! A webhook under test, which is served over TLS with the name of its Service.
+//! Serves a webhook under test over TLS with the name of its Service.
 
 use std::sync::Arc;
 

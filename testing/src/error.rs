@@ -1,4 +1,4 @@
-//! The reason why a test server could not start.
+//! Defines the errors that prevent a test server from starting.
 
 use std::path::PathBuf;
 

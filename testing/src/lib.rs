@@ -1,4 +1,4 @@
-//! Tests of admission webhooks without a cluster and without certificates.
+//! Tests admission webhooks without a cluster and without certificates.
 //!
 //! A [`TestServer`] is a Kubernetes API server with your webhook behind its Service. It applies your manifests, calls
 //! the webhook over TLS as kube-apiserver does, and records every call.

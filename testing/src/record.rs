@@ -1,4 +1,4 @@
-//! The recorded requests of the test's client and the webhook calls that they caused.
+//! Records the requests of the test's client and the webhook calls that they cause.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ pub struct RequestTrace {
     pub path: String,
     /// The status of the response, or `None` if the request is in progress.
     pub status: Option<StatusCode>,
-    /// The calls of webhooks under test that the request caused, in order of arrival.
+    /// The calls to webhooks under test that the request caused, in order of arrival.
     pub calls: Vec<Call>,
     /// The annotations of the request's audit event.
     pub annotations: BTreeMap<String, String>,
@@ -32,7 +32,7 @@ impl RequestTrace {
         self.calls.iter().filter(move |call| call.path == path)
     }
 
-    /// Returns the result of each call of a mutating webhook, including fakes, by round and position.
+    /// Returns the result of each call to a mutating webhook, including fakes, by round and position.
     ///
     /// The results are from the audit annotations `mutation.webhook.admission.k8s.io/round_N_index_M` and
     /// `patch.webhook.admission.k8s.io/round_N_index_M`.
@@ -60,7 +60,7 @@ impl RequestTrace {
     }
 }
 
-/// The result of a call of a mutating webhook, as recorded in the audit log.
+/// The result of a call to a mutating webhook, as recorded in the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mutation {
@@ -90,7 +90,7 @@ struct PatchAnnotation {
     patch: Value,
 }
 
-/// A call of a webhook under test.
+/// A call to a webhook under test.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Call {

@@ -1,4 +1,4 @@
-//! The API server for tests.
+//! Starts the API server for tests, and its webhooks.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -359,7 +359,7 @@ impl TestServer {
         Some(self.trace(request).await)
     }
 
-    /// Returns all calls of the webhooks under test in order of arrival.
+    /// Returns all calls to the webhooks under test, in order of arrival.
     ///
     /// This includes calls that were not caused by [`Self::client`], for example for objects in manifests.
     pub fn calls(&self) -> Vec<Call> {

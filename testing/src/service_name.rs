@@ -1,4 +1,4 @@
-//! The name of a webhook's Service.
+//! Parses the name of a webhook's Service.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! etcd and kube-apiserver from KUBEBUILDER_ASSETS on loopback ports.
+//! Runs etcd and kube-apiserver from KUBEBUILDER_ASSETS on loopback ports.
 
 mod watchdog;
 
