@@ -1,4 +1,4 @@
-//! The interface through which `authorizer` asks the embedding program for permissions.
+//! Defines how `authorizer` asks the embedding program for permissions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,7 +77,7 @@ pub struct Resource {
 pub enum Selection<T> {
     /// The requirements, all of which must be met.
     Requirements(Vec<T>),
-    /// The parse error of the selector, in kube-apiserver's words.
+    /// The parse error of the selector, with kube-apiserver's message.
     Invalid(String),
 }
 

@@ -98,7 +98,7 @@ impl Schema {
         let mut fields = BTreeMap::new();
         for (name, property) in &self.properties {
             let Some(of) = property.declared_type() else { continue };
-            // The server sets defaults.
+            // A request need not contain a property with a default, because the server adds it.
             if !property.has_default && self.required.contains(name) {
                 let length = i64::try_from(name.len()).unwrap_or(i64::MAX);
                 min_serialized_size =
@@ -201,7 +201,7 @@ impl Sizes for DeclaredType {
         let mut at = self;
         for (place, part) in parts.iter().enumerate() {
             if part == "@keys" && matches!(at.shape, Shape::Map(_)) {
-                // Keys are unbounded, but the API server counts them as empty.
+                // Keys can have any length, but kube-apiserver estimates their size as 0.
                 return (place + 1 == parts.len()).then(|| Range::new(0, 0));
             }
             at = at.part(part)?;

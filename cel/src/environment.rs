@@ -1,4 +1,4 @@
-//! Environments, which define the names in expressions and compile expressions.
+//! Defines environments, which declare the names in expressions and compile expressions.
 
 use std::fmt;
 use std::sync::Arc;

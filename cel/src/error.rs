@@ -1,4 +1,4 @@
-//! The reason why an evaluation failed.
+//! Errors of evaluations.
 
 use crate::regexp::RegexpError;
 

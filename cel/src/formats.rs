@@ -7,8 +7,8 @@ use go_std::url::Url;
 use jiff::civil::Date;
 use regex::Regex;
 
-/// Returns the name with a letter in place of a final hyphen and the character before it, as kube-apiserver does to
-/// validate the prefix of a generated name.
+/// Replaces a trailing hyphen and the character before it with a letter, as kube-apiserver does to validate the prefix
+/// of a generated name.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `maskTrailingDash`.
 pub(crate) fn completed(name: &str) -> Cow<'_, str> {
@@ -17,7 +17,8 @@ pub(crate) fn completed(name: &str) -> Cow<'_, str> {
     };
     let mut completed = kept.to_owned();
     if let Some(last) = completed.pop() {
-        // Only one byte is removed; the rest of a multi-byte character is never valid, like a space.
+        // kube-apiserver removes only one byte. The other bytes of a multi-byte character are never valid, and neither
+        // are the spaces that replace them here.
         completed.extend(std::iter::repeat_n(' ', last.len_utf8() - 1));
     }
     completed.push('a');
@@ -96,7 +97,7 @@ fn is_date_time(text: &str) -> bool {
     static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()
     });
-    // The fast path for the most common form.
+    // This is the fast path for the most common form.
     if let [day @ .., b'T', hour, h, b':', minute, m, b':', second, s, b'Z'] = text.as_bytes()
         && [hour, h, minute, m, second, s].into_iter().all(u8::is_ascii_digit)
         && !day.contains(&b'T')

@@ -1,4 +1,4 @@
-//! The Common Expression Language as compiled, evaluated, and charged by kube-apiserver 1.37.
+//! The Common Expression Language, with the results, errors, and costs of kube-apiserver 1.37.
 //!
 //! An [`Environment`] declares variables, types, and functions. [`Environment::compile`] parses and checks an
 //! expression and returns a [`Program`], or kube-apiserver's errors. [`Program::evaluate`] returns a value or

@@ -49,7 +49,7 @@ impl Version {
         Ok(Self { numbers: [major, minor, patch], prerelease, build: build.collect::<Result<_, _>>()? })
     }
 
-    /// Parses a version that may begin with `v` and may have only one or two numbers and leading zeros.
+    /// Parses a version that may begin with `v`, omit the minor and patch numbers, and contain leading zeros.
     ///
     /// # Errors
     /// Returns kube-apiserver's or blang/semver's message if the text is not a version.
@@ -83,7 +83,7 @@ impl Version {
     ///
     /// Source: github.com/blang/semver/v4 semver.go, `Compare`.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
-        // A version without a prerelease is newer than one with it.
+        // A version without a prerelease is newer than one with a prerelease.
         let released = self.prerelease.is_empty().cmp(&other.prerelease.is_empty());
         self.numbers.cmp(&other.numbers).then(released).then_with(|| self.prerelease.cmp(&other.prerelease))
     }
@@ -171,7 +171,7 @@ fn has_leading_zeros(text: &str) -> bool {
     text.len() > 1 && text.starts_with('0')
 }
 
-/// Returns the part of a version without leading zeros, but with one zero unless a digit follows.
+/// Removes leading zeros from a part of a version, but keeps one zero if no other digit follows.
 fn without_leading_zeros(part: &str) -> String {
     if part.len() <= 1 {
         return part.to_owned();

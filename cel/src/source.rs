@@ -66,7 +66,7 @@ impl<'t> Source<'t> {
     }
 }
 
-/// Converts a length to 32 bits, which suffice because texts are limited to 100,000 code points.
+/// Converts a length to 32 bits, which suffice because expressions are limited to 100,000 code points.
 pub(crate) fn narrow(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
@@ -76,7 +76,7 @@ pub(crate) fn narrow(length: usize) -> u32 {
 #[non_exhaustive]
 pub struct Issue {
     /// The line and the column in code points, both starting with 1, or `None` for errors without a position. In an
-    /// empty text, the column is 0.
+    /// empty expression, the column is 0.
     pub position: Option<(u32, u32)>,
     /// The message, without the position.
     pub message: String,

@@ -1,4 +1,4 @@
-//! Tests of the expression language, in one binary.
+//! Runs all tests of the expression language in one binary.
 
 mod authorizer;
 mod expressions;

@@ -30,7 +30,7 @@ fn doubled(value: &str, times: usize) -> String {
 fn doubling_strings_end_before_memory_is_exhausted() {
     let found = error(&format!("size({}[0]) > 0", doubled("object.text", 40)));
     assert!(matches!(found, Some(Error::Unsupported(_))), "{found:?}");
-    // Even a true alternative does not give a value.
+    // Even `|| true` does not absorb the error.
     let found = error(&format!("size({}[0]) > 0 || true", doubled("object.text", 40)));
     assert!(matches!(found, Some(Error::Unsupported(_))), "{found:?}");
 }

@@ -19,7 +19,8 @@ use unify::{Substitutions, is_dynamic, unwrap_optional};
 
 /// The maximum number of names in a type.
 ///
-/// Each step of a chain such as `x.map(a, {a: a}).map(b, {b: b})` doubles the type, which also exhausts kube-apiserver.
+/// Each step of a chain such as `x.map(a, {a: a}).map(b, {b: b})` doubles the size of the type; kube-apiserver runs out
+/// of memory on long chains.
 const MAX_TYPE_SIZE: usize = 20_000;
 
 /// Type-checks a tree and adds errors to `issues`.
@@ -76,7 +77,7 @@ impl Checker<'_, '_> {
         if self.too_large {
             return;
         }
-        // The node is taken out of the tree while its children are checked, because they may be rewritten.
+        // The expression is moved out of the tree while its children are checked, because the checker may rewrite them.
         let Some(place) = self.ast.nodes.get_mut(node.0 as usize) else { return };
         let mut expression = std::mem::replace(&mut place.expression, Expression::Null);
         let of = match &mut expression {
@@ -265,8 +266,8 @@ impl Checker<'_, '_> {
         let range = self.substituted(it.range);
         let accumulator = self.type_of(it.initial).clone();
         let outside = self.scopes.len();
-        // In cel-go, the scope of a comprehension loses the filter of overloads, and so does everything after
-        // it.
+        // cel-go does not filter the overloads of comparisons in the scope of a comprehension, nor in the expressions
+        // after it.
         self.compare_across_types = true;
         self.scopes.push((it.accumulator.clone(), accumulator.clone()));
         let two = it.second_variable.is_some();

@@ -197,7 +197,7 @@ impl<'c> Run<'c, '_, '_> {
         if !optional {
             return Ok(of);
         }
-        // kube-apiserver panics here, because it asks a dynamic type for its parameter.
+        // kube-apiserver panics here, because it reads the type parameter of a dynamic type.
         unwrap_optional(of).ok_or(Refused::Unsupported("an optional element or entry whose value is dynamic"))
     }
 

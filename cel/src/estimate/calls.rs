@@ -1,4 +1,4 @@
-//! Estimates calls of the standard library.
+//! Estimates the cost of calls to the standard library.
 //!
 //! Source: cel-go checker/cost.go, `costCall` and `functionCost`.
 

@@ -1,4 +1,4 @@
-//! Estimates calls of the Kubernetes libraries and of the cel-go extensions that Kubernetes uses.
+//! Estimates the cost of calls to the Kubernetes libraries and to the cel-go extensions that Kubernetes uses.
 //!
 //! Source: apiserver pkg/cel/library/cost.go, `EstimateCallCost`; cel-go ext/lists.go and ext/sets.go.
 

@@ -29,7 +29,7 @@ impl Range {
         Self::new(0, u64::MAX)
     }
 
-    /// Returns the empty range, which does not change a range that is joined with it.
+    /// Returns the empty range; combining it with another range by `or` returns the other range.
     pub(super) fn nothing() -> Self {
         Self::new(u64::MAX, 0)
     }

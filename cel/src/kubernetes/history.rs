@@ -16,7 +16,7 @@ pub(super) struct Change {
     pub(super) apply: fn(Environment) -> Environment,
 }
 
-/// A version before expressions were introduced, for changes that every version has.
+/// A version before expressions were introduced, for libraries and options that every version includes.
 const ALWAYS: Version = Version::new(1, 0);
 
 /// All libraries and options in upstream's order, which determines the order of overloads and of validator errors.

@@ -25,7 +25,7 @@ pub struct Version {
     minor: u32,
 }
 
-/// The error for a text that is not a version.
+/// The error for a string that is not a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid version '{0}': expected MAJOR.MINOR, such as 1.37")]
 pub struct VersionError(String);

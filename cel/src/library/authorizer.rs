@@ -1,4 +1,4 @@
-//! The functions of the variable `authorizer`, which check access.
+//! Implements the functions of the variable `authorizer`, which check access.
 //!
 //! Source: apiserver pkg/cel/library/authz.go.
 
@@ -50,7 +50,7 @@ pub(crate) fn functions() -> Vec<Function> {
         builder("name", "resourcecheck_name", RESOURCE_CHECK, RESOURCE_CHECK, |call| {
             refine(call, |resource, name| name.clone_into(&mut resource.name))
         }),
-        // The budget of a condition suffices for two checks.
+        // The cost limit of a condition allows two checks.
         check.with_cost(|_, _, _| Some(350_000)),
         accessor("errored", "decision_errored", Type::Bool, |call| {
             Ok(Value::Bool(decision(call)?.error.is_some()))
@@ -95,7 +95,7 @@ pub(crate) fn resource_check() -> Type {
 
 /// The cost of parsing a selector.
 ///
-/// Every two characters may be a requirement, which costs as much as a list and an object.
+/// Each requirement takes at least two characters, and costs as much as a list and an object.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `selectorCostEstimate`.
 const COST_OF_SELECTOR: CallCost = |_, arguments, _| {

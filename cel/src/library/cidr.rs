@@ -1,4 +1,4 @@
-//! The functions for networks in CIDR notation.
+//! Implements the functions for networks in CIDR notation.
 //!
 //! Source: apiserver pkg/cel/library/cidr.go and pkg/cel/cidr.go.
 
@@ -23,7 +23,7 @@ pub(crate) fn functions() -> Vec<Function> {
             "containsIP",
             vec![
                 contains("cidr_contains_ip_string", Type::String, |call| {
-                    // As in kube-apiserver, the error does not say why a text is not an address.
+                    // As in kube-apiserver, the error does not say why the string is not an address.
                     let address =
                         ip::parse(call.text(1)?.as_str()).ok().ok_or_else(Error::no_such_overload)?;
                     Ok(Value::Bool(prefix(call, 0)?.contains(address)))
@@ -130,7 +130,7 @@ fn parse(text: &str) -> Result<Prefix, String> {
     Ok(prefix)
 }
 
-/// Parses a prefix. As in kube-apiserver, the beginning of the error message is repeated.
+/// Parses a prefix. As in kube-apiserver, a parse error begins with the same phrase twice.
 ///
 /// Source: apiserver pkg/cel/library/cidr.go, `stringToCIDR`.
 fn read(text: &str) -> Result<Prefix, Error> {

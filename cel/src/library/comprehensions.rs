@@ -1,4 +1,4 @@
-//! The functions used by the expansions of `transformMap` and `transformMapEntry`.
+//! Implements the functions used by the expansions of `transformMap` and `transformMapEntry`.
 //!
 //! Source: cel-go ext/comprehensions.go and common/types/map.go, `InsertMapKeyValue`.
 

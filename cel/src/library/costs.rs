@@ -1,4 +1,4 @@
-//! Cost measures shared by the libraries.
+//! Calculates costs for the libraries.
 //!
 //! Source: apiserver pkg/cel/library/cost.go and cel-go ext/costs.go.
 

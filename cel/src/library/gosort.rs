@@ -1,8 +1,8 @@
-//! Sorts like Go's `sort.Slice`, which is not stable, so the order of equal elements is visible.
+//! Sorts like Go's `sort.Slice`, which is not stable: the order of equal elements depends on the algorithm.
 //!
-//! Source: Go sort/zsortfunc.go, `pdqsort_func`, which sorts by patterns of quicksort (arXiv 2106.05123).
+//! Source: Go sort/zsortfunc.go, `pdqsort_func`, a pattern-defeating quicksort (arXiv 2106.05123).
 
-/// The maximum length of a slice that is sorted by insertion.
+/// The maximum length of a slice that is sorted with insertion sort.
 const INSERTION: usize = 12;
 
 /// The minimum length of a slice for which the pivot is a median of medians and partial insertion moves
@@ -185,7 +185,7 @@ impl<F: FnMut(usize, usize) -> bool> Sorter<F> {
             }
             self.swap(at, at - 1);
             if at - start >= 2 {
-                // Down to the beginning of the whole slice, not of this part.
+                // As in Go, continues to the beginning of the whole slice, not only of this part.
                 for left in (1..at).rev() {
                     if !self.less(left, left - 1) {
                         break;

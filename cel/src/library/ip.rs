@@ -1,4 +1,4 @@
-//! The functions for IP addresses.
+//! Implements the functions for IP addresses.
 //!
 //! Source: apiserver pkg/cel/library/ip.go and pkg/cel/ip.go.
 

@@ -1,4 +1,4 @@
-//! The list functions of Kubernetes.
+//! Implements the list functions of Kubernetes.
 //!
 //! Source: apiserver pkg/cel/library/lists.go, version 1.
 

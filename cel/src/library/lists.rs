@@ -1,4 +1,4 @@
-//! The list functions of cel-go's extension.
+//! Implements the list functions of cel-go's extension.
 //!
 //! Source: cel-go ext/lists.go, version 3.
 
@@ -187,7 +187,7 @@ fn sort_by_keys<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     }
 }
 
-/// Returns the error of a call on a value that is not a list.
+/// Creates the error for a call on a value that is not a list.
 ///
 /// For strings, durations, and timestamps, which have methods, the error does not contain the name of the function.
 fn no_list(function: &str, value: &Value<'_>) -> Error {

@@ -1,4 +1,4 @@
-//! The functions for named string formats.
+//! Implements the functions for named string formats.
 //!
 //! Source: apiserver pkg/cel/library/format.go and pkg/cel/format.go.
 
@@ -39,7 +39,7 @@ struct Format {
     function: &'static str,
     implementation: Implementation,
     name: &'static str,
-    /// Returns the errors of a text that does not have the format.
+    /// Returns the error messages for a string that does not conform to the format, or an empty list.
     validate: fn(&str) -> Vec<String>,
     /// The size that kube-apiserver assumes for the format's regular expression.
     expression_size: u64,

@@ -1,4 +1,4 @@
-//! The functions for optional values.
+//! Implements the functions for optional values.
 //!
 //! Source: cel-go cel/library.go, `OptionalTypes` in version 2.
 

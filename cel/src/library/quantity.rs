@@ -1,4 +1,4 @@
-//! The functions for quantities.
+//! Implements the functions for quantities.
 //!
 //! Source: apiserver pkg/cel/library/quantity.go and pkg/cel/quantity.go.
 

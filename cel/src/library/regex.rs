@@ -1,4 +1,4 @@
-//! The functions that find matches of a regular expression.
+//! Implements the functions that find matches of a regular expression.
 //!
 //! Source: apiserver pkg/cel/library/regex.go; costs: pkg/cel/library/cost.go.
 

@@ -1,4 +1,4 @@
-//! The functions for semantic versions.
+//! Implements the functions for semantic versions.
 //!
 //! Source: apiserver pkg/cel/library/semverlib.go and pkg/cel/semver.go.
 

@@ -1,4 +1,4 @@
-//! The functions that treat lists as sets.
+//! Implements the functions that treat lists as sets.
 //!
 //! Source: cel-go ext/sets.go.
 
@@ -25,7 +25,7 @@ const COST: CallCost = |_, arguments, _| Some(1 + pairs(arguments));
 const COST_OF_BOTH: CallCost =
     |_, arguments, _| Some(1_u64.saturating_add(costs::share_rounded_down(pairs(arguments), 2.0)));
 
-/// Returns the number of pairs of an element of the first list and an element of the second.
+/// Returns the number of pairs that consist of one element from each list.
 fn pairs(arguments: &[Value<'_>]) -> u64 {
     arguments.iter().map(Value::size_or_one).fold(1, u64::wrapping_mul)
 }

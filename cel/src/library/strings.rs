@@ -1,4 +1,4 @@
-//! The string functions of cel-go's extension.
+//! Implements the string functions of cel-go's extension.
 //!
 //! Indices count code points.
 //!
@@ -140,7 +140,7 @@ fn part<'a>(text: &Text<'a>, range: Range<usize>) -> Value<'a> {
     }
 }
 
-/// Converts a slice of `text`, as methods of `str` return it, to a string value.
+/// Converts a slice of `text`, such as the result of a method of `str`, to a string value.
 pub(super) fn part_of<'a>(text: &Text<'a>, part_of_it: &str) -> Value<'a> {
     let start = part_of_it.as_ptr() as usize - text.as_str().as_ptr() as usize;
     part(text, start..start + part_of_it.len())
@@ -182,7 +182,7 @@ fn last_index_of<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
         Some(offset) if offset >= length => -1,
         None => text.rfind(wanted).map_or(-1, |found| points_before(text, found)),
         Some(offset) => {
-            // A match may start at the offset or earlier, and may end after it.
+            // A match must start at or before the offset, but can end after the offset.
             let start = byte_of(text, offset).unwrap_or(text.len());
             let mut end = start.saturating_add(wanted.len()).min(text.len());
             while !text.is_char_boundary(end) {
@@ -287,7 +287,7 @@ fn trim<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 
 /// Implements `strings.quote`, which escapes only the characters that CEL escapes.
 ///
-/// Source: cel-go ext/strings.go, `quote`: escapes of CEL alone, all else as it is.
+/// Source: cel-go ext/strings.go, `quote`.
 fn quote<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let text = call.text(0)?.as_str();
     let mut quoted = String::with_capacity(text.len() + 2);

@@ -1,4 +1,4 @@
-//! The functions for URLs.
+//! Implements the functions for URLs.
 //!
 //! Source: apiserver pkg/cel/library/urls.go and pkg/cel/url.go.
 
@@ -30,7 +30,7 @@ pub(crate) fn functions() -> Vec<Function> {
             Ok(Value::text(receiver(call)?.escaped_path()))
         }),
         accessor("getQuery", "url_get_query", Type::map(Type::String, Type::list(Type::String)), query),
-        // It has the default cost.
+        // Calls of `isURL` have the default cost.
         Function::new(
             "isURL",
             vec![Overload::global("is_url_string", vec![Type::String], Type::Bool, is_url)],

@@ -213,7 +213,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
     fn unary(&mut self) -> Parsed {
         let (kind, function) = match self.peek(0) {
             Kind::Exclamation => (Kind::Exclamation, "!_"),
-            // A single minus belongs to the number.
+            // A single minus sign directly before a number belongs to the number.
             Kind::Minus if !matches!(self.peek(1), Kind::Int | Kind::Double) => (Kind::Minus, "-_"),
             _ => return self.member(),
         };

@@ -72,7 +72,7 @@ pub(crate) enum Lexed {
     Hidden(usize),
 }
 
-/// Returns all tokens of a text, ending with [`Kind::End`], or `None` if a part of the text is not a token.
+/// Returns all tokens of an expression, ending with [`Kind::End`], or `None` if a part of the text is not a token.
 pub(crate) fn tokens(source: &Source<'_>) -> Option<Vec<Token>> {
     let text = source.text;
     let mut tokens = Vec::with_capacity(text.len() / 3 + 1);

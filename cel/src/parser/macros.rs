@@ -1,4 +1,4 @@
-//! Macros: calls that the parser replaces with loops and conditions.
+//! Expands macros: calls that the parser replaces with loops and conditions.
 //!
 //! Source: cel-go parser/macro.go, cel/library.go (`optMap`, `optFlatMap`), ext/comprehensions.go, ext/lists.go
 //! (`sortBy`), ext/bindings.go (`cel.bind`).

@@ -59,7 +59,7 @@ impl Syntax<'_> {
     }
 }
 
-/// Parses a text and adds errors to `issues`.
+/// Parses an expression and adds errors to `issues`.
 pub(crate) fn parse(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues) -> Result<Ast, Refused> {
     if source.text.len() > MAX_CODE_POINTS {
         let size = source.text.chars().count();

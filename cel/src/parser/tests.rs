@@ -3,7 +3,7 @@
 use super::{MacroSet, Syntax, parse};
 use crate::source::{Issues, Source};
 
-/// Returns the errors of a text, or `None` if the text is valid.
+/// Returns the errors of an expression, or `None` if the expression is valid.
 fn errors(text: &str) -> Option<String> {
     let macros = [MacroSet::Standard, MacroSet::Optional, MacroSet::TwoVariables, MacroSet::SortBy];
     let source = Source::new(text);

@@ -6,8 +6,8 @@ use crate::source::narrow;
 
 /// The maximum number of nodes.
 ///
-/// `optMap` and `optFlatMap` double their target, so a short text can expand to a tree that exhausts even
-/// kube-apiserver.
+/// `optMap` and `optFlatMap` double their target, so a short expression can expand to a tree that exhausts memory, even
+/// in kube-apiserver.
 const MAX_NODES: usize = 1_000_000;
 
 /// The nodes created so far.

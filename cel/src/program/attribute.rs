@@ -133,7 +133,7 @@ impl<'a> Machine<'a, '_> {
             Err(error) => return Ok(Err(error)),
         };
         if let Err(error) = check_index(&key) {
-            // A variable without a value differs from null until something is selected from it.
+            // In cel-go, a null variable without selections is Go's `nil`, for which the message is different.
             let missing = matches!((&key, &qualifier.key), (Value::Null, Key::Attribute { bare: true, .. }));
             return Ok(Err(if missing {
                 Error::new("invalid qualifier type: <nil>".to_owned())
@@ -158,7 +158,7 @@ fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Selec
             Some(value) => Ok(Selected::Value(value)),
             None => missing(format!("index out of bounds: {key}")),
         },
-        // An invalid element counts as a value until something is selected from it.
+        // An invalid element counts as a value until a selection is applied to it.
         Value::Invalid(why) => Err(Error::new(&**why)),
         _ => missing(format!("no such key: {key}")),
     }
@@ -167,7 +167,7 @@ fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Selec
 fn element<'a>(list: &List<'a>, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
     let index = key.as_index()?;
     let Some(value) = usize::try_from(index).ok().and_then(|index| list.get(index)) else { return Ok(None) };
-    // Some lists detect an index that is not an int only after its value was accepted.
+    // Some lists check the value of an index first, and only then whether the index is an int.
     let invalid = |why: String| Value::Invalid(why.into());
     Ok(Some(match key {
         Value::Int(_) => value,

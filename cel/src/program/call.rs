@@ -12,7 +12,7 @@ use super::runtime_type;
 ///
 /// # Errors
 ///
-/// Returns the error of the function, or `no such overload` if no overload accepts the arguments.
+/// Returns an error if the function fails, or `no such overload` if no overload accepts the arguments.
 ///
 /// Source: cel-go common/decls/decls.go, `guardedUnaryOp` and its siblings, `MaybeNoSuchOverload`.
 pub(super) fn invoke<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'a>, Error> {

@@ -16,7 +16,7 @@ pub(super) const OBJECT: u64 = 40;
 
 /// The cost of traversing a string, per unit of its size.
 const TEXT_FACTOR: f64 = 0.1;
-/// The cost of applying a regular expression to a text of unit cost, per unit of the expression's size.
+/// The cost of applying a regular expression to a string of unit cost, per unit of the expression's size.
 const REGEX_FACTOR: f64 = 0.25;
 
 /// The cost function of a call.
@@ -52,7 +52,7 @@ enum Default {
     Shorter,
     /// The cost of traversing both arguments.
     Both,
-    /// The cost of applying a regular expression to a text.
+    /// The cost of applying a regular expression to a string.
     Regex,
     /// The product of the costs of traversing both arguments.
     Product,
@@ -153,7 +153,7 @@ fn is_failure(value: &Value<'_>) -> bool {
 /// Returns the cost of `left == right`.
 pub(super) fn equality(left: &Value<'_>, right: &Value<'_>) -> u64 {
     match left {
-        // The types of the Kubernetes libraries.
+        // The value has a type from a Kubernetes library.
         Value::Opaque(_) => 1,
         _ => inequality(left, right),
     }
@@ -253,8 +253,8 @@ impl<'a> Tracker<'a> {
     }
 }
 
-/// The node results that cel-go remembers to find the arguments of calls. Results left by one iteration of a
-/// comprehension can be found in the next, so that a call is charged for other values or not at all.
+/// The node results that cel-go remembers to find the arguments of calls. The results of one iteration of a
+/// comprehension can remain in the next, so a call may be charged for the wrong values or not at all.
 #[derive(Debug)]
 struct Stack<'a> {
     entries: Vec<CachedCost<'a>>,

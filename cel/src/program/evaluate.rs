@@ -101,7 +101,7 @@ pub(super) fn run<'a>(
     (Evaluation { value, cost: machine.tracker.cost }, machine.seen.unwrap_or_default())
 }
 
-/// Creates the error for an incomplete plan, which the planner never creates.
+/// Creates the error for an incomplete plan; the planner never creates such a plan.
 pub(super) fn broken() -> Error {
     Error::Panic("incomplete program".to_owned())
 }
@@ -230,8 +230,8 @@ impl<'a> Machine<'a, '_> {
         if !test {
             return Ok(result);
         }
-        // A test costs the same as its selections. Without selections, as after an error, this wraps around,
-        // as in cel-go.
+        // `has()` costs only as much as its selections. As in cel-go, the subtraction wraps around if nothing was
+        // charged, for example after an error.
         self.tracker.cost = self.tracker.cost.wrapping_sub(cost::SELECT);
         Ok(match result {
             Ok(Value::Optional(value)) => Ok(Value::Bool(value.is_some())),
@@ -420,7 +420,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Returns whether the caller has interrupted the evaluation; looks at the flag only on every 100th call.
+    /// Returns whether the caller has interrupted the evaluation; checks the flag only on every 100th call.
     pub(super) fn is_interrupted(&mut self) -> bool {
         const FREQUENCY: u64 = 100;
         self.turns += 1;
@@ -429,7 +429,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Returns an error with Go's panic if a map key is a slice or contains one.
+/// Returns an error with the message of Go's panic if a map key is or contains a slice.
 pub(super) fn check_hash(key: &Value<'_>) -> Result<(), Stop> {
     match key.unhashable() {
         Some(name) => Err(Stop::Panic(format!("runtime error: hash of unhashable type {name}"))),

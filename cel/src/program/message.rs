@@ -1,4 +1,5 @@
-//! Protocol buffer messages that every environment declares: `google.protobuf.Int64Value{value: 1}` is 1.
+//! Creates the protocol buffer messages that every environment declares; for example,
+//! `google.protobuf.Int64Value{value: 1}` is 1.
 //!
 //! Source: cel-go common/types/provider.go, `NewValue`; the `ConvertToNative` of each type.
 
@@ -18,7 +19,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
     let Some(kind) = name.strip_prefix("google.protobuf.") else {
         return Err(Error::new(format!("unknown type '{name}'")));
     };
-    // The last of several values of a field is used.
+    // If a field has several values, the last one is used.
     let field =
         |wanted: &str| fields.iter().rev().find(|(field, _)| *field == wanted).map(|(_, value)| value);
     let scalar = |wanted: &str, to: Native| match field(wanted) {
@@ -46,7 +47,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
             let nanoseconds = integer("nanos", Native::Int32)?;
             let seconds = seconds.saturating_add(nanoseconds.div_euclid(1_000_000_000));
             let nanoseconds = u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).unwrap_or_default();
-            // kube-apiserver still keeps and shows it.
+            // kube-apiserver accepts and shows timestamps outside the valid range.
             Timestamp::new(seconds, nanoseconds)
                 .map(Value::Timestamp)
                 .map_err(|error| Error::Unsupported(format!("a google.protobuf.Timestamp: {error}")))
@@ -62,7 +63,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
             None => Ok(Value::list(Vec::new())),
         },
         "Value" => {
-            // All are converted, and the last one is kept, like fields of a `oneof`.
+            // All fields are converted, and the last one is kept, as in a `oneof`.
             let mut kept = Value::Null;
             for (field, value) in fields {
                 let to = match *field {
@@ -172,7 +173,7 @@ impl Native {
     }
 }
 
-/// Converts a value to a Go type. In `google.protobuf.Value`, numbers are doubles, and types that JSON does
+/// Converts a value to a Go type. In `google.protobuf.Value`, numbers are doubles, and values of types that JSON does
 /// not have are strings.
 ///
 /// # Errors
@@ -223,7 +224,7 @@ fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
         Value::Null if to == Native::Json => Ok(Value::Null),
         Value::Null => from("'null_type'"),
         Value::List(list) if list.origin().is_typed() || list.is_structured() => match to {
-            // kube-apiserver panics with the Go type of its elements.
+            // The message of kube-apiserver's panic contains the Go type of the elements.
             Native::Bytes => Err(Error::Unsupported(
                 "a list of built-in types, or of a custom resource, becomes bytes".to_owned(),
             )),
@@ -240,7 +241,7 @@ fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
             _ => from("list"),
         },
         Value::Map(map) if matches!(map.origin(), Origin::Typed | Origin::Request) => {
-            // The message contains its Go type, such as v1.UserInfo.
+            // kube-apiserver's message contains the Go type, such as `v1.UserInfo`.
             Err(Error::Unsupported(format!("an object of a built-in type becomes a {}", to.name())))
         }
         Value::Map(map) if map.origin().is_typed() || map.is_structured() => from("'map(dyn, dyn)'"),

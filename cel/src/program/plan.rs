@@ -1,6 +1,7 @@
 //! The plan of a program: the checked tree, prepared for evaluation.
 //!
-//! Source: cel-go interpreter/interpretable.go and attributes.go, whose shapes decide what an evaluation costs.
+//! Source: cel-go interpreter/interpretable.go and attributes.go. The plan has the same structure, because the
+//! structure determines the cost of an evaluation.
 
 use std::sync::Arc;
 

@@ -133,7 +133,7 @@ impl<'c> Planner<'c> {
             Some(Reference::Variable(name)) => name,
             Some(Reference::Constant | Reference::Overloads(_)) | None => name,
         };
-        // cel-go treats every name whose type is that of a type as a type name.
+        // cel-go treats every name whose value is a type as a type name.
         if matches!(self.checked.type_of(node), Type::Type(_) | Type::AnyType) {
             return Err(Error::new(format!("reference to undefined type: {variable}")));
         }
@@ -224,7 +224,7 @@ impl<'c> Planner<'c> {
             && only.id == "in_list"
             && let Some(known) = self.known(*list)
         {
-            // Go's panic ends the request here, not the evaluation.
+            // In kube-apiserver, this panic ends the request and not only the evaluation.
             let Ok(Value::List(list)) = known else {
                 return Err(Error::Unsupported("`in` a constant list that has no value".to_owned()));
             };
@@ -332,7 +332,7 @@ impl<'c> Planner<'c> {
         let Some(parts) = parts else { return Ok(Kind::Map(steps)) };
         let entries = parts.into_iter().map(|(key, value, optional)| match (key?, value?) {
             (key, value) if optional => Err(literal::not_optional_entry(key, value)),
-            // Go's panic ends the request here, not the evaluation.
+            // In kube-apiserver, this panic ends the request and not only the evaluation.
             (key, _) if key.unhashable().is_some() => {
                 Err(Error::Unsupported("a constant map with a key of bytes".to_owned()))
             }
@@ -421,8 +421,10 @@ fn only_or_many(candidates: &[Arc<Overload>], id: &str) -> bool {
     if let [only] = candidates { only.id == id } else { true }
 }
 
-/// Returns whether the step of a comprehension reads its accumulator at most once on every path, and nothing
-/// in it can be read later, as in the expansions of `map` and `filter`.
+/// Returns whether the step of a comprehension only adds to its accumulator or leaves it unchanged, as in the
+/// expansions of `map` and `filter`.
+///
+/// The step then reads the accumulator only once, so the value of the accumulator can be moved out.
 fn is_read_once(checked: &Checked, comprehension: &Comprehension) -> bool {
     let is_accumulator = |node: NodeId| matches!(expression(checked, node), Some(Expression::Ident(name)) if *name == comprehension.accumulator);
     let adds = |node: NodeId| match expression(checked, node) {

@@ -13,7 +13,7 @@ pub(super) fn spans(ast: &Ast) -> Vec<Option<Range<usize>>> {
     reader.read()
 }
 
-/// The indices of the first and the last token of a text.
+/// The indices of a node's first and last tokens.
 type Ends = (usize, usize);
 
 struct Reader<'t> {

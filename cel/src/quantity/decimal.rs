@@ -227,7 +227,7 @@ pub(super) fn without_factors(mut number: BigInt, factor: u32) -> (BigInt, i32) 
     if number.is_zero() {
         return (number, 0);
     }
-    // Uses repeated squares of the factor: removing it once at a time takes quadratic time.
+    // Divides by repeated squares of the factor: dividing by the factor itself each time takes quadratic time.
     let mut power = BigInt::from(factor);
     let mut powers = Vec::new();
     while (&number % &power).is_zero() {

@@ -1,4 +1,4 @@
-//! Resource quantities, such as `500m` or `1.5Gi`: parsed, added, compared, and formatted as the API does.
+//! Parses, adds, compares, and formats resource quantities, such as `500m` or `1.5Gi`, as kube-apiserver does.
 
 mod decimal;
 mod parse;
@@ -44,7 +44,7 @@ enum Format {
     DecimalExponent,
 }
 
-/// The reason why a text is not a quantity; all messages except the last are kube-apiserver's.
+/// The reason why a string is not a quantity; all messages except the last are kube-apiserver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
@@ -185,7 +185,7 @@ impl Quantity {
         let amount = match &self.amount {
             Amount::Scaled(scaled) if scaled.scale >= exponent => return Ok(self.clone()),
             Amount::Scaled(scaled) => {
-                // An amount with digits below the unit fits into 64 bits without them.
+                // The result fits into 64 bits, because rounding only removes digits.
                 let (value, _) = scaled.at(exponent).unwrap_or_default();
                 Amount::Scaled(Scaled { value, scale: exponent })
             }

@@ -70,7 +70,7 @@ struct Parts<'t> {
 }
 
 impl<'t> Parts<'t> {
-    /// Splits a text into the number and the suffix.
+    /// Splits `text` into the number and the suffix.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `parseQuantityString`.
     fn split(text: &'t str) -> Result<Self, QuantityError> {

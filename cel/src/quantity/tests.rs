@@ -110,7 +110,7 @@ fn amounts_compare_by_value() {
     assert_eq!(quantity("9223372036854775808"), quantity("9223372036854775.808k"));
     assert!(quantity("1M") < quantity("1Mi"));
     assert!(quantity("-1") < Quantity::ZERO);
-    // Neither of them is expanded.
+    // The comparison does not expand the exponents.
     assert!(quantity("1e2000000000") > quantity("1e1000000000"));
     assert!(quantity("-1e2000000000") < quantity("1n"));
 }

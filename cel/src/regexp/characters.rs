@@ -29,7 +29,7 @@ pub(super) fn split_first(text: &str) -> Option<(char, &str)> {
     Some((first, skip(text, first.len_utf8())))
 }
 
-/// Parses the bracketed class at the beginning of a text, and returns the class with the rest of the text.
+/// Parses the bracketed class at the beginning of `text`, and returns the class with the rest of the text.
 pub(super) fn bracketed_class(text: &str, fold: bool) -> Result<(String, &str), String> {
     let mut class = Class::default();
     let mut rest = skip(text, 1);
@@ -72,7 +72,7 @@ pub(super) fn bracketed_class(text: &str, fold: bool) -> Result<(String, &str), 
     Ok((class.finish(negated, fold), skip(rest, 1)))
 }
 
-/// Parses a class such as `\pL`, `\p{Greek}`, or `\d` at the beginning of a text.
+/// Parses a class such as `\pL`, `\p{Greek}`, or `\d` at the beginning of `text`.
 ///
 /// Returns the class with the rest of the text, or `None` if the text does not begin with such a class.
 pub(super) fn escaped_class(text: &str) -> Result<Option<(String, &str)>, String> {

@@ -37,7 +37,7 @@ const POSIX: [(&str, &str); 14] = [
     ("xdigit", "0-9A-Fa-f"),
 ];
 
-/// The first and the last surrogate, which do not occur in texts.
+/// The first and the last surrogate; strings do not contain surrogates.
 const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);
 
 impl Class {
@@ -62,7 +62,7 @@ impl Class {
     pub(super) fn finish(self, negated: bool, fold: bool) -> String {
         let caret = if negated { "^" } else { "" };
         match self.items.as_str() {
-            // Matches no character, or any.
+            // A class without items matches no character or, if negated, any character.
             "" if negated => r"[\x{0}-\x{10FFFF}]".to_owned(),
             "" => "[a&&b]".to_owned(),
             items if fold => format!("(?i:[{caret}{items}])"),

@@ -2,7 +2,7 @@
 //!
 //! The `regex` crate compiles `\pL{1000}` to many megabytes; the machine has one instruction per character, as in Go.
 //!
-//! Source: Go regexp/syntax/compile.go and regexp/exec.go; it is the one of Ken Thompson and Rob Pike.
+//! Source: Go regexp/syntax/compile.go and regexp/exec.go, which implement the algorithm of Ken Thompson and Rob Pike.
 
 use std::collections::HashMap;
 use std::mem;

@@ -24,7 +24,7 @@ use node::{Assertion, Node};
 /// The maximum size in bytes of an expression compiled by the `regex` crate; compiling it takes up to half a second.
 const COMPILED_SIZE: usize = 4 << 20;
 
-/// The depth from which an expression is compiled on a separate stack.
+/// The minimum height of a tree that is compiled on a separate stack.
 const DEEP: usize = 50;
 
 /// The stack size, in bytes, for the deepest expression that Go accepts.
@@ -40,7 +40,7 @@ pub struct Regexp {
 enum Engine {
     Fast {
         regex: Regex,
-        /// Whether the expression contains `\B`, for which `Regex::is_match` misses matches in non-ASCII texts.
+        /// Whether the expression contains `\B`, for which `Regex::is_match` misses matches in non-ASCII strings.
         has_no_boundary: bool,
     },
     Large(Arc<Machine>),
@@ -50,7 +50,7 @@ enum Engine {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegexpError {
-    /// Go does not compile the expression, either. `Display` writes Go's message.
+    /// Go rejects the expression, too. `Display` writes Go's message.
     #[error("error parsing regexp: {0}")]
     Invalid(String),
     /// Go compiles the expression, but this crate would need too much memory.

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// A part of an expression. Captured texts are not kept, because no caller uses them.
+/// A part of an expression. Groups do not record what they match, because no caller uses this information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
-    /// An empty expression, which matches the empty text.
+    /// An empty expression, which matches the empty string.
     Empty,
     /// A character, ignoring case if `fold`.
     Literal { character: char, fold: bool },
@@ -23,7 +23,7 @@ pub(super) enum Node {
     Capture(Box<Node>, Measure),
 }
 
-/// An assertion about a position in a text.
+/// An assertion about a position in a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Assertion {
     /// The position is at the beginning of the text.
@@ -53,7 +53,7 @@ impl Assertion {
         }
     }
 
-    /// Returns whether the assertion is true at byte `at` of a text.
+    /// Returns whether the assertion is true at byte `at` of `text`.
     pub(super) fn is_at(self, text: &str, at: usize) -> bool {
         let bytes = text.as_bytes();
         let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied();

@@ -216,8 +216,9 @@ impl<'e> Parser<'e> {
 
     /// Checks Go's limits for a part.
     ///
-    /// Source: Go regexp/syntax/parse.go, `checkLimits`. It multiplies a repetition that is the whole of an alternative
-    /// again each time that it is pushed.
+    /// As in Go, a repetition that is an entire alternative is counted again each time it is pushed.
+    ///
+    /// Source: Go regexp/syntax/parse.go, `checkLimits`.
     fn check(&mut self, node: &Node) -> Result<(), String> {
         let measure = node.measure();
         if let Node::Repeat { least, most, .. } = node {

@@ -93,7 +93,7 @@ pub(super) fn class(name: &str, negated: bool) -> Option<String> {
 /// Returns a category of Unicode 15, in which characters that were assigned later are unassigned.
 fn category(name: &str) -> String {
     match name {
-        // Texts do not contain surrogates.
+        // Strings do not contain surrogates, so the class matches no character.
         "Cs" => r"a&&b".to_owned(),
         "C" | "Cn" => format!(r"\p{{{name}}}\P{{Age:15.0}}"),
         _ => format!(r"\p{{{name}}}--\P{{Age:15.0}}"),

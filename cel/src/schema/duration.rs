@@ -1,4 +1,4 @@
-//! Parses the texts of the format `duration`.
+//! Parses strings of the format `duration`.
 
 use go_std::duration;
 use go_std::quote::quote;

@@ -45,7 +45,7 @@ pub fn is_known_format(format: &str) -> bool {
     KNOWN.contains(&format.replace('-', "").as_str())
 }
 
-/// Returns whether a text is valid in a format.
+/// Returns whether a string conforms to a format.
 pub fn has_format(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "bsonobjectid" => text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
@@ -168,7 +168,8 @@ fn is_mac(text: &str) -> bool {
     groups(':', 2, [6, 8, 20]) || groups('-', 2, [6, 8, 20]) || groups('.', 4, [3, 4, 10])
 }
 
-/// Returns the digits of an ISBN, of which the last may be an `X`, or `None` if the text is invalid.
+/// Returns the digits of an ISBN, or `None` if the text is invalid. If `may_end_with_x` is set, the last digit may be
+/// an `X`.
 fn digits(text: &str, length: usize, may_end_with_x: bool) -> Option<Vec<u32>> {
     let is_blank = |character: char| matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0c' | '-');
     let characters: Vec<char> = text.chars().filter(|character| !is_blank(*character)).collect();

@@ -1,4 +1,4 @@
-//! The operators `+ - * / %` and unary `-` on values of any type.
+//! Implements the operators `+ - * / %` and unary `-` for values of any type.
 //!
 //! Source: cel-go common/types/{int,uint,double,duration,timestamp,overflow}.go. Each operation first checks the type
 //! of its left operand; for a type that does not support the operator, the error contains the operator's name.

@@ -69,7 +69,7 @@ fn to_uint<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
         Value::Int(value) => u64::try_from(*value).ok().ok_or_else(out_of_range)?,
         Value::Double(value) if *value >= 0.0 && *value < u64::MAX as f64 => *value as u64,
         Value::Double(_) => return Err(out_of_range()),
-        // Go's ParseUint takes no sign; Rust's takes a plus.
+        // Go's `ParseUint` rejects all signs, but Rust's parser accepts a plus sign.
         Value::String(text) if !text.as_str().starts_with('+') => {
             text.as_str().parse().ok().ok_or_else(|| unconvertible(value, "uint"))?
         }

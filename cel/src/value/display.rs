@@ -10,7 +10,7 @@ use super::{List, Map, Text, Value, number};
 impl Display for Value<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            // In Go, null is a number.
+            // In Go, null is the number 0.
             Self::Null => f.write_char('0'),
             Self::Bool(value) => write!(f, "{value}"),
             Self::Int(value) => write!(f, "{value}"),

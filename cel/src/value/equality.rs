@@ -1,4 +1,4 @@
-//! The operators `==` and `in`.
+//! Implements the operators `==` and `in`.
 
 use std::cmp::Ordering;
 
@@ -88,7 +88,8 @@ fn lists(left: &List<'_>, right: &List<'_>) -> Result<bool, Error> {
         match equality {
             Ok(true) => {}
             Ok(false) => return Ok(false),
-            // Typed lists treat an error as a difference; other lists of one piece do not.
+            // Typed lists treat an error as a difference. Other lists ignore errors, except for concatenated lists,
+            // which return the first error.
             Err(_) if typed => return Ok(false),
             Err(found) => error = error.or(Some(found)),
         }
@@ -111,7 +112,7 @@ fn maps(left: &Map<'_>, right: &Map<'_>) -> Result<bool, Error> {
         let equality = match left.origin() {
             Origin::Unstructured => equal(&value, &other).or(Ok(true)),
             Origin::TypedMap => equals(&value, &other).or(Ok(false)),
-            // Two structs are compared as in Go.
+            // As in Go, an error in the comparison of two structs counts as a difference.
             Origin::Typed | Origin::Request => match right.origin() {
                 Origin::Typed | Origin::Request => equals(&value, &other).or(Ok(false)),
                 Origin::Unstructured | Origin::TypedMap => equals(&value, &other),

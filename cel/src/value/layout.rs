@@ -18,7 +18,7 @@ const PARTS: [(&str, &str, usize, i64, i64); 6] = [
     ("05", "second", 2, 0, 59),
 ];
 
-/// Parses a text in a layout as a time in UTC; the seconds may have a fraction.
+/// Parses `text` according to a layout, and returns the time in UTC; the seconds may have a fraction.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ pub(super) fn parse(layout: &str, text: &str) -> Result<Timestamp, String> {
     Ok(Timestamp::of_any_year(seconds, nanoseconds))
 }
 
-/// Quotes a text as Go's `time` package does in errors.
+/// Quotes a string as Go's `time` package does in errors.
 ///
 /// Source: Go time/format.go, `quote`.
 fn quote(text: &str) -> String {

@@ -163,7 +163,7 @@ impl<'a> List<'a> {
         if other.is_empty() {
             return self;
         }
-        // A typed list is copied when an element is added; the result is unstructured either way.
+        // kube-apiserver copies a typed list when it appends to the list. The result is unstructured either way.
         let len = self.len().saturating_add(other.len());
         Self(Repr::Concat(Arc::new(Concat { left: self, right: other, len })))
     }

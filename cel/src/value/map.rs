@@ -55,7 +55,7 @@ pub(super) enum Key {
     Reference(usize),
 }
 
-/// The maximum number of entries for which a linear search is faster than a hash.
+/// The maximum number of entries for which a linear search is faster than a hash lookup.
 const SCANNED: usize = 8;
 
 impl Key {
@@ -78,7 +78,7 @@ impl Key {
                 Self::Opaque(opaque.type_name(), opaque.to_string())
             }
             Value::List(_) | Value::Map(_) | Value::Opaque(_) => Self::Reference(address(value)?),
-            // Reading a variable creates a new optional.
+            // Reading a variable creates a new optional, so an optional with a value does not equal any key.
             Value::Bytes(_)
             | Value::Timestamp(_)
             | Value::Optional(Some(_))
@@ -321,7 +321,7 @@ impl<'a> Map<'a> {
     /// Returns the iterations of a comprehension: the entries, and null for each member of an object that is not in its
     /// schema.
     ///
-    /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Iterator`, which has room for a key of
+    /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Iterator`, which allocates a key for
     /// each member.
     pub(crate) fn turns(&self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> {
         let unknown = self.structured().map_or(0, |(members, schema)| {

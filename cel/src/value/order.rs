@@ -1,4 +1,4 @@
-//! The operators `< <= > >=`.
+//! Implements the operators `< <= > >=`.
 
 use std::cmp::Ordering;
 

@@ -29,7 +29,7 @@ impl Timestamp {
     ///
     /// # Errors
     ///
-    /// Returns `timestamp overflow` outside the years 1 to 9999.
+    /// Returns the error `timestamp overflow` if the year is not from 1 to 9999.
     pub fn new(seconds: i64, nanoseconds: u32) -> Result<Self, Error> {
         if !(EARLIEST..=LATEST).contains(&seconds) {
             return Err(overflow());
@@ -69,7 +69,7 @@ impl Timestamp {
     ///
     /// # Errors
     ///
-    /// Returns `timestamp overflow` outside the years 1 to 9999.
+    /// Returns the error `timestamp overflow` if the year is not from 1 to 9999.
     ///
     /// Source: cel-go common/types/overflow.go, `addTimeDurationChecked`.
     pub(super) fn checked_add(self, nanoseconds: i64) -> Result<Self, Error> {
@@ -79,7 +79,7 @@ impl Timestamp {
         Self::new(seconds, nanoseconds).map(|time| Self { offset: self.offset, ..time })
     }
 
-    /// Returns the nanoseconds since `earlier`, or `None` if they do not fit.
+    /// Returns the nanoseconds since `earlier`, or `None` if the number does not fit into 64 bits.
     pub(super) fn since(&self, earlier: &Self) -> Option<i64> {
         let seconds = self.seconds - earlier.seconds;
         seconds
@@ -101,7 +101,7 @@ impl Timestamp {
     ///
     /// # Errors
     ///
-    /// Returns `timestamp overflow` outside the years 1 to 9999.
+    /// Returns the error `timestamp overflow` if the year is not from 1 to 9999.
     ///
     /// Source: Go's time, `Parse` with the layout `RFC3339`.
     pub fn parse(text: &str) -> Option<Result<Self, Error>> {

@@ -94,7 +94,7 @@ pub(super) fn offset(zone: &str, seconds: i64) -> Result<i32, Error> {
     let minutes = integer(minutes)?;
     let total = hours.wrapping_mul(60);
     let total = if zone.starts_with('-') { total.wrapping_sub(minutes) } else { total.wrapping_add(minutes) };
-    // Go's durations wrap around, and the result is far from any zone: such zones count as UTC.
+    // Offsets that do not fit are treated as UTC; in Go, the duration can wrap around.
     Ok(total.checked_mul(60).and_then(|offset| i32::try_from(offset).ok()).unwrap_or_default())
 }
 
@@ -115,7 +115,7 @@ fn named(name: &str, seconds: i64) -> Result<i32, Error> {
     if name.contains("..") || name.starts_with(['/', '\\']) {
         return Err(Error::new("time: invalid location name".to_owned()));
     }
-    // The server's zones are files in directories, and a name is a path.
+    // kube-apiserver reads time zones from files, so a name is treated as a path.
     let path: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let path = path.join("/");
     let zones = TimeZoneDatabase::bundled();

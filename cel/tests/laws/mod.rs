@@ -1,4 +1,5 @@
-//! Properties of every text as an expression: it does not panic, and has the same outcome and cost each time.
+//! Checks properties of arbitrary strings as expressions: compiling and evaluating them does not panic, and the outcome
+//! and cost are always the same.
 //!
 //! Shared by the tests and the fuzz target.
 
@@ -55,7 +56,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::from_json(&schema).unwrap_or_else(|error| panic!("{error}"))
 });
 
-/// A document with parts that do not fit the schema.
+/// A document with parts that do not match the schema.
 static DOCUMENT: LazyLock<Json> = LazyLock::new(|| {
     json!({
         "n": 1, "set": ["b", "a"], "keyed": [{"k": "x", "v": 1}, {"k": "y"}], "map": {"a": 1, "b": "c"},
@@ -63,7 +64,7 @@ static DOCUMENT: LazyLock<Json> = LazyLock::new(|| {
     })
 });
 
-/// Compiles a text, and evaluates it on objects in each of kube-apiserver's representations.
+/// Compiles a string as an expression, and evaluates it for objects in each of kube-apiserver's representations.
 ///
 /// # Panics
 ///
@@ -97,7 +98,7 @@ pub(crate) fn check(text: &str) {
             Err(Error::Language(error)) => assert!(!error.is_empty(), "{text}"),
             Err(_) => {}
         }
-        // With half the budget, it ends early or exactly in time.
+        // With half the cost as the limit, the evaluation fails or stays within the limit.
         let half = program.evaluate(&variables, &Limits::of_cost(first.cost / 2));
         assert!(first.cost < 2 || half.value.is_err() || half.cost <= first.cost / 2, "{text}");
     }

@@ -12,8 +12,8 @@ use super::{Clause, Failure, interpolate};
 ///
 /// # Errors
 ///
-/// Returns the message, and the argument or part of an argument that it is about, or `None` if it is about the whole
-/// call.
+/// Returns the error message with the invalid argument or part of an argument, or with `None` if the error concerns the
+/// whole call.
 pub(crate) fn check(
     checked: &Checked,
     format: &str,
@@ -42,16 +42,16 @@ pub(crate) fn check(
     }
 }
 
-/// Returns the error for a percent sign at the end of the format. Unlike at run time, it takes precedence over a
-/// missing argument.
+/// Returns the error for a percent sign at the end of the format. Unlike at run time, this error takes precedence over
+/// a missing argument.
 fn end_of_string(format: &str, arguments: usize) -> Option<String> {
     let before = format.strip_suffix('%')?;
     let right = interpolate(before, arguments, &mut String::new(), |_, _, _| Ok::<_, ()>(())).is_ok();
     right.then(|| "unexpected end of string".to_owned())
 }
 
-/// Returns the argument, or the part of the argument, that a clause does not accept, or `None` if it accepts the
-/// argument.
+/// Returns the argument, or the part of the argument, that a clause does not accept, or `None` if the clause accepts
+/// the argument.
 fn refused(checked: &Checked, clause: Clause, argument: NodeId) -> Option<NodeId> {
     if clause == Clause::Text {
         return refused_as_text(checked, argument);

@@ -1,11 +1,11 @@
-//! Formats doubles for the clauses `%f` and `%e`, in American English.
+//! Formats doubles for the clauses `%f` and `%e`, as in U.S. English.
 //!
-//! Source: golang.org/x/text message/print.go and internal/number, with which cel-go formats them. x/text
-//! stores precisions in small integers, so that large precisions overflow.
+//! Source: golang.org/x/text message/print.go and internal/number, which cel-go uses. x/text stores precisions in small
+//! integers, so large precisions overflow.
 
 use crate::value::{positional, shortest};
 
-/// The precision or width from which x/text treats the clause as an error.
+/// The minimum precision or width that x/text rejects.
 const TOO_LARGE: usize = 10_000_010;
 
 /// Formats a number with `precision` digits after the point, such as `1,234.500000`.
@@ -17,7 +17,7 @@ pub(super) fn fixed(value: f64, precision: usize) -> String {
         return text;
     }
     let magnitude = value.abs();
-    // The minimum and the maximum number of digits after the point; a negative maximum is no limit.
+    // The minimum and the maximum number of digits after the point; a negative maximum means no limit.
     let (least, most) = (usize::from(low_byte(precision)), low_bytes(precision));
     let digits = if let Ok(most) = usize::try_from(most) {
         format!("{magnitude:.most$}")
@@ -37,8 +37,8 @@ pub(super) fn fixed(value: f64, precision: usize) -> String {
     text
 }
 
-/// Formats a number with one digit before the point and six after it, `1.500000×10⁰⁰`, right-aligned in
-/// `width` columns.
+/// Formats a number with one digit before the point and six digits after the point, such as `1.500000×10⁰⁰`,
+/// right-aligned in `width` columns.
 pub(super) fn scientific(value: f64, width: usize) -> String {
     if width >= TOO_LARGE {
         return "%!(NOVERB)".to_owned();

@@ -175,7 +175,7 @@ fn write_map(output: &mut String, map: &Map<'_>) -> Result<(), FormatError> {
         }
         entries.push((entry, key_length));
     }
-    // Go's iterator also visits members that the schema does not have, and has no keys for them.
+    // Go's iterator also visits members that are not in the schema, and returns nil as their keys.
     if entries.len() < map.len() {
         return Err(FormatError::Panic("runtime error: invalid memory address or nil pointer dereference"));
     }

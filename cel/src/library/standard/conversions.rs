@@ -1,4 +1,4 @@
-//! The conversion functions, `type`, and `dyn`.
+//! Implements the conversion functions, `type`, and `dyn`.
 
 use std::sync::Arc;
 

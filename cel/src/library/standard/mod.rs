@@ -21,8 +21,7 @@ pub(crate) fn functions() -> Vec<Function> {
 
 /// Returns the error for a call whose function does not support the type of its first argument.
 ///
-/// Source: cel-go interpreter/interpretable.go: texts, durations and timestamps do not have a method with
-/// that name.
+/// Source: cel-go interpreter/interpretable.go: strings, durations, and timestamps do not have a method with that name.
 fn unknown(function: &str, argument: &crate::value::Value<'_>) -> Error {
     use crate::value::Value;
     match argument {

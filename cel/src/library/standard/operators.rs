@@ -1,4 +1,4 @@
-//! The operators and the function `size`.
+//! Declares the operators and the function `size`.
 
 use std::cmp::Ordering;
 

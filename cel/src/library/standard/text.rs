@@ -1,4 +1,4 @@
-//! The string functions of the standard library.
+//! Implements the string functions of the standard library.
 
 use crate::function::{Call, Error, Function, Implementation, Overload};
 use crate::regexp::Regexp;

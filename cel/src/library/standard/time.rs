@@ -1,4 +1,4 @@
-//! The functions that return parts of timestamps and durations.
+//! Implements the functions that return parts of timestamps and durations.
 
 use crate::function::{Call, Error, Function, Implementation, Overload};
 use crate::types::Type;

@@ -17,10 +17,10 @@ use tokens::Tokens;
 
 /// The assumed depth of recursion, for the stack size.
 ///
-/// Rules are nested at most 250 deep, and selections and operators at most as deep as the text is long.
+/// Rules can be nested only 250 levels deep, but selections and operators as deep as the length of the text allows.
 const DEPTH: u32 = 8_000;
 
-/// Adds the syntax errors of a text to `issues`.
+/// Adds the syntax errors of an expression to `issues`.
 pub(super) fn explain(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues) {
     let explained = stack::with_room(DEPTH, || {
         let mut tokens = Tokens::new(source, issues);

@@ -144,7 +144,7 @@ impl Predictor {
         if !state(decision.state).precedence {
             return start;
         }
-        // Operators of too low a precedence do not continue the loop; otherwise the loop is continued if
+        // Operators with a precedence that is too low do not continue the loop; otherwise, the loop continues if
         // possible.
         let mut kept: Vec<Config> = start
             .iter()
@@ -315,8 +315,9 @@ impl<'p> Closure<'p> {
         }
     }
 
-    /// Adds a configuration and its successors. `depth` counts the rules entered since the decision while
-    /// precedences matter.
+    /// Adds a configuration and its successors.
+    ///
+    /// `depth` is the number of rules entered since the decision, or `None` if precedences are no longer checked.
     fn add(&mut self, config: Config, depth: Option<u32>) {
         let mut open = vec![(config, depth)];
         while let Some((config, depth)) = open.pop() {

@@ -76,8 +76,8 @@ impl<'s, 't> Tokens<'s, 't> {
         Token { kind: Kind::End, start: end, end, offset: self.source.code_point(text.len()) }
     }
 
-    /// Returns the line and the column of a code point, both starting with 1; the column is 0 in an empty text and for
-    /// an unknown position.
+    /// Returns the line and the column of a code point, both starting with 1; the column is 0 in an empty expression
+    /// and for an unknown position.
     fn place(&self, offset: u32) -> (u32, u32) {
         if self.source.text.is_empty() || offset == NOWHERE {
             return (1, 0);

@@ -1,4 +1,4 @@
-//! The partial parse tree of a text with errors.
+//! The partial parse tree of an expression with errors.
 
 use super::rules::{Label, Rule, Slot};
 

@@ -171,7 +171,7 @@ fn key_of_value(element: &Value<'_>, keys: &[String]) -> ElementKey {
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMapList.toMapKey`.
 fn key_of_json(element: &Value<'_>, keys: &[String]) -> Result<ElementKey, Error> {
-    /// The maximum number of keys that Go compares as values; with more, it compares texts.
+    /// The maximum number of keys that Go compares by value; with more keys, Go compares strings.
     const COMPARED: usize = 3;
     let members = match element {
         Value::Map(map) => map.json(),
@@ -183,7 +183,7 @@ fn key_of_json(element: &Value<'_>, keys: &[String]) -> Result<ElementKey, Error
     for name in keys {
         let field = members.get(name).unwrap_or(&Json::Null);
         found.push(match field {
-            // As texts, numbers of all types are the same.
+            // As strings, numbers of all types are the same.
             Json::Number(value) if keys.len() > COMPARED => {
                 let text = value.as_f64().filter(|_| !value.is_i64()).map(number::format_double);
                 Some(Key::Text(text.unwrap_or_else(|| value.to_string())))

@@ -136,7 +136,8 @@ pub(super) fn entry<'a>(
 ///
 /// # Errors
 ///
-/// Returns an error if a member that is not in the schema is compared with a value outside documents.
+/// Returns an error if two members cannot be compared, or if `map` has a member that is not in the schema and `other`
+/// is not part of a document.
 ///
 /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Equal`.
 pub(super) fn objects(

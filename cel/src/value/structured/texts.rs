@@ -25,7 +25,7 @@ pub(super) fn read<'a>(text: &'a str, format: &str) -> Value<'a> {
     value.unwrap_or_else(|error| Value::Invalid(error.into()))
 }
 
-/// Parses a date and time; an empty text is the zero time.
+/// Parses a date and time; an empty string is the zero time.
 ///
 /// Source: kube-openapi pkg/validation/strfmt/time.go, `ParseDateTime`.
 fn date_time(text: &str) -> Result<Timestamp, String> {
