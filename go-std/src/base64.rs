@@ -1,6 +1,6 @@
 //! Decodes base64 as Go does.
 
-/// Decodes a text in the standard alphabet with padding; line breaks are skipped.
+/// Decodes base64 in the standard alphabet with padding; line breaks are skipped.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
 
 const LIMIT: u64 = 1 << 63;
 
-/// Parses a number and its unit at the beginning of a text, and returns the nanoseconds with the rest of the text.
+/// Parses a number and its unit at the beginning of `text`, and returns the nanoseconds with the rest of the text.
 fn component(text: &str) -> Option<(u64, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, rest) = text.split_at(digits(text));

@@ -1,6 +1,6 @@
-//! Parts of Go's standard library that kube-apiserver uses, including the error messages.
+//! Implements the parts of Go's standard library that kube-apiserver uses, including the error messages.
 //!
-//! Crates that do the same in Rust differ from Go in texts that users see and in inputs that kube-apiserver accepts.
+//! Other Rust crates for these purposes have different error messages and accept different inputs.
 
 pub mod base64;
 pub mod duration;

@@ -233,7 +233,7 @@ fn decoded(word: &str) -> Option<Word> {
     if charset.is_empty() || !is_decoded {
         return Some(Word::Plain);
     }
-    // Letters are compared case-insensitively, and `s` has three forms.
+    // Go ignores case in this comparison, and treats U+017F (`ſ`) as an `s`.
     let charset = charset.replace('\u{17f}', "s");
     let is_known =
         ["utf-8", "iso-8859-1", "us-ascii"].iter().any(|known| known.eq_ignore_ascii_case(&charset));

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Quotes `text` as Go's `%q`: bytes that are not UTF-8, and unprintable characters, are escaped.
+/// Quotes `text` as Go's `%q` does: escapes bytes that are not valid UTF-8, and unprintable characters.
 ///
 /// Source: Go strconv/quote.go, `Quote`.
 pub fn quote(text: impl AsRef<[u8]>) -> String {

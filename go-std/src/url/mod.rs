@@ -1,6 +1,6 @@
-//! URLs as in Go.
+//! Parses and formats URLs as Go does.
 //!
-//! Unescaped parts are bytes: `%ff` is allowed in a host and represents a byte that is not text.
+//! Unescaped parts are bytes: `%ff` is allowed in a host and represents a byte that is not valid UTF-8.
 
 mod escape;
 mod parse;
@@ -35,7 +35,7 @@ pub struct Url {
     /// The path as written, if escaping the path again gives a different text.
     raw_path: String,
     query: String,
-    /// Whether the URL has a `?` without a query.
+    /// Whether the URL has a `?` that no query follows.
     force_query: bool,
     fragment: Vec<u8>,
     raw_fragment: String,
