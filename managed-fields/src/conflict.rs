@@ -1,4 +1,4 @@
-//! The conflicts of a write with the fields of other managers.
+//! Lists the conflicts between a write and the fields of other managers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct Cause {
 
 /// The maximum total length of the listed conflicts in bytes.
 ///
-/// Without this limit, 100,000 fields below a name of one megabyte would fill the memory.
+/// Without this limit, 100,000 fields below a field with a name of one megabyte would exhaust the memory.
 const MAX_LISTED_BYTES: usize = 1 << 20;
 
 impl Conflicts {

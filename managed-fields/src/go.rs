@@ -134,7 +134,7 @@ pub(crate) enum Escapes {
 /// Appends `text` as a JSON string in double quotes.
 ///
 /// Source: json-iterator `stream_str.go`, `WriteString` and `WriteStringWithHTMLEscaped`; encoding/json/encode.go,
-/// `appendString`, which writes `\b` and `\f` otherwise.
+/// `appendString`, which has short escapes for `\b` and `\f`.
 pub(crate) fn write_json_text(out: &mut String, text: &str, escapes: Escapes, exponents: Exponents) {
     out.push('"');
     for letter in text.chars() {

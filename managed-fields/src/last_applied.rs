@@ -1,4 +1,4 @@
-//! The configuration that client-side `kubectl apply` stores in an annotation.
+//! Reads and writes the configuration that client-side `kubectl apply` stores in an annotation.
 
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
 //! `metadata.managedFields` and server-side apply, as implemented by kube-apiserver.
 //!
 //! This crate does not depend on the API server: the caller provides the types of objects as a [`Schema`], their
-//! versions as [`Versions`], and the time as text. A [`FieldManager`] computes what a write stores.
+//! versions as [`Versions`], and the time as a string. A [`FieldManager`] computes the object that a write stores.
 
 mod conflict;
 mod filter;

@@ -156,9 +156,9 @@ impl<V: Versions> FieldManager<'_, V> {
     ///
     /// `new` is the object to store; `live` is the stored object, or `None` for a create.
     ///
-    /// The request may set managedFields itself, except through a subresource: invalid entries are ignored, and `[]`
-    /// or `[{}]` removes all entries. If no manager owns any field of the stored object, this update does not make
-    /// its manager own fields; only an apply does.
+    /// The request may set managedFields itself, except through a subresource: invalid entries are ignored, and `[]` or
+    /// `[{}]` removes all entries. If no manager owns any field of the stored object, an update does not add its
+    /// manager as an owner; only an apply does.
     ///
     /// # Errors
     /// Returns [`Error::Internal`] if an object does not match its type or cannot be converted.
@@ -270,8 +270,8 @@ impl<V: Versions> FieldManager<'_, V> {
     /// `applied` is the request's object as sent: with `apiVersion` and `kind`, without defaults. `live` is the stored
     /// object, or `None` for a create.
     ///
-    /// Defaults are not set in new parts of the object. A struct, list, or map that becomes empty is null, which is
-    /// absent for Go's types.
+    /// Defaults are not set in new parts of the object. A struct, list, or map that becomes empty is null in the
+    /// returned object, which Go types treat as absent.
     ///
     /// # Errors
     /// Returns an [`Error`] if the apply is rejected.

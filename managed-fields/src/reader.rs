@@ -1,4 +1,4 @@
-//! A JSON parser with the errors of json-iterator, which include a position.
+//! Parses JSON and reports the same errors as json-iterator, including their positions.
 
 use go_std::quote::quote;
 use serde_json::{Map, Number, Value};
@@ -20,7 +20,7 @@ pub(crate) struct Reader<'a> {
     is_at_end: bool,
 }
 
-/// The source from which json-iterator reads, which determines the text that errors show.
+/// The source that json-iterator reads from, which determines the text that errors show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// Reads from memory: all bytes are available.
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Self { bytes, source: Source::Memory, at: 0, depth: 0, error: None, is_at_end: false }
     }
 
-    /// Creates a parser with the errors of reading from a stream.
+    /// Creates a parser whose errors are those that json-iterator reports when it reads from a stream.
     pub(crate) fn from_stream(bytes: &'a [u8]) -> Self {
         Self { source: Source::Stream, ..Self::new(bytes) }
     }

@@ -1,4 +1,4 @@
-//! The managedFields of a Scale, which are derived from the managedFields of the scaled object.
+//! Converts managedFields between a Scale and the scaled object.
 //!
 //! Source: apimachinery pkg/util/managedfields/scalehandler.go.
 

@@ -1,4 +1,4 @@
-//! Ordering and equality of JSON values, as in field sets.
+//! Orders and compares JSON values as in field sets.
 
 use std::cmp::Ordering;
 

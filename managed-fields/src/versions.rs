@@ -35,7 +35,7 @@ pub trait Versions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "one of them is no failure of the request")]
 pub enum ConversionError {
-    /// The version does not exist or no longer exists; fields that are owned in it are dropped.
+    /// The version does not exist or no longer exists; fields owned in that version are dropped.
     #[error("{0}")]
     UnknownVersion(String),
     /// The conversion failed, so the request fails, too.
@@ -81,7 +81,7 @@ impl<T: Schema> Versioned<T> {
         if api_version.matches('/').count() > 1 {
             return Err(failed(&format!("unexpected GroupVersion string: {api_version}")));
         }
-        // The object may have lost its `apiVersion` to a manager that claims to own it.
+        // The `apiVersion` can be missing: if a manager claims to own the field, an apply can remove it.
         let Some(members) = self.object.as_object() else {
             let of = go::type_name(&self.object);
             return Err(failed(&format!("failed to convert value to unstructured for type {of}")));

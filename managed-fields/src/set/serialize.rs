@@ -90,7 +90,8 @@ impl Set {
     }
 }
 
-/// Reads the members below a field; without members, or with a `.`, the field itself is a member.
+/// Reads the members below a field. The field itself is a member if it has no members below it or if its JSON object
+/// contains `.`.
 fn read(reader: &mut Reader<'_>) -> Node {
     let mut node = Node::default();
     reader.object(reader::MAP, |reader, name| {

@@ -1,4 +1,4 @@
-//! Compares two values of one type.
+//! Compares two values of the same type.
 
 use std::collections::BTreeMap;
 

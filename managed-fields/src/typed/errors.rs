@@ -1,4 +1,4 @@
-//! Validation errors, in upstream's words.
+//! Collects validation errors, and formats them as upstream does.
 
 use std::fmt;
 
@@ -51,7 +51,7 @@ impl fmt::Display for ValidationError {
 
 /// The maximum total length of the listed errors in bytes.
 ///
-/// Without this limit, 100,000 errors below a name of one megabyte would fill the memory.
+/// Without this limit, 100,000 errors below a field with a name of one megabyte would exhaust the memory.
 const MAX_LISTED_BYTES: usize = 1 << 20;
 
 /// The current position of a walk, and the errors found so far.

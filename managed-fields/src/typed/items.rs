@@ -13,7 +13,7 @@ pub(super) struct Items<'a, T> {
 }
 
 impl<'a, T: Schema> Items<'a, T> {
-    /// Creates a value that determines the path elements of items in a list; `of` is the type of the list.
+    /// Creates `Items` for the items of a list; `of` is the type of the list.
     pub(super) fn new(of: &'a Type<T>, list: ListType<T>) -> Self {
         let keys = if list.relation == Relation::Keyed { of.keys() } else { Vec::new() };
         Self { list, keys }

@@ -38,7 +38,8 @@ fn visit<T: Schema>(
         return visit_atom(live, applied, of, &of_live, findings);
     }
     if live.is_some() && !same_kinds(&of_live, &of_applied) {
-        // Only to report errors: the kind of the applied value wins.
+        // Visits both values as the kind of the live value only to report errors: the kind of the applied value takes
+        // precedence.
         visit_atom(live, applied, of, &of_live, findings);
     }
     visit_atom(live, applied, of, &of_applied, findings)
@@ -83,7 +84,7 @@ fn visit_map<T: Schema>(
     let nothing = Map::new();
     let ours = members(live).unwrap_or(&nothing);
     let theirs = members(applied).unwrap_or(&nothing);
-    // An absent value and null are values, too.
+    // Preserves the difference between an empty map, null, and an absent value.
     if map.is_atomic || (ours.is_empty() && theirs.is_empty()) {
         return leaf(live, applied);
     }

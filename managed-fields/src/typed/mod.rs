@@ -1,4 +1,4 @@
-//! Typed values: their fields, differences, and merges.
+//! Computes the fields, differences, and merges of typed values.
 
 mod compare;
 mod errors;
@@ -36,7 +36,7 @@ fn deduced<T: Schema>(atom: Atom<T>, value: Option<&Value>) -> Atom<T> {
     }
 }
 
-/// Returns whether two values of the same type allow the same kinds: scalar, list, and map.
+/// Returns whether two atoms allow the same kinds of values: scalar, list, and map.
 fn same_kinds<T>(left: &Atom<T>, right: &Atom<T>) -> bool {
     left.scalar.is_some() == right.scalar.is_some()
         && left.list.is_some() == right.list.is_some()

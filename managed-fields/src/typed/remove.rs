@@ -16,7 +16,7 @@ pub fn remove_items<T: Schema>(value: Value, fields: &Set, of: Type<T>) -> Value
     visit(value, fields, of, Mode::Remove)
 }
 
-/// Returns only the fields in `fields` of `value`, which must be of type `of`.
+/// Returns only those fields of `value` that are in `fields`; `value` must be of type `of`.
 ///
 /// Source: structured-merge-diff typed/remove.go.
 pub fn extract_items<T: Schema>(value: Value, fields: &Set, of: Type<T>) -> Value {

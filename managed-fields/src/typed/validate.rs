@@ -115,7 +115,7 @@ fn visit_list<T: Schema>(
     }
 }
 
-/// Returns the error, starting with `prefix`, of a value that does not match the scalar type, or `None` if it matches.
+/// Returns an error message that starts with `prefix`, or `None` if the value matches the scalar type.
 ///
 /// Source: structured-merge-diff typed/validate.go, `validateScalar`.
 pub(super) fn scalar_error(scalar: Scalar, value: Option<&Value>, prefix: &str) -> Option<String> {

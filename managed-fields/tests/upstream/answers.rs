@@ -122,9 +122,9 @@ fn typed(question: &Value, of: Type<Ref<'_>>) -> Value {
     answer.into()
 }
 
-/// Returns the value without insignificant differences: floats that are whole numbers, and the order of errors.
+/// Removes insignificant differences: converts floats that are whole numbers to integers, and sorts errors.
 ///
-/// In Go, the order of errors is that of a map.
+/// In Go, errors have the random order of a map.
 pub(crate) fn comparable(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {

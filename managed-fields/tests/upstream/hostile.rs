@@ -82,7 +82,7 @@ fn errors_below_a_long_name_are_not_all_listed() {
     let errors = validate(&value, widget, Duplicates::Refused).unwrap_err();
     assert!(!errors.errors().is_empty());
     assert!(errors.to_string().len() < 4_000_000);
-    // Errors that a merge ignores take no memory either.
+    // The errors that a merge ignores do not take memory, either.
     let items: Vec<_> = (0..50_000).map(|_| json!([])).collect();
     let value = json!({"containers": [{"name": "n".repeat(1_000_000), "env": items}]});
     assert!(merge(&json!({}), &value, widget).is_ok());
