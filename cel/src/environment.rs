@@ -75,6 +75,16 @@ impl Environment {
         self.change(|declarations| declarations.add_object(object.into()))
     }
 
+    /// Adds a field to a declared object type, or replaces the field.
+    #[must_use]
+    pub(crate) fn with_field(self, object: &str, field: &str, of: Type) -> Self {
+        self.change(|declarations| {
+            if let Some(object) = declarations.objects.get_mut(object) {
+                Arc::make_mut(object).fields.insert(field.into(), of);
+            }
+        })
+    }
+
     /// Adds a type name that is also a value, such as `net.IP`.
     #[must_use]
     pub fn with_type(self, name: &str, of: Type) -> Self {
@@ -132,6 +142,12 @@ impl Environment {
     #[must_use]
     pub fn with_comparisons_across_types(self) -> Self {
         self.change(|declarations| declarations.compare_across_types = true)
+    }
+
+    /// Declares the types of changes: `Object`, `Object.FIELD` for any path of fields, and `JSONPatch`.
+    #[must_use]
+    pub(crate) fn with_patch_types(self) -> Self {
+        self.change(|declarations| declarations.patch_types = true)
     }
 
     /// Compiles an expression into a program.

@@ -254,6 +254,9 @@ impl Checker<'_, '_> {
 
     /// Returns the type of a message's field, or an error if the field is not declared.
     fn field_of(&self, message: &str, field: &str) -> Result<Type, String> {
+        if let Some(of) = self.declarations.patch_field(message, field) {
+            return Ok(of);
+        }
         let Some(object) = self.declarations.objects.get(message) else {
             return Err(format!("unexpected failed resolution of '{message}'"));
         };

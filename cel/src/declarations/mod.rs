@@ -9,6 +9,7 @@ use crate::function::{Function, Overload};
 use crate::parser::MacroSet;
 use crate::schema::is_keyword;
 use crate::types::Type;
+use crate::value::{JSON_PATCH, OBJECT};
 
 /// An object type with the types of its fields.
 #[derive(Clone, Debug)]
@@ -73,6 +74,8 @@ pub(crate) struct Declarations {
     pub(crate) validators: Vec<Validator>,
     /// Whether `<`, `<=`, `>`, and `>=` compare numbers of different types.
     pub(crate) compare_across_types: bool,
+    /// Whether the types of changes exist: `Object`, `Object.FIELD`, and `JSONPatch`.
+    pub(crate) patch_types: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -106,6 +109,7 @@ impl Declarations {
             macros: vec![MacroSet::Standard],
             validators: Vec::new(),
             compare_across_types: false,
+            patch_types: false,
         };
         well_known::declare(&mut it);
         it
@@ -165,7 +169,8 @@ impl Declarations {
 
     /// Returns whether a qualified name of a variable, type, or constant may begin with this part.
     pub(crate) fn can_qualify(&self, first: &str) -> bool {
-        !self.container.is_empty() || self.qualified.contains(first.trim_start_matches('.'))
+        let first = first.trim_start_matches('.');
+        !self.container.is_empty() || self.qualified.contains(first) || self.patch_types && first == OBJECT
     }
 
     /// Resolves a name: calls `find` with each possible full name in order, and returns the first result.
@@ -185,11 +190,40 @@ impl Declarations {
         find(name)
     }
 
+    /// Returns the type of a change with this name, or `None` if there is none.
+    ///
+    /// Source: apiserver pkg/cel/mutation/typeresolver.go, `Resolve`.
+    fn patch_type(&self, name: &str) -> Option<(Arc<str>, NamedType)> {
+        let is_object =
+            || name.strip_prefix(OBJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        if !self.patch_types || !(name == JSON_PATCH || is_object()) {
+            return None;
+        }
+        let of = Type::object(name);
+        Some((name.into(), NamedType { as_value: of.clone(), of, has_value: false }))
+    }
+
+    /// Returns the type of a field of `Object`, `Object.FIELD`, or `JSONPatch`, or `None` for all other types.
+    ///
+    /// Source: apiserver pkg/cel/mutation/dynamic/objects.go and pkg/cel/mutation/jsonpatch.go, `Field`.
+    pub(crate) fn patch_field(&self, message: &str, field: &str) -> Option<Type> {
+        self.patch_type(message)?;
+        Some(match field {
+            "op" | "from" | "path" if message == JSON_PATCH => Type::String,
+            "value" => Type::Dyn,
+            _ if message == JSON_PATCH => Type::Error,
+            _ => Type::Dyn,
+        })
+    }
+
     /// Returns the full name and the declaration of a name, or `None` if the environment does not declare the name.
     pub(crate) fn global(&self, name: &str) -> Option<(Arc<str>, Meaning)> {
         self.candidates(name, |name| {
             if let Some((name, of)) = self.variables.get_key_value(name) {
                 return Some((Arc::clone(name), Meaning::Variable(of.clone())));
+            }
+            if let Some((name, named)) = self.patch_type(name) {
+                return Some((name, Meaning::Type(named)));
             }
             if let Some((name, named)) = self.types.get_key_value(name) {
                 return Some((Arc::clone(name), Meaning::Type(named.clone())));
@@ -202,7 +236,10 @@ impl Declarations {
     /// Returns the full name and the type of a message literal's name, or `None` if the name is not declared.
     pub(crate) fn struct_type(&self, name: &str) -> Option<(Arc<str>, Type)> {
         self.candidates(name, |name| {
-            self.types.get_key_value(name).map(|(name, named)| (Arc::clone(name), named.of.clone()))
+            let change = self.patch_type(name).map(|(name, named)| (name, named.of));
+            change.or_else(|| {
+                self.types.get_key_value(name).map(|(name, named)| (Arc::clone(name), named.of.clone()))
+            })
         })
     }
 

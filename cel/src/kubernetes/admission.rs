@@ -39,6 +39,65 @@ pub fn with_admission_variables(environment: Environment, variables: Variables) 
     environment
 }
 
+/// Declares the variable `variables` of policies with these fields; a field of another call is replaced or removed.
+///
+/// Source: apiserver pkg/admission/plugin/cel/composition.go, `NewCompositedCompiler` and `AddField`.
+#[must_use]
+pub fn with_composed_variables<'n>(
+    environment: Environment,
+    fields: impl IntoIterator<Item = (&'n str, &'n Type)>,
+) -> Environment {
+    let fields = fields.into_iter().map(|(name, of)| (name, composed(of)));
+    environment
+        .with_object(ObjectType::new(VARIABLES, fields))
+        .with_variable("variables", Type::object(VARIABLES))
+}
+
+/// Adds one field to the variable `variables` of policies, or replaces it.
+///
+/// Source: apiserver pkg/admission/plugin/cel/composition.go, `AddField`.
+#[must_use]
+pub fn with_composed_variable(environment: Environment, name: &str, of: &Type) -> Environment {
+    environment.with_field(VARIABLES, name, composed(of))
+}
+
+/// The name of the type of `variables`.
+const VARIABLES: &str = "kubernetes.variables";
+
+/// Returns the type of a field of `variables` whose expression has the type `of`.
+///
+/// Basic types, lists, and maps are kept; all other types are dynamic.
+///
+/// Source: apiserver pkg/admission/plugin/cel/composition.go, `convertCelTypeToDeclType`.
+fn composed(of: &Type) -> Type {
+    match of {
+        Type::Any
+        | Type::Bool
+        | Type::Bytes
+        | Type::Double
+        | Type::Duration
+        | Type::Int
+        | Type::Null
+        | Type::String
+        | Type::Timestamp
+        | Type::Uint => of.clone(),
+        Type::List(element) => Type::list(composed(element)),
+        Type::Map(key, value) => Type::map(composed(key), composed(value)),
+        _ => Type::Dyn,
+    }
+}
+
+/// Adds the types and the function with which an expression describes a change of an object.
+///
+/// `Object` and all names that begin with `Object.` are types whose fields have any name and any type. `JSONPatch` has
+/// the fields of an operation.
+///
+/// Source: apiserver pkg/admission/plugin/cel/compile.go, `hasPatchTypes`.
+#[must_use]
+pub fn with_patch_types(environment: Environment) -> Environment {
+    environment.with_patch_types().with_functions(crate::library::json_patch::functions())
+}
+
 /// Returns the types of `request` and `namespaceObject`.
 ///
 /// The types omit `uid`, `object`, and `oldObject` of a request, and the managed fields and owner references of a

@@ -15,7 +15,9 @@ use std::str::FromStr;
 
 use crate::environment::Environment;
 
-pub use admission::{Variables, with_admission_variables};
+pub use admission::{
+    Variables, with_admission_variables, with_composed_variable, with_composed_variables, with_patch_types,
+};
 pub use devices::{DeviceSizes, with_device};
 
 /// A release of Kubernetes, such as 1.37.
@@ -39,6 +41,9 @@ pub enum Expressions {
     /// Stored expressions, which use the full environment of the release.
     Stored,
 }
+
+/// The Kubernetes release whose expressions are supported.
+pub const RELEASE: Version = Version::new(1, 37);
 
 impl Version {
     /// Creates a version such as 1.37.

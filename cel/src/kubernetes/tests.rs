@@ -106,6 +106,62 @@ fn a_device_has_attributes_of_any_type() {
     assert!(of("other.bind(a, 1, a)").is_err_and(|error| error.contains("undeclared reference")));
 }
 
+#[track_caller]
+fn check_patch(expression: &str, expected: Result<&str, &str>) {
+    let environment = with_patch_types(environment(RELEASE, Expressions::Stored));
+    let program = environment.compile(expression).map_err(|error| error.to_string());
+    let value = program.map(|program| {
+        let evaluation = program.evaluate(&NoVariables, &crate::Limits::default());
+        evaluation.value.map_or_else(|error| error.to_string(), |value| value.to_string())
+    });
+    match (value, expected) {
+        (Err(error), Err(part)) => assert!(error.contains(part), "{expression}: {error}"),
+        (value, expected) => {
+            assert_eq!(value, expected.map(str::to_owned).map_err(str::to_owned), "{expression}")
+        }
+    }
+}
+
+struct NoVariables;
+
+impl<'a> crate::Variables<'a> for NoVariables {
+    fn get(&self, _: &str) -> Option<crate::value::Value<'a>> {
+        None
+    }
+}
+
+#[test]
+fn patch_types_have_the_fields_of_a_change_or_an_operation() {
+    check_patch("Object{spec: Object.spec{replicas: 3}}", Ok("Object{spec: Object.spec{replicas: 3}}"));
+    check_patch("Object{list: [1, 2]}.list.sum()", Ok("3"));
+    check_patch("has(Object{a: 1}.a) && !has(Object{a: 1}.b)", Ok("true"));
+    check_patch("Object{?a: optional.none()} == Object{}", Ok("true"));
+    check_patch("Object{a: 1} == Object{a: 1 + 1}", Ok("false"));
+    check_patch("Object{}.?a.hasValue()", Ok("false"));
+    check_patch("JSONPatch{op: 'add', path: '/a', value: 1}.path", Ok("/a"));
+    check_patch("JSONPatch{op: dyn(1)}", Ok("unexpected type int64 for JSONPatchType 'op' field"));
+    check_patch(
+        "JSONPatch{op: 1}",
+        Err("expected type of field 'op' is 'string' but provided type is 'int'"),
+    );
+    check_patch("Invalid{}", Err("undeclared reference to 'Invalid'"));
+    check_patch("Objects{}", Err("undeclared reference to 'Objects'"));
+    check_patch("jsonpatch.escapeKey('k8s.io/my~label')", Ok("k8s.io~1my~0label"));
+}
+
+#[test]
+fn a_composed_variable_has_the_type_of_its_expression() {
+    let composed = with_composed_variables(
+        environment(RELEASE, Expressions::Stored),
+        [("list", &Type::list(Type::Int))],
+    );
+    let composed = with_composed_variable(composed, "other", &Type::object("kubernetes.Quantity"));
+    let error = |expression: &str| composed.compile(expression).map(drop).unwrap_err().to_string();
+    assert!(error("variables.list == 'a'").contains("found no matching overload"));
+    assert!(error("variables.missing").contains("undefined field 'missing'"));
+    assert!(composed.compile("variables.other == 'a' && variables.list[0] == 1").is_ok());
+}
+
 #[test]
 fn device_size_bounds_the_cost_of_expressions() {
     let environment = with_device(environment(Version::new(1, 37), Expressions::New));

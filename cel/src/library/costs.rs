@@ -76,6 +76,7 @@ fn traversal(value: &Value<'_>) -> u64 {
             | Value::Timestamp(_)
             | Value::Optional(_)
             | Value::Type(_)
+            | Value::Object(_)
             | Value::Opaque(_)
             | Value::Preserved(_)
             | Value::Invalid(_) => cost += 1,

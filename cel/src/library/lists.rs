@@ -244,6 +244,7 @@ pub(super) fn is_comparable(value: &Value<'_>) -> bool {
         | Value::Map(_)
         | Value::Optional(_)
         | Value::Type(_)
+        | Value::Object(_)
         | Value::Opaque(_)
         | Value::Preserved(_)
         | Value::Invalid(_) => false,

@@ -4,6 +4,7 @@ pub(crate) mod authorizer;
 pub(crate) mod cidr;
 pub(crate) mod comprehensions;
 pub(crate) mod ip;
+pub(crate) mod json_patch;
 pub(crate) mod kubernetes_lists;
 pub(crate) mod lists;
 pub(crate) mod named_format;

@@ -158,6 +158,10 @@ fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Selec
             Some(value) => Ok(Selected::Value(value)),
             None => missing(format!("index out of bounds: {key}")),
         },
+        Value::Object(object) => match key.as_str().and_then(|name| object.select(name, presence)) {
+            Some(value) => Ok(Selected::Value(value)),
+            None => missing(format!("no such key: {key}")),
+        },
         // An invalid element counts as a value until a selection is applied to it.
         Value::Invalid(why) => Err(Error::new(&**why)),
         _ => missing(format!("no such key: {key}")),

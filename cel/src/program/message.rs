@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::function::Error;
 use crate::types::Type;
-use crate::value::{List, Map, Opaque, Origin, Timestamp, Value, convert};
+use crate::value::{List, Map, Object, Opaque, Origin, Timestamp, Value, convert};
 
 /// Creates a message whose fields have these values.
 ///
@@ -16,6 +16,9 @@ use crate::value::{List, Map, Opaque, Origin, Timestamp, Value, convert};
 ///
 /// Returns an error if the type cannot be created, or if a value does not match its field.
 pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Value<'a>, Error> {
+    if Object::is_named(name) {
+        return Object::create(name, fields).map(|object| Value::Object(Arc::new(object)));
+    }
     let Some(kind) = name.strip_prefix("google.protobuf.") else {
         return Err(Error::new(format!("unknown type '{name}'")));
     };
@@ -253,6 +256,9 @@ fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
         Value::Optional(Some(value)) => native(value, to),
         Value::Optional(None) => error("optional.none() dereference"),
         Value::Type(_) => error("type conversion not supported for 'type'"),
+        Value::Object(object) => {
+            Err(Error::Unsupported(format!("a {} becomes a {}", object.name(), to.name())))
+        }
         Value::Opaque(opaque) if opaque.type_name() == EMPTY => match to {
             Native::Json => Ok(Value::Map(Map::default())),
             Native::List | Native::Struct => Err(Error::new(format!(

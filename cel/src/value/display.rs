@@ -30,6 +30,7 @@ impl Display for Value<'_> {
                 crate::types::OPTIONAL => "optional_type(dyn)",
                 name => name,
             }),
+            Self::Object(object) => write!(f, "{object}"),
             Self::Opaque(opaque) => write!(f, "{opaque}"),
             Self::Preserved(json) => {
                 f.write_str("&{")?;
@@ -131,6 +132,7 @@ impl Value<'_> {
             Self::Map(map) => map.go_type(),
             Self::Optional(_) => "*types.Optional",
             Self::Type(_) => "*types.Type",
+            Self::Object(object) => object.go_type(),
             Self::Opaque(opaque) => opaque.go_type(),
             Self::Preserved(_) => "*common.unknownPreserved",
             Self::Invalid(_) => "*types.Err",

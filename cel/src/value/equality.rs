@@ -51,6 +51,7 @@ pub fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
             (Some(left), Some(right)) => return equals(left, right),
             (left, right) => left.is_none() && right.is_none(),
         },
+        (Value::Object(left), Value::Object(right)) => return left.equals(right),
         (Value::Opaque(left), Value::Opaque(right)) => {
             return left.equals(right.as_ref()).ok_or_else(Error::no_such_overload);
         }

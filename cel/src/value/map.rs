@@ -82,6 +82,7 @@ impl Key {
             Value::Bytes(_)
             | Value::Timestamp(_)
             | Value::Optional(Some(_))
+            | Value::Object(_)
             | Value::Preserved(_)
             | Value::Invalid(_) => return None,
         })

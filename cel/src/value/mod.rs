@@ -8,6 +8,7 @@ mod layout;
 mod list;
 mod map;
 mod number;
+mod object;
 mod order;
 mod structured;
 mod timestamp;
@@ -29,6 +30,7 @@ pub use list::{Iter as Elements, List};
 pub use map::{Iter as MapEntries, Map};
 pub use number::format_double;
 pub(crate) use number::{positional, shortest};
+pub use object::{JSON_PATCH, OBJECT, Object};
 pub use order::compare;
 pub use timestamp::Timestamp;
 pub use zone::Civil;
@@ -66,6 +68,8 @@ pub enum Value<'a> {
     Optional(Option<Arc<Value<'a>>>),
     /// A type, identified by its name at run time, such as `list`.
     Type(Arc<str>),
+    /// An object that the expression created: a change of an object, or an operation of a JSON patch.
+    Object(Arc<Object<'a>>),
     /// A value of a library type.
     Opaque(Arc<dyn Opaque>),
     /// A value that a schema keeps without a type (`x-kubernetes-preserve-unknown-fields`).
@@ -283,6 +287,7 @@ impl<'a> Value<'a> {
             Self::Optional(_) => crate::types::OPTIONAL,
             Self::Type(_) => "type",
             Self::Opaque(opaque) => opaque.type_name(),
+            Self::Object(object) => object.type_name(),
             Self::Preserved(_) => "unknown",
             Self::Invalid(_) => "error",
         }
@@ -305,6 +310,7 @@ impl<'a> Value<'a> {
             | Self::Timestamp(_)
             | Self::Optional(_)
             | Self::Type(_)
+            | Self::Object(_)
             | Self::Opaque(_)
             | Self::Preserved(_)
             | Self::Invalid(_) => None,
@@ -369,6 +375,7 @@ impl<'a> Value<'a> {
             Self::Timestamp(time) => time.is_zero(),
             Self::List(list) => !list.is_wrapped() && list.is_empty(),
             Self::Map(map) => !map.is_wrapped() && map.is_empty(),
+            Self::Object(object) => object.is_zero(),
             Self::Optional(_) | Self::Type(_) | Self::Opaque(_) | Self::Preserved(_) | Self::Invalid(_) => {
                 false
             }

@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod ownership;
 pub mod patch;
 pub mod plugin;
+pub mod policy_expressions;
 pub mod reinvocation;
 pub mod review;
 pub mod trace_context;

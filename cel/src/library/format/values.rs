@@ -93,9 +93,11 @@ fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), FormatError>
             output.push_str("null");
             Ok(())
         }
-        Value::Optional(_) | Value::Opaque(_) | Value::Preserved(_) | Value::Invalid(_) => {
-            Err(Clause::Text.refusal(value.type_name()).into())
-        }
+        Value::Optional(_)
+        | Value::Object(_)
+        | Value::Opaque(_)
+        | Value::Preserved(_)
+        | Value::Invalid(_) => Err(Clause::Text.refusal(value.type_name()).into()),
         Value::Bool(_)
         | Value::Int(_)
         | Value::Uint(_)
@@ -148,7 +150,11 @@ fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), FormatErro
             output.push(']');
         }
         Value::Map(map) => write_map(output, map)?,
-        Value::Optional(_) | Value::Opaque(_) | Value::Preserved(_) | Value::Invalid(_) => {
+        Value::Optional(_)
+        | Value::Object(_)
+        | Value::Opaque(_)
+        | Value::Preserved(_)
+        | Value::Invalid(_) => {
             return Err(format!("no formatting function for {}", value.type_name()).into());
         }
     }

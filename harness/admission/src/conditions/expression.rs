@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use kubernetes_cel::environment;
 use kubernetes_cel::function::Error;
-use kubernetes_cel::kubernetes::{self, Expressions, Variables, Version, with_admission_variables};
+use kubernetes_cel::kubernetes::{self, Expressions, RELEASE, Variables, with_admission_variables};
 use kubernetes_cel::types::Type;
 use kubernetes_cel::value::Value;
 use kubernetes_cel::{Limits, Program};
@@ -48,9 +48,6 @@ pub enum CompileError {
     Unsupported(String),
 }
 
-/// The Kubernetes release whose expressions are supported.
-const RELEASE: Version = Version::new(1, 37);
-
 static NEW: LazyLock<environment::Environment> = LazyLock::new(|| declared(Expressions::New));
 static STORED: LazyLock<environment::Environment> = LazyLock::new(|| declared(Expressions::Stored));
 
@@ -80,16 +77,29 @@ pub fn declarations(environment: Environment) -> &'static environment::Environme
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `CompileCELExpression`; kubernetes
 /// pkg/apis/admissionregistration/validation/validation.go, `convertCELErrorToValidationError`.
 pub fn compile(text: &str, environment: Environment) -> Result<Expression, CompileError> {
-    let declared = declarations(environment);
+    compile_in(declarations(environment), text, check_type).map(Expression)
+}
+
+/// Compiles an expression whose static type `check` accepts.
+///
+/// # Errors
+/// [`CompileError`] if the expression is invalid, has another type, or uses a feature that admit does not support.
+///
+/// Source: apiserver pkg/admission/plugin/cel/compile.go, `CompileCELExpression`.
+pub fn compile_in(
+    declared: &environment::Environment,
+    text: &str,
+    check: impl Fn(&Type) -> Result<(), CompileError>,
+) -> Result<Program, CompileError> {
     match declared.compile(text) {
-        Ok(program) => check_type(program.result_type()).map(|()| Expression(program)),
+        Ok(program) => check(program.result_type()).map(|()| program),
         Err(error) => Err(match &error {
             environment::CompileError::Invalid(_) => CompileError::Invalid(error.to_string()),
             // Report its type error first.
             environment::CompileError::Instantiation(_) => declared
                 .type_of(text)
                 .map_err(|error| CompileError::Invalid(error.to_string()))
-                .and_then(|found| check_type(&found))
+                .and_then(|found| check(&found))
                 .map_or_else(|error| error, |()| CompileError::Internal(error.to_string())),
             environment::CompileError::Unsupported(what) => CompileError::Unsupported(what.clone()),
             _ => CompileError::Unsupported(error.to_string()),

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::time::Instant;
 
 pub use self::evaluation::{Evaluated, Evaluation, EvaluationError, OUT_OF_BUDGET, Outcome};
-pub use self::expression::{CompileError, Environment, Expression, compile, declarations};
+pub use self::expression::{CompileError, Environment, Expression, compile, compile_in, declarations};
 pub use self::partial::{KnownFields, constant_error, constant_value};
 pub use self::variables::{Bindings, Subject};
 

@@ -1,0 +1,20 @@
+//! The function for paths of JSON patches.
+//!
+//! Source: apiserver pkg/cel/library/jsonpatch.go.
+
+use super::costs::ONE_PASS;
+use crate::function::{Call, Error, Function, Overload};
+use crate::types::Type;
+use crate::value::Value;
+
+pub(crate) fn functions() -> Vec<Function> {
+    let escape =
+        Overload::global("string_jsonpatch_escapeKey_string", vec![Type::String], Type::String, escape_key);
+    vec![Function::new("jsonpatch.escapeKey", vec![escape]).with_cost(ONE_PASS)]
+}
+
+/// Escapes a text for use as one part of a JSON pointer.
+fn escape_key<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
+    let text = call.text(0)?.as_str();
+    Ok(Value::text(text.replace('~', "~0").replace('/', "~1")))
+}
