@@ -77,7 +77,12 @@ impl Checker<'_, '_> {
                     None => self.mismatch(field.value, &Type::optional(found.clone()), &found),
                 }
             }
-            if !self.substitutions.fits(&expected, &found) {
+            // In cel-go, the field exists but does not have a type.
+            if self.declarations.is_unknown_in_operation(&message, &field.key) && !is_dynamic(&found) {
+                let text =
+                    format!("expected type of field '{}' is '' but provided type is '{found}'", field.key);
+                self.issues.add(self.source, field.offset, text);
+            } else if !self.substitutions.fits(&expected, &found) {
                 let text = format!(
                     "expected type of field '{}' is '{expected}' but provided type is '{found}'",
                     field.key

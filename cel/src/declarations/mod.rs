@@ -211,9 +211,13 @@ impl Declarations {
         Some(match field {
             "op" | "from" | "path" if message == JSON_PATCH => Type::String,
             "value" => Type::Dyn,
-            _ if message == JSON_PATCH => Type::Error,
             _ => Type::Dyn,
         })
+    }
+
+    /// Returns whether an operation of a JSON patch does not have this field, which no literal may set.
+    pub(crate) fn is_unknown_in_operation(&self, message: &str, field: &str) -> bool {
+        self.patch_types && message == JSON_PATCH && !["op", "from", "path", "value"].contains(&field)
     }
 
     /// Returns the full name and the declaration of a name, or `None` if the environment does not declare the name.

@@ -144,6 +144,7 @@ fn patch_types_have_the_fields_of_a_change_or_an_operation() {
         "JSONPatch{op: 1}",
         Err("expected type of field 'op' is 'string' but provided type is 'int'"),
     );
+    check_patch("JSONPatch{foo: 1}", Err("expected type of field 'foo' is '' but provided type is 'int'"));
     check_patch("Invalid{}", Err("undeclared reference to 'Invalid'"));
     check_patch("Objects{}", Err("undeclared reference to 'Objects'"));
     check_patch("jsonpatch.escapeKey('k8s.io/my~label')", Ok("k8s.io~1my~0label"));
