@@ -53,5 +53,5 @@ mod source;
 mod stack;
 
 pub use library::authorizer::{authorizer_value, request_resource_value};
-pub use program::{COST_LIMIT, Evaluation, Limits, Observation, Program, Variables};
+pub use program::{COST_LIMIT, Evaluation, Limits, Members, Observation, Program, SHALLOW, Variables};
 pub use source::{Issue, IssueReport};

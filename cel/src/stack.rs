@@ -2,8 +2,8 @@
 
 use std::{panic, thread};
 
-/// The maximum depth of a tree that is traversed on the current stack.
-const SHALLOW: u32 = 200;
+/// The maximum depth of an expression that is evaluated on the current stack.
+pub const SHALLOW: u32 = 200;
 
 /// The stack size in bytes for each level of a tree.
 const BYTES_A_LEVEL: usize = 16 * 1024;

@@ -1,7 +1,9 @@
 //! Tests which version of Kubernetes has which library and option.
 
 use super::*;
+use crate::function::Error;
 use crate::types::Type;
+use crate::value::Value;
 
 #[track_caller]
 fn check(version: &str, expression: &str, compiles: bool) {
@@ -117,7 +119,7 @@ fn check_patch(expression: &str, expected: Result<&str, &str>) {
     match (value, expected) {
         (Err(error), Err(part)) => assert!(error.contains(part), "{expression}: {error}"),
         (value, expected) => {
-            assert_eq!(value, expected.map(str::to_owned).map_err(str::to_owned), "{expression}")
+            assert_eq!(value, expected.map(str::to_owned).map_err(str::to_owned), "{expression}");
         }
     }
 }
@@ -174,4 +176,55 @@ fn device_size_bounds_the_cost_of_expressions() {
     let nested = most(&all(&all(&all(&all("a.matches('b+')"))))).unwrap();
     assert!(nested > 1_000_000, "{nested}");
     assert!(most("device.driver.matches('a+b')").unwrap() < 1000);
+}
+
+/// Members with one value, one error, and no others.
+struct OneOfEach;
+
+impl<'a> crate::Variables<'a> for OneOfEach {
+    fn get(&self, _: &str) -> Option<Value<'a>> {
+        None
+    }
+
+    fn members(&self, name: &str) -> Option<&dyn crate::Members<'a>> {
+        (name == "variables").then_some(self)
+    }
+}
+
+impl<'a> crate::Members<'a> for OneOfEach {
+    fn get(&self, name: &str) -> Option<Result<Value<'a>, Error>> {
+        match name {
+            "fine" => Some(Ok(Value::list(vec![7.into()]))),
+            "wrong" => Some(Err(Error::new("it failed"))),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn a_member_of_variables_has_the_type_and_the_value_of_its_expression() {
+    let ints = Type::list(Type::Int);
+    let quantity = Type::object("kubernetes.Quantity");
+    let base = with_composed_variables(environment(RELEASE, Expressions::Stored), std::iter::empty());
+    let fields = [("fine", &ints), ("wrong", &quantity), ("missing", &Type::Bool)];
+    let environment =
+        fields.into_iter().fold(base, |base, (name, of)| with_composed_variable(base, name, of));
+    for (expression, expected, cost) in [
+        ("variables.fine[0]", "7", 3),
+        ("has(variables.fine)", "true", 1),
+        ("variables.?fine.hasValue()", "true", 3),
+        ("variables.?missing.hasValue()", "false", 2),
+        ("variables.wrong == 1", "it failed", 3),
+        ("variables.missing", "no such key: missing", 2),
+        ("size([variables]) == 1", "not supported: the value of 'variables' itself", 0),
+    ] {
+        let program = environment.compile(expression).unwrap();
+        let evaluation = program.evaluate(&OneOfEach, &crate::Limits::default());
+        let value = evaluation.value.map_or_else(|error| error.to_string(), |value| value.to_string());
+        assert_eq!((value.as_str(), evaluation.cost), (expected, cost), "{expression}");
+    }
+    let error = |expression: &str| environment.compile(expression).map(drop).unwrap_err().to_string();
+    assert!(error("variables.other").contains("undefined field 'other'"));
+    assert!(error("variables.fine == 'a'").contains("found no matching overload"));
+    assert!(environment.compile("variables.wrong == 'a'").is_ok());
 }

@@ -4,8 +4,10 @@
 //! `evalWatchConstQual` and `evalWatchAttrQual`.
 
 use crate::function::Error;
+use crate::schema::unescape;
 use crate::value::{List, Value};
 
+use super::Members;
 use super::constant::check_index;
 use super::cost;
 use super::evaluate::{Machine, Outcome, Stop, broken};
@@ -26,7 +28,10 @@ impl<'a> Machine<'a, '_> {
             Root::Global(name) => match self.variables.get(name) {
                 Some(Value::Invalid(why)) => return Ok(Err(Error::new(&*why))),
                 Some(value) => value,
-                None => return Ok(Err(Error::new(format!("no such attribute(s): {name}")))),
+                None => match self.variables.members(name) {
+                    Some(members) => return self.select_member(name, members, &attribute.qualifiers),
+                    None => return Ok(Err(Error::new(format!("no such attribute(s): {name}")))),
+                },
             },
             Root::Local { slot, variable } => match self.local(*slot, *variable)?.and_then(Value::valid) {
                 Ok(value) => value,
@@ -76,11 +81,56 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn qualify(&mut self, object: Value<'a>, qualifiers: &'a [Qualifier]) -> Outcome<'a> {
-        let (mut object, mut optional) = match object {
+        let (object, optional) = match object {
             Value::Optional(None) => return Ok(Ok(Value::Optional(None))),
             Value::Optional(Some(value)) => (Value::clone(&value), true),
             other => (other, false),
         };
+        self.qualify_value(object, optional, qualifiers)
+    }
+
+    /// Selects a member of a composed variable, and applies the other selections to its value.
+    ///
+    /// Source: apiserver pkg/cel/lazy/lazy.go, `MapValue`.
+    fn select_member(
+        &mut self,
+        variable: &str,
+        members: &dyn Members<'a>,
+        qualifiers: &'a [Qualifier],
+    ) -> Outcome<'a> {
+        let Some((first, rest)) = qualifiers.split_first() else {
+            return Err(Stop::Unsupported(format!("the value of '{variable}' itself")));
+        };
+        let Key::Constant(Value::String(member)) = &first.key else {
+            return Err(Stop::Unsupported(format!("an index of '{variable}'")));
+        };
+        let tests = first.test && !first.optional;
+        let known = unescape(member.as_str()).and_then(|name| members.get(&name));
+        let found = match known {
+            Some(Ok(_)) if tests => Ok(Value::Bool(true)),
+            None if first.optional => return Ok(Ok(Value::Optional(None))),
+            None if tests => Ok(Value::Bool(false)),
+            None => Err(Error::new(format!("no such key: {}", member.as_str()))),
+            // An optional selection that fails costs nothing.
+            Some(Err(error)) if first.optional => return Ok(Err(error)),
+            Some(value) => value,
+        };
+        if let Some(stop) = found.as_ref().err().and_then(Stop::from_error) {
+            return Err(stop);
+        }
+        self.charge_selection(first)?;
+        match found {
+            Ok(value) => self.qualify_value(value, first.optional, rest),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    fn qualify_value(
+        &mut self,
+        mut object: Value<'a>,
+        mut optional: bool,
+        qualifiers: &'a [Qualifier],
+    ) -> Outcome<'a> {
         for qualifier in qualifiers {
             optional |= qualifier.optional;
             let found = match self.select(&object, qualifier, optional || qualifier.test)? {

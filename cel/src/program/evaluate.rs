@@ -32,7 +32,7 @@ const MAX_BYTES: usize = 1 << 28;
 
 impl Stop {
     /// Returns the reason to stop if the error of a function ends the evaluation, otherwise `None`.
-    fn from_error(error: &Error) -> Option<Self> {
+    pub(super) fn from_error(error: &Error) -> Option<Self> {
         match error {
             Error::Language(_) => None,
             Error::Panic(reason) => Some(Self::Panic(reason.clone())),

@@ -24,6 +24,8 @@ use crate::stack;
 use crate::types::Type;
 use crate::value::Value;
 
+pub use crate::stack::SHALLOW;
+
 /// A compiled expression that can be evaluated.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -41,6 +43,21 @@ struct Inner {
 pub trait Variables<'a>: Sync {
     /// Returns the value of a variable, or `None` if the variable is not bound, which is an error of the evaluation.
     fn get(&self, name: &str) -> Option<Value<'a>>;
+
+    /// Returns the members of a composed variable, whose members are evaluated when an expression selects them.
+    ///
+    /// Evaluation calls this only for variables for which [`Variables::get`] returns `None`.
+    fn members(&self, _name: &str) -> Option<&dyn Members<'a>> {
+        None
+    }
+}
+
+/// Provides the members of a composed variable, on demand.
+pub trait Members<'a>: Sync {
+    /// Returns the value of a member or the error of its evaluation, or `None` if the member does not exist.
+    ///
+    /// The cost of the evaluation is not a part of the cost of the expression that selects the member.
+    fn get(&self, name: &str) -> Option<Result<Value<'a>, Error>>;
 }
 
 /// The limits of an evaluation.
@@ -144,7 +161,24 @@ impl Program {
 
     /// Evaluates the expression with these variables, and returns its value and cost.
     pub fn evaluate<'a>(&'a self, variables: &dyn Variables<'a>, limits: &Limits<'_>) -> Evaluation<'a> {
-        self.run(variables, limits, false).0
+        self.run(variables, limits, false, 0).0
+    }
+
+    /// Evaluates like [`Program::evaluate`] during the evaluation of other programs, whose depths are `outer` in total.
+    ///
+    /// If the total depth exceeds [`SHALLOW`], the evaluation runs on a thread with a larger stack.
+    pub fn evaluate_inside<'a>(
+        &'a self,
+        variables: &dyn Variables<'a>,
+        limits: &Limits<'_>,
+        outer: u32,
+    ) -> Evaluation<'a> {
+        self.run(variables, limits, false, outer).0
+    }
+
+    /// Returns the depth of the program, which bounds the recursion of its evaluation.
+    pub fn depth(&self) -> u32 {
+        self.inner.plan.depth
     }
 
     /// Evaluates the expression, and also returns the value of each part in the text, in order of evaluation.
@@ -155,7 +189,7 @@ impl Program {
         variables: &dyn Variables<'a>,
         limits: &Limits<'_>,
     ) -> (Evaluation<'a>, Vec<Observation<'a>>) {
-        let (evaluation, seen) = self.run(variables, limits, true);
+        let (evaluation, seen) = self.run(variables, limits, true, 0);
         let ast = &self.inner.ast;
         let spans = span::spans(ast);
         let written = |node: u32| {
@@ -173,10 +207,11 @@ impl Program {
         variables: &dyn Variables<'a>,
         limits: &Limits<'_>,
         observed: bool,
+        outer: u32,
     ) -> (Evaluation<'a>, Vec<NodeValue<'a>>) {
         let plan = &self.inner.plan;
         let run = || evaluate::run(plan, variables, limits, observed);
-        stack::with_room(plan.depth, run)
+        stack::with_room(plan.depth.saturating_add(outer), run)
             .unwrap_or_else(|| (Evaluation { value: Err(no_thread()), cost: 0 }, Vec::new()))
     }
 }
