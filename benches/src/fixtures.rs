@@ -82,6 +82,7 @@ pub(crate) fn chain<'a>(mutating: &'a WebhookIndex, validating: &'a WebhookIndex
     DispatchContext {
         mutating: Some(Webhooks::Indexed(mutating)),
         validating: Some(Webhooks::Indexed(validating)),
+        validating_policies: None,
         plugins: &[],
         last: &[],
         started: Instant::now(),

@@ -16,11 +16,13 @@ const LAYERS: [(&str, &[&str]); 3] = [
 ];
 
 /// The modules of `kubernetes-admission` in dependency order: a module imports only from modules above it.
-const ADMISSION_LAYERS: [&str; 25] = [
+const ADMISSION_LAYERS: [&str; 28] = [
     "attributes",
     "authorizer",
     "conditions",
     "config",
+    "policy_expressions",
+    "policy",
     "cluster_state",
     "custom_scale",
     "ownership",
@@ -33,6 +35,7 @@ const ADMISSION_LAYERS: [&str; 25] = [
     "review",
     "manifests",
     "failure",
+    "policies",
     "mutation",
     "reinvocation",
     "audit",

@@ -9,6 +9,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::event::{CallResult, Called, Event, Phase, Record};
+use crate::policy::{AnnotationOutcome, PoliciesChecked, Violation};
 
 /// Returns the annotations of an audit event of level Request.
 ///
@@ -24,6 +25,12 @@ pub fn annotations(record: &Record) -> BTreeMap<String, String> {
         if let Event::PluginRemarked { audit_annotations, .. } = event {
             for (key, value) in audit_annotations {
                 annotations.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        } else if let Event::Policies(checked) = event {
+            for (key, value) in policy_annotations(checked) {
+                if is_qualified_name(&key) {
+                    annotations.entry(key).or_insert(value);
+                }
             }
         }
     }
@@ -53,6 +60,58 @@ pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
         .filter(|(_, duration)| !duration.is_zero())
         .map(|(what, duration)| (format!("apiserver.latency.k8s.io/{what}"), go_duration(duration)))
         .collect()
+}
+
+/// The maximum number of violations in an audit annotation.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `maxValidationFailures`.
+const MAX_VALIDATION_FAILURES: usize = 50;
+
+/// Returns the annotations of the policies of a request, as pairs of the full key and the value.
+///
+/// Different values of a key, for different params, are joined.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `auditAnnotationCollector` and
+/// `publishValidationFailureAnnotations`.
+/// Rule: POL-40, POL-42, POL-43.
+fn policy_annotations(checked: &PoliciesChecked) -> Vec<(String, String)> {
+    let mut annotations = Vec::new();
+    for policy in &checked.policies {
+        let mut by_key: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let runs = policy.bindings.iter().flat_map(|binding| &binding.runs);
+        for annotation in runs.flat_map(|run| &run.annotations) {
+            if let AnnotationOutcome::Published(value) = &annotation.outcome {
+                let values = by_key.entry(&annotation.key).or_default();
+                if !values.contains(&value.as_str()) {
+                    values.push(value);
+                }
+            }
+        }
+        annotations.extend(
+            by_key.into_iter().map(|(key, values)| (format!("{}/{key}", policy.policy), values.join(", "))),
+        );
+    }
+    if !checked.violations.is_empty() {
+        let violations: Vec<String> =
+            checked.violations.iter().take(MAX_VALIDATION_FAILURES).map(violation).collect();
+        annotations.push((
+            "validation.policy.admission.k8s.io/validation_failure".to_owned(),
+            format!("[{}]", violations.join(",")),
+        ));
+    }
+    annotations
+}
+
+fn violation(violation: &Violation) -> String {
+    let Violation { message, policy, binding, expression_index, validation_actions } = violation;
+    let actions: Vec<String> = validation_actions.iter().map(|action| json_string(action.as_str())).collect();
+    format!(
+        "{{\"message\":{},\"policy\":{},\"binding\":{},\"expressionIndex\":{expression_index},\"validationActions\":[{}]}}",
+        json_string(message),
+        json_string(policy),
+        json_string(binding),
+        actions.join(",")
+    )
 }
 
 /// Returns the annotations of one call, as pairs of the full key and the value.

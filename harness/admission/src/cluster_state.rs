@@ -57,6 +57,30 @@ pub trait ClusterState: Send + Sync {
     ///
     /// For built-in types, an absent map or list equals an empty one.
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool;
+
+    /// Returns whether objects of `kind` have namespaces; `None` if the server does not serve the kind.
+    fn is_namespaced(&self, _kind: &GroupVersionKind) -> Option<bool> {
+        None
+    }
+
+    /// Returns the stored objects of `kind` as they are stored, in any version, in the order of their names.
+    ///
+    /// An empty namespace selects the objects of all namespaces; an empty name selects all objects.
+    fn stored(&self, _kind: &GroupVersionKind, _namespace: &str, _name: &str) -> Vec<Arc<Value>> {
+        Vec::new()
+    }
+
+    /// Returns a stored object as a client would read it in the version of `kind`.
+    ///
+    /// # Errors
+    /// [`ConversionError`] if the object cannot be converted, or if a webhook must convert it first.
+    fn read_stored(
+        &self,
+        stored: &Arc<Value>,
+        _kind: &GroupVersionKind,
+    ) -> Result<Arc<Value>, ConversionError> {
+        Ok(Arc::clone(stored))
+    }
 }
 
 /// A resource that shares its stored objects with another resource.

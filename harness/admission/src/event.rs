@@ -14,6 +14,7 @@ use crate::conditions::Evaluation;
 pub use crate::config::Phase;
 use crate::config::{FailurePolicy, WebhookId};
 use crate::patch::Operations;
+use crate::policy::PoliciesChecked;
 
 /// The events of one admission run, or of all runs for one request, in order.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +50,7 @@ impl Record {
             | Event::PluginChanged { .. }
             | Event::PluginRefused { .. }
             | Event::PluginRemarked { .. }
+            | Event::Policies(_)
             | Event::MatchFailed { .. } => None,
         })
     }
@@ -121,6 +123,8 @@ pub enum Event {
         /// Audit annotations, by their full keys.
         audit_annotations: BTreeMap<String, String>,
     },
+    /// The admission policies of a phase were evaluated, and at least one of them matches the request.
+    Policies(Box<PoliciesChecked>),
     /// The request was rejected because the server could not decide whether to call a webhook.
     ///
     /// A selector cannot be evaluated, a namespace was deleted, an object cannot be converted, or a condition failed.

@@ -2,11 +2,27 @@
 
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::{Status, Unsupported};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::attributes::Attributes;
 use crate::caller::CallError;
 use crate::config::FailurePolicy;
 use crate::event::{CallFailure, CallResult, Called};
+
+/// Builds a 403 that names the object of the request, or its `generateName` if it does not have a name.
+///
+/// Source: apiserver pkg/admission/errors.go, `NewForbidden`.
+pub fn forbidden(attributes: &Attributes, why: &str) -> Box<Status> {
+    let object_name = || {
+        let metadata = attributes.object.as_ref()?.get("metadata")?;
+        ["name", "generateName"]
+            .iter()
+            .filter_map(|field| metadata.get(field).and_then(Value::as_str))
+            .find(|name| !name.is_empty())
+    };
+    let name = if attributes.name.is_empty() { object_name().unwrap_or("Unknown") } else { &attributes.name };
+    Box::new(Status::forbidden(&attributes.resource.group, &attributes.resource.resource, name, why))
+}
 
 /// Returns the result of a failed call under the failure policy. No other code applies the failure policy.
 ///

@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod ownership;
 pub mod patch;
 pub mod plugin;
+pub mod policy;
 pub mod policy_expressions;
 pub mod reinvocation;
 pub mod review;
@@ -38,5 +39,6 @@ pub mod warnings;
 
 mod custom_scale;
 mod mutation;
+mod policies;
 #[cfg(test)]
 mod testing;

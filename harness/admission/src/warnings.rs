@@ -14,11 +14,12 @@ pub fn headers(record: &Record) -> Vec<String> {
     encode(texts(record))
 }
 
-/// Returns the warnings of webhooks and in-tree plugins, without escaping.
+/// Returns the warnings of webhooks, policies, and in-tree plugins, without escaping.
 pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
     record.events.iter().flat_map(|event| match event {
         Event::Called(called) => called.warnings.as_slice(),
         Event::PluginRemarked { warnings, .. } => warnings,
+        Event::Policies(checked) => &checked.warnings,
         Event::Skipped { .. }
         | Event::Conditions(_)
         | Event::PluginChanged { .. }

@@ -220,6 +220,7 @@ impl Environment {
         let chain = DispatchContext {
             mutating: Some(Webhooks::Listed(&webhook_set.mutating)),
             validating: Some(Webhooks::Listed(&webhook_set.validating)),
+            validating_policies: None,
             plugins: &[],
             last: &[],
             started: Instant::now(),

@@ -84,6 +84,7 @@ async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
     let chain = DispatchContext {
         mutating: Some(Webhooks::Listed(mutating)),
         validating: Some(Webhooks::Listed(validating)),
+        validating_policies: None,
         plugins: &[],
         last: &[],
         started: Instant::now(),

@@ -182,6 +182,18 @@ impl<'a> AdmissionRun<'a> {
         self.answers.add(asked, answer);
     }
 
+    /// Returns a stored object in the version of `kind`.
+    ///
+    /// # Errors
+    /// [`ConversionError`] if the object cannot be converted, or if a webhook must convert it first.
+    pub(crate) fn read_stored(
+        &self,
+        stored: &Arc<Value>,
+        kind: &GroupVersionKind,
+    ) -> Result<Arc<Value>, ConversionError> {
+        self.state.read_stored(stored, kind).or_else(|error| self.answers.get(error).map(Arc::new))
+    }
+
     /// Converts both objects to the version of `kind`, so that [`Self::objects`] can return them.
     ///
     /// Each object is converted once; the new one is converted again after it changes. A patched object is first

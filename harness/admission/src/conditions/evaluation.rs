@@ -116,7 +116,7 @@ impl Evaluation {
 /// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`; apimachinery
 /// pkg/util/errors/errors.go, `aggregate.Error`.
 /// Rule: MC-10.
-pub(super) fn outcome(conditions: &[Evaluated]) -> Outcome {
+pub(crate) fn outcome(conditions: &[Evaluated]) -> Outcome {
     if let Some(index) = conditions.iter().position(|condition| condition.value == Ok(false)) {
         return Outcome::False { index };
     }

@@ -2,23 +2,26 @@
 
 use serde_json::{Map, Value, json};
 
-pub(crate) use crate::attributes::{Attributes, GroupVersionKind};
+pub(crate) use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
 
 /// Returns the value of `request`: the `request` of a review for `kind`, as JSON, without the objects.
 ///
-/// `resource` is always the request's own resource, even if `kind` belongs to an equivalent resource.
+/// For match conditions, `resource` is the request's own resource, even if `kind` belongs to an equivalent resource.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/condition.go, `CreateAdmissionRequest`; api admission/v1/types.go.
-/// Rule: MC-05, MC-06.
-pub(super) fn value(attributes: &Attributes, kind: &GroupVersionKind) -> Value {
+/// Rule: MC-05, MC-06, POL-23.
+pub(crate) fn value(
+    attributes: &Attributes,
+    resource: &GroupVersionResource,
+    kind: &GroupVersionKind,
+) -> Value {
     let mut request = Map::new();
-    let resource = json!(attributes.resource);
     for (name, value) in [
         ("uid", json!("")),
         ("kind", json!(kind)),
-        ("resource", resource.clone()),
+        ("resource", json!(resource)),
         ("requestKind", json!(attributes.kind)),
-        ("requestResource", resource),
+        ("requestResource", json!(attributes.resource)),
         ("operation", json!(attributes.operation)),
         ("userInfo", json!(attributes.user)),
         ("object", Value::Null),
@@ -50,7 +53,8 @@ mod tests {
     #[test]
     fn kind_follows_the_review_version_and_resource_the_request() {
         let attributes = Attributes { subresource: "status".to_owned(), ..create_config_map() };
-        let request = value(&attributes, &GroupVersionKind::new("e.com", "v2", "Thing"));
+        let request =
+            value(&attributes, &attributes.resource, &GroupVersionKind::new("e.com", "v2", "Thing"));
         assert_eq!(request["kind"], json!({"group": "e.com", "version": "v2", "kind": "Thing"}));
         assert_eq!(request["requestKind"], json!({"group": "", "version": "v1", "kind": "ConfigMap"}));
         let resource = json!({"group": "", "version": "v1", "resource": "configmaps"});
@@ -70,7 +74,7 @@ mod tests {
             user: UserInfo::default(),
             ..create_config_map()
         };
-        let request = value(&attributes, &attributes.kind);
+        let request = value(&attributes, &attributes.resource, &attributes.kind);
         let members: Vec<&String> = request.as_object().unwrap().keys().collect();
         let expected = [
             "dryRun",

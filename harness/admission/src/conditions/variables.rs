@@ -90,7 +90,8 @@ impl<'a> Variables<'a> for Bindings<'a> {
             "oldObject" => self.object(old_object),
             "namespaceObject" => Value::Null,
             "request" => {
-                let request = self.request.get_or_init(|| request::value(attributes, kind));
+                let request =
+                    self.request.get_or_init(|| request::value(attributes, &attributes.resource, kind));
                 Value::from_json_of(request, Origin::Request)
             }
             "authorizer" => authorizer_value(self.user(), asked()),

@@ -21,8 +21,13 @@ use crate::matching::{self, Decided, Decision, Invocation, WebhookIndex};
 use crate::metrics::Metrics;
 use crate::mutation::{self, PatchError, Patched};
 use crate::plugin::{self, Plugin};
+use crate::policies::{self, Checked, Refusal};
+use crate::policy::ValidatingHook;
 use crate::reinvocation;
 use crate::trace_context::TraceContext;
+
+/// The name of the plugin that applies validating policies.
+const VALIDATING_POLICY: &str = "ValidatingAdmissionPolicy";
 
 /// Runs admission for requests and calls webhooks through a [`Caller`].
 pub struct Dispatcher<C> {
@@ -39,6 +44,9 @@ pub struct DispatchContext<'a> {
     pub mutating: Option<Webhooks<'a>>,
     /// All validating webhooks of the cluster; `None` if `ValidatingAdmissionWebhook` is disabled.
     pub validating: Option<Webhooks<'a>>,
+    /// The validating policies of the cluster with their bindings, in the order of their evaluation; `None` if
+    /// `ValidatingAdmissionPolicy` is disabled.
+    pub validating_policies: Option<&'a [ValidatingHook]>,
     /// The in-tree plugins that run before the webhooks, in the server's order.
     pub plugins: &'a [&'a dyn Plugin],
     /// The in-tree plugins that run after the webhooks, in the server's order.
@@ -223,6 +231,12 @@ impl<C: Caller> Dispatcher<C> {
         chain: &DispatchContext<'_>,
     ) -> Result<(), Rejection> {
         plugin::validate(chain.plugins, run)?;
+        if let Some(hooks) = chain.validating_policies {
+            let started = Instant::now();
+            let outcome = self.validate_by_policies(run, hooks).await;
+            let part = Part::Plugin(VALIDATING_POLICY);
+            record_timing(&mut run.record, part, Phase::Validating, started, outcome)?;
+        }
         if let Some(webhooks) = chain.validating {
             let started = Instant::now();
             let outcome = self.validate_by_webhooks(run, chain, webhooks).await;
@@ -231,6 +245,37 @@ impl<C: Caller> Dispatcher<C> {
         }
         plugin::validate(chain.last, run)?;
         Ok(())
+    }
+
+    /// Applies all validating policies, before any validating webhook is called.
+    ///
+    /// Rule: POL-01, POL-02.
+    async fn validate_by_policies(
+        &self,
+        run: &mut AdmissionRun<'_>,
+        hooks: &[ValidatingHook],
+    ) -> Result<(), Rejection> {
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let checked = self.converting(run, |run| policies::validate(hooks, run)).await;
+        let Checked { record, refusal } = checked.map_err(refusal_for_other_error)?;
+        if !record.policies.is_empty() {
+            run.record.events.push(Event::Policies(Box::new(record)));
+        }
+        match refusal {
+            None => Ok(()),
+            Some(Refusal::Unsupported(unsupported)) => Err(Rejection::Unsupported(unsupported)),
+            Some(Refusal::Status(status)) => {
+                let event = Event::PluginRefused {
+                    plugin: VALIDATING_POLICY,
+                    phase: Phase::Validating,
+                    status: status.clone(),
+                };
+                run.record.events.push(event);
+                Err(Rejection::Status(status))
+            }
+        }
     }
 
     /// Runs both rounds. In each round, all plugins run before all webhooks.

@@ -3,8 +3,8 @@
 mod exemption;
 mod explanation;
 mod index;
-mod rules;
-mod selectors;
+pub(crate) mod rules;
+pub(crate) mod selectors;
 #[cfg(test)]
 mod tests;
 
@@ -86,11 +86,11 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     if exemption::is_exempt(webhook.source, attributes) {
         return Decision::Skip(Mismatch::Exempt).into();
     }
-    let namespace = selectors::namespace(webhook, attributes, run.state());
+    let namespace = selectors::namespace(&webhook.namespace_selector, attributes, run.state());
     if namespace == Ok(false) {
         return Decision::Skip(Mismatch::NamespaceSelector).into();
     }
-    let object = selectors::object(webhook, attributes);
+    let object = selectors::object(&webhook.object_selector, attributes);
     if object == Ok(false) {
         return Decision::Skip(Mismatch::ObjectSelector).into();
     }
@@ -204,7 +204,11 @@ fn match_equivalent(
     Ok(None)
 }
 
-fn request<'a>(attributes: &'a Attributes, resource: &'a GroupVersionResource) -> rules::Request<'a> {
+/// Returns the parts of a request that rules match, for the request's own or an equivalent `resource`.
+pub(crate) fn request<'a>(
+    attributes: &'a Attributes,
+    resource: &'a GroupVersionResource,
+) -> rules::Request<'a> {
     rules::Request {
         operation: attributes.operation,
         resource,

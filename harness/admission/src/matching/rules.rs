@@ -7,7 +7,7 @@ use crate::config::{Rule, Scope};
 ///
 /// `resource` may be an equivalent resource; the other fields are the request's own.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request<'a> {
+pub(crate) struct Request<'a> {
     pub(super) operation: Operation,
     pub(super) resource: &'a GroupVersionResource,
     pub(super) subresource: &'a str,
@@ -18,7 +18,7 @@ pub(super) struct Request<'a> {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/rules/rules.go, `Matcher.Matches`.
 /// Rule: SEL-03.
-pub(super) fn matches(rule: &Rule, request: Request<'_>) -> bool {
+pub(crate) fn matches(rule: &Rule, request: Request<'_>) -> bool {
     mismatch(rule, request).is_none()
 }
 

@@ -1,11 +1,10 @@
-//! Matches the namespace and object selectors of a webhook.
+//! Matches the namespace and object selectors of webhooks and policies.
 
 use kubernetes_types::selector::{Labels, Selector};
 use kubernetes_types::status::Status;
 
 use crate::attributes::{Attributes, Operation};
 use crate::cluster_state::ClusterState;
-use crate::config::Webhook;
 
 /// Returns whether the namespace selector matches, or an error for the client that applies only if the rules match.
 ///
@@ -14,18 +13,17 @@ use crate::config::Webhook;
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/namespace/matcher.go, `MatchNamespaceSelector` and
 /// `GetNamespaceLabels`.
 /// Rule: SEL-20, SEL-21, SEL-22, SEL-23, SEL-24.
-pub(super) fn namespace(
-    webhook: &Webhook,
+pub(crate) fn namespace(
+    selector: &Selector,
     attributes: &Attributes,
     state: &dyn ClusterState,
 ) -> Result<bool, Box<Status>> {
     if attributes.namespace.is_empty() && attributes.resource.resource != "namespaces" {
         return Ok(true);
     }
-    if webhook.namespace_selector.is_empty() {
+    if selector.is_empty() {
         return Ok(true);
     }
-    let selector = &webhook.namespace_selector;
     can_be_evaluated(selector)?;
     if uses_new_labels(attributes) {
         let labels = attributes.object.as_ref().and_then(Labels::from_object).ok_or_else(|| {
@@ -53,8 +51,7 @@ pub(super) fn uses_new_labels(attributes: &Attributes) -> bool {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/object/matcher.go, `MatchObjectSelector`.
 /// Rule: SEL-21, SEL-30, SEL-31.
-pub(super) fn object(webhook: &Webhook, attributes: &Attributes) -> Result<bool, Box<Status>> {
-    let selector = &webhook.object_selector;
+pub(crate) fn object(selector: &Selector, attributes: &Attributes) -> Result<bool, Box<Status>> {
     can_be_evaluated(selector)?;
     let objects = [&attributes.object, &attributes.old_object].into_iter().flatten();
     let mut labels = objects.filter_map(Labels::from_object);

@@ -3,6 +3,7 @@
 mod certificates;
 mod conversions;
 mod pod_security;
+mod policies;
 mod reloads;
 mod summary;
 
@@ -14,13 +15,15 @@ use tokio::time::Instant;
 use self::certificates::Certificates;
 pub use self::conversions::{Conversion, Conversions};
 pub use self::pod_security::{PodSecurityCounters, PodSecurityRequest};
+use self::policies::Policies;
 use self::reloads::Reloads;
 pub use self::reloads::{Reload, identity};
 use self::summary::Summary;
 use crate::attributes::Operation;
-use crate::conditions::Outcome;
+use crate::conditions::{Evaluation, Outcome};
 use crate::config::{FailurePolicy, Webhook};
 use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Part, Phase, Record, Timing};
+use crate::policy::PoliciesChecked;
 
 /// The upper bounds of the histogram buckets for plugins and phases, in seconds.
 const STEP_BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
@@ -46,6 +49,7 @@ pub struct Metrics {
     condition_seconds: HistogramVec,
     certificates: Certificates,
     conversions: Conversions,
+    policies: Policies,
     reloads: Reloads,
     /// A summary metric, implemented in this crate because the metrics library does not support summaries.
     summary: Summary,
@@ -113,6 +117,7 @@ impl Default for Metrics {
             ),
             certificates: Certificates::new(&registry),
             conversions: Conversions::new(&registry),
+            policies: Policies::new(&registry),
             reloads: Reloads::new(&registry),
             summary: Summary::default(),
             registry,
@@ -157,6 +162,7 @@ impl Metrics {
                 | Event::PluginRefused { .. }
                 | Event::PluginRemarked { .. }
                 | Event::MatchFailed { .. } => {}
+                Event::Policies(checked) => self.observe_policies(operation, checked),
             }
         }
         for pass in &record.timings {
@@ -242,10 +248,28 @@ impl Metrics {
     /// Rule: MET-09, MET-10.
     fn observe_conditions(&self, operation: Operation, conditions: &Conditions) {
         let Conditions { webhook, phase, evaluation, .. } = conditions;
+        let labels = [webhook.name.as_str(), "webhook", kind(*phase), operation.as_str()];
+        self.observe_evaluation(labels, evaluation);
+    }
+
+    /// Counts the decisions of policies, and observes their match conditions as those of webhooks.
+    ///
+    /// Rule: POL-60, POL-61.
+    fn observe_policies(&self, operation: Operation, checked: &PoliciesChecked) {
+        self.policies.observe(checked);
+        for policy in &checked.policies {
+            let labels = [&*policy.policy, "policy", "validate", operation.as_str()];
+            let runs = policy.bindings.iter().flat_map(|binding| &binding.runs);
+            for evaluation in runs.filter_map(|run| run.conditions.as_ref()) {
+                self.observe_evaluation(labels, evaluation);
+            }
+        }
+    }
+
+    fn observe_evaluation(&self, labels: [&str; 4], evaluation: &Evaluation) {
         if evaluation.outcome == Outcome::True {
             return;
         }
-        let labels = [webhook.name.as_str(), "webhook", kind(*phase), operation.as_str()];
         self.condition_seconds.with_label_values(&labels).observe(evaluation.took.as_secs_f64());
         let errors = evaluation.counted_errors();
         if errors > 0 {

@@ -1,0 +1,382 @@
+//! Applies the admission policies of a cluster to a request.
+
+mod matching;
+mod params;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use kubernetes_types::status::{Status, StatusCause, Unsupported};
+use serde_json::{Map, Value};
+
+use self::matching::Match;
+use self::params::ParamsError;
+use crate::admission_run::{AdmissionRun, Objects};
+use crate::attributes::Attributes;
+use crate::cluster_state::ConversionError;
+use crate::conditions::Subject;
+use crate::config::{EXCLUDED, FailurePolicy, Phase};
+use crate::failure;
+use crate::policy::{
+    self, AnnotationOutcome, BindingRecord, Input, ParamInput, PoliciesChecked, PolicyRecord,
+    ValidatingBinding, ValidatingHook, ValidatingPolicy, ValidationAction, Violation,
+};
+
+/// What the policies of a phase decide.
+pub(crate) struct Checked {
+    pub(crate) record: PoliciesChecked,
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// The reason why the policies of a phase reject a request.
+pub(crate) enum Refusal {
+    Status(Box<Status>),
+    Unsupported(Unsupported),
+}
+
+/// The reason why a policy cannot be evaluated.
+enum Failure {
+    /// The failure policy applies to this message.
+    Configuration(String),
+    /// The request ends.
+    Refusal(Refusal),
+    /// A conversion webhook must be called first.
+    ByWebhook(ConversionError),
+}
+
+/// A denial of a request, of which only the first counts.
+struct Denial {
+    message: String,
+    reason: String,
+}
+
+/// Applies all validating policies to a request. Policies are applied in the order of their names, and bindings in the
+/// order of theirs; kube-apiserver's order is random.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`.
+/// Rule: POL-01, POL-03, POL-33, POL-34.
+///
+/// # Errors
+/// [`ConversionError`] if a conversion webhook must be called first.
+pub(crate) fn validate(
+    hooks: &[ValidatingHook],
+    run: &mut AdmissionRun<'_>,
+) -> Result<Checked, ConversionError> {
+    let mut checking = Checking::default();
+    let mut refusal = None;
+    if !is_exempt(run.attributes()) {
+        for hook in hooks {
+            match checking.check(hook, run) {
+                Ok(()) => {}
+                Err(Failure::ByWebhook(error)) => return Err(error),
+                Err(Failure::Refusal(found)) => {
+                    refusal = Some(found);
+                    break;
+                }
+                Err(Failure::Configuration(message)) => checking.fail(&hook.policy, None, &message),
+            }
+        }
+    }
+    let Checking { policies, warnings, violations, denial } = checking;
+    let denied = denial.map(|denial| Refusal::Status(status(run.attributes(), denial)));
+    let phase = Phase::Validating;
+    Ok(Checked {
+        record: PoliciesChecked { phase, policies, warnings, violations },
+        refusal: refusal.or(denied),
+    })
+}
+
+/// Returns whether policies from the API are never applied to a request.
+///
+/// Source: apiserver pkg/admission/plugin/policy/generic/plugin.go, `Dispatch`; kubernetes
+/// pkg/kubeapiserver/admission/exclusion/resources.go.
+/// Rule: POL-04, POL-05.
+fn is_exempt(attributes: &Attributes) -> bool {
+    let resource = (attributes.resource.group.as_str(), attributes.resource.resource.as_str());
+    let configures_policies = resource.0 == "admissionregistration.k8s.io"
+        && matches!(
+            resource.1,
+            "validatingadmissionpolicies"
+                | "validatingadmissionpolicybindings"
+                | "mutatingadmissionpolicies"
+                | "mutatingadmissionpolicybindings"
+        );
+    configures_policies || EXCLUDED.contains(&resource)
+}
+
+/// The state while policies are applied.
+#[derive(Default)]
+struct Checking {
+    policies: Vec<PolicyRecord>,
+    warnings: Vec<String>,
+    violations: Vec<Violation>,
+    denial: Option<Denial>,
+}
+
+impl Checking {
+    fn check(&mut self, hook: &ValidatingHook, run: &mut AdmissionRun<'_>) -> Result<(), Failure> {
+        let policy = &hook.policy;
+        let definition = &policy.definition;
+        let Some(found) =
+            matching::matches(&definition.match_constraints, run).map_err(Failure::Configuration)?
+        else {
+            return Ok(());
+        };
+        if let Some(kind) = &definition.param_kind {
+            params::is_namespaced(kind, run.state()).map_err(Failure::Configuration)?;
+        }
+        self.policies.push(PolicyRecord {
+            policy: Arc::clone(&definition.name),
+            failure_policy: definition.failure_policy,
+            error: None,
+            bindings: Vec::new(),
+        });
+        for binding in &hook.bindings {
+            let mut record = BindingRecord {
+                binding: Arc::clone(&binding.binding.name),
+                matches: true,
+                error: None,
+                validation_actions: binding.validation_actions.clone(),
+                runs: Vec::new(),
+            };
+            let done = check_binding(policy, binding, &found, run, &mut record);
+            self.judge(policy, binding, &record);
+            if let Some(policy) = self.policies.last_mut() {
+                policy.bindings.push(record);
+            }
+            match done {
+                Ok(()) => {}
+                Err(Failure::Configuration(message)) => self.fail(policy, Some(binding), &message),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the actions of a binding to the decisions for all of its params.
+    ///
+    /// Rule: POL-33, POL-41.
+    fn judge(&mut self, policy: &ValidatingPolicy, binding: &ValidatingBinding, record: &BindingRecord) {
+        let (policy, name) = (&policy.definition.name, &binding.binding.name);
+        for run in &record.runs {
+            let violations = run.decisions.iter().enumerate().filter(|(_, decision)| decision.is_violation());
+            for (index, decision) in violations {
+                for action in &binding.validation_actions {
+                    let message = decision.message.clone();
+                    match action {
+                        ValidationAction::Deny => {
+                            self.deny(policy, Some(name), &message, &decision.reason);
+                        }
+                        ValidationAction::Warn => self.warnings.push(format!(
+                            "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{name}': {message}"
+                        )),
+                        ValidationAction::Audit => self.violations.push(Violation {
+                            message,
+                            policy: binding.binding.policy_name.clone(),
+                            binding: name.to_string(),
+                            expression_index: index,
+                            validation_actions: binding.validation_actions.clone(),
+                        }),
+                    }
+                }
+            }
+            for annotation in &run.annotations {
+                if let AnnotationOutcome::Failed(error) = &annotation.outcome {
+                    self.deny(policy, Some(name), error, "");
+                }
+            }
+        }
+    }
+
+    /// Records the reason why a policy or a binding cannot be applied, and denies the request under the failure policy
+    /// `Fail`, regardless of the actions of the binding.
+    ///
+    /// Rule: POL-34.
+    fn fail(&mut self, policy: &ValidatingPolicy, binding: Option<&ValidatingBinding>, message: &str) {
+        let definition = &policy.definition;
+        match binding {
+            Some(_) => {
+                let last = self.policies.last_mut().and_then(|policy| policy.bindings.last_mut());
+                if let Some(binding) = last {
+                    binding.error = Some(message.to_owned());
+                }
+            }
+            None => self.policies.push(PolicyRecord {
+                policy: Arc::clone(&definition.name),
+                failure_policy: definition.failure_policy,
+                error: Some(message.to_owned()),
+                bindings: Vec::new(),
+            }),
+        }
+        if definition.failure_policy == FailurePolicy::Fail {
+            let what = if binding.is_some() { "binding" } else { "policy" };
+            let message = format!("failed to configure {what}: {message}");
+            self.deny(&definition.name, binding.map(|binding| &*binding.binding.name), &message, "");
+        }
+    }
+
+    fn deny(&mut self, policy: &str, binding: Option<&str>, message: &str, reason: &str) {
+        let with = binding.map(|name| format!(" with binding '{name}'")).unwrap_or_default();
+        self.denial.get_or_insert_with(|| Denial {
+            message: format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {message}"),
+            reason: if reason.is_empty() { "Invalid".to_owned() } else { reason.to_owned() },
+        });
+    }
+}
+
+/// Evaluates a policy for each param of a binding that matches.
+///
+/// Rule: POL-14.
+fn check_binding(
+    policy: &ValidatingPolicy,
+    binding: &ValidatingBinding,
+    found: &Match,
+    run: &mut AdmissionRun<'_>,
+    record: &mut BindingRecord,
+) -> Result<(), Failure> {
+    if let Some(resources) = &binding.binding.match_resources
+        && matching::matches(resources, run).map_err(Failure::Configuration)?.is_none()
+    {
+        record.matches = false;
+        return Ok(());
+    }
+    let params = params::collect(policy.definition.param_kind.as_ref(), &binding.binding, run);
+    let params = params.map_err(|error| match error {
+        ParamsError::Configuration(message) => Failure::Configuration(message),
+        ParamsError::Conversion(error) => unconvertible(error, ""),
+    })?;
+    if !params.is_empty() {
+        run.convert(&found.kind)
+            .map_err(|error| unconvertible(error, "failed to convert object version: "))?;
+    }
+    let namespace = namespace(run).map_err(|status| Failure::Refusal(Refusal::Status(status)))?;
+    let namespace = namespace.filter(|_| policy.reads_namespace);
+    let namespace = namespace.map(|namespace| without_managed_fields(&namespace));
+    let visible = namespace.as_ref().map(visible_namespace);
+    let Objects { object, old_object } = run.objects(&found.kind);
+    let input = Input {
+        subject: Subject {
+            attributes: run.attributes(),
+            kind: &found.kind,
+            object,
+            old_object,
+            built_in: run.state().is_built_in(&found.kind),
+            authorizer: run.authorizer(),
+        },
+        resource: &found.resource,
+        namespace: namespace.as_ref(),
+        visible_namespace: visible.as_ref(),
+    };
+    for param in &params {
+        let name = param.as_deref().map(param_name);
+        let param = ParamInput { name: name.as_deref(), object: param.as_deref() };
+        let evaluated = policy::validate(policy, &input, param).map_err(|Unsupported { what }| {
+            let what = format!("the ValidatingAdmissionPolicy \"{}\": {what}", policy.definition.name);
+            Failure::Refusal(Refusal::Unsupported(Unsupported { what }))
+        });
+        record.runs.push(evaluated?);
+    }
+    Ok(())
+}
+
+fn unconvertible(error: ConversionError, prefix: &str) -> Failure {
+    match error {
+        ConversionError::Refused(text) => Failure::Configuration(format!("{prefix}{text}")),
+        ConversionError::Unsupported(unsupported) => Failure::Refusal(Refusal::Unsupported(unsupported)),
+        other @ (ConversionError::ByWebhook(_) | ConversionError::TooManyRequests) => {
+            Failure::ByWebhook(other)
+        }
+    }
+}
+
+fn param_name(param: &Value) -> String {
+    let text = |field: &str| {
+        param
+            .get("metadata")
+            .and_then(|metadata| metadata.get(field))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    match text("namespace") {
+        "" => text("name").to_owned(),
+        namespace => format!("{namespace}/{}", text("name")),
+    }
+}
+
+/// Returns the stored namespace of a request; `None` for cluster-scoped objects and for Namespaces.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`.
+/// Rule: POL-22.
+fn namespace(run: &AdmissionRun<'_>) -> Result<Option<Arc<Value>>, Box<Status>> {
+    let Attributes { kind, namespace, .. } = run.attributes();
+    let is_namespace =
+        (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()) == ("", "v1", "Namespace");
+    if namespace.is_empty() || is_namespace {
+        return Ok(None);
+    }
+    let found = run.state().namespace(namespace);
+    found.map(Some).ok_or_else(|| Box::new(Status::not_found("", "namespaces", namespace)))
+}
+
+/// Returns a copy of an object without its managed fields, which kube-apiserver's informers drop.
+fn without_managed_fields(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+/// Returns a namespace with only the fields that expressions may use.
+///
+/// Source: apiserver pkg/admission/plugin/cel/condition.go, `CreateNamespaceObject`.
+fn visible_namespace(namespace: &Value) -> Value {
+    let fields = [
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "finalizers",
+    ];
+    let metadata = namespace.get("metadata").and_then(Value::as_object).into_iter().flatten();
+    let metadata: Map<String, Value> = metadata
+        .filter(|(name, _)| fields.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let mut visible = Map::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
+    for field in ["spec", "status"] {
+        if let Some(value) = namespace.get(field) {
+            visible.insert(field.to_owned(), value.clone());
+        }
+    }
+    Value::Object(visible)
+}
+
+/// Returns the response to a denied request.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`, and `policy_decision.go`,
+/// `reasonToCode`; pkg/admission/errors.go, `NewForbidden`.
+/// Rule: POL-30.
+fn status(attributes: &Attributes, denial: Denial) -> Box<Status> {
+    let Denial { message, reason } = denial;
+    let mut status = failure::forbidden(attributes, &message);
+    status.code = match reason.as_str() {
+        "Forbidden" => 403,
+        "Unauthorized" => 401,
+        "RequestEntityTooLarge" => 413,
+        _ => 422,
+    };
+    status.reason = reason;
+    if let Some(details) = &mut status.details {
+        details.causes.push(StatusCause { message, ..StatusCause::default() });
+    }
+    status
+}

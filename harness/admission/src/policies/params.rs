@@ -1,0 +1,89 @@
+//! Finds the params of a binding.
+
+use std::sync::Arc;
+
+use kubernetes_types::selector::Labels;
+use serde_json::Value;
+
+use super::without_managed_fields;
+use crate::admission_run::AdmissionRun;
+use crate::cluster_state::{ClusterState, ConversionError};
+use crate::policy::{Binding, ParamKind};
+
+/// The reason why a binding does not have params.
+pub(super) enum ParamsError {
+    /// The binding cannot be applied: the message of kube-apiserver's error.
+    Configuration(String),
+    /// A param must be converted first, or cannot be converted.
+    Conversion(ConversionError),
+}
+
+/// Returns whether the objects of a param kind have namespaces.
+///
+/// # Errors
+/// The message of kube-apiserver's error if the server does not serve the kind and has not served it before.
+///
+/// Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`, `ensureParamsForPolicyLocked`.
+/// Rule: POL-57.
+pub(super) fn is_namespaced(kind: &ParamKind, state: &dyn ClusterState) -> Result<bool, String> {
+    if let Some(namespaced) = kind.namespaced.get() {
+        return Ok(*namespaced);
+    }
+    match state.is_namespaced(&kind.kind) {
+        Some(namespaced) => Ok(*kind.namespaced.get_or_init(|| namespaced)),
+        None => Err(format!("failed to find resource referenced by paramKind: '{}'", kind.kind)),
+    }
+}
+
+/// Returns the params of a binding: one `None` if it does not use params, or nothing if it has no params to check.
+///
+/// Params that a selector selects are in the order of their namespaces and names.
+///
+/// Source: apiserver `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams`.
+/// Rule: POL-50, POL-51, POL-52, POL-53, POL-54, POL-55, POL-56.
+///
+/// # Errors
+/// [`ParamsError`] if the binding cannot be applied.
+pub(super) fn collect(
+    kind: Option<&ParamKind>,
+    binding: &Binding,
+    run: &AdmissionRun<'_>,
+) -> Result<Vec<Option<Arc<Value>>>, ParamsError> {
+    let (Some(kind), Some(reference)) = (kind, &binding.param_ref) else { return Ok(vec![None]) };
+    let wrong = |what: &str| ParamsError::Configuration(what.to_owned());
+    let namespaced = is_namespaced(kind, run.state()).map_err(ParamsError::Configuration)?;
+    let own = run.attributes().namespace.as_str();
+    let namespace = match (namespaced, reference.namespace.as_str()) {
+        (true, "") if own.is_empty() => {
+            return Err(wrong(
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources",
+            ));
+        }
+        (true, "") => own,
+        (true, namespace) => namespace,
+        (false, "") => "",
+        (false, _) => {
+            return Err(wrong("paramRef.namespace must not be provided for a cluster-scoped `paramKind`"));
+        }
+    };
+    let found = run.state().stored(&kind.kind, namespace, &reference.name);
+    let is_selected = |object: &Arc<Value>| {
+        let labels = Labels::from_object(object).unwrap_or_default();
+        reference.selector.as_ref().is_none_or(|selector| selector.matches(labels))
+    };
+    if let Some(error) = reference.selector.as_ref().and_then(|selector| selector.error()) {
+        return Err(wrong(error));
+    }
+    let is_built_in = run.state().is_built_in(&kind.kind);
+    let read = |object: &Arc<Value>| {
+        let param = run.read_stored(object, &kind.kind).map_err(ParamsError::Conversion)?;
+        // Only informers of built-in kinds drop the managed fields.
+        Ok(Some(if is_built_in { Arc::new(without_managed_fields(&param)) } else { param }))
+    };
+    let params =
+        found.iter().filter(|object| is_selected(object)).map(read).collect::<Result<Vec<_>, _>>()?;
+    if params.is_empty() && reference.denies_if_not_found {
+        return Err(wrong("no params found for policy binding with `Deny` parameterNotFoundAction"));
+    }
+    Ok(params)
+}

@@ -1,0 +1,172 @@
+//! The values of the variables in the expressions of a policy.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use kubernetes_cel::function::Error;
+use kubernetes_cel::value::{Origin, Value};
+use kubernetes_cel::{Limits, Members, SHALLOW, Variables};
+use serde_json::Value as Json;
+
+use super::compilation::{Expression, NamedExpression};
+use super::record::{EvaluatedExpression, ExpressionPart};
+use crate::conditions::Bindings;
+
+/// The number of threads that variables may need which use each other.
+const MAX_THREADS: u32 = 64;
+
+/// The variables of one sequence of expressions, such as all validations of a policy.
+///
+/// A composed variable is evaluated when an expression first uses it, and charged once.
+///
+/// Source: apiserver pkg/admission/plugin/cel/activation.go and composition.go.
+pub(super) struct Activation<'a> {
+    bindings: Bindings<'a>,
+    scope: Scope<'a>,
+    variables: &'a [NamedExpression],
+    values: Vec<OnceLock<Result<Value<'a>, Error>>>,
+    /// The cost of the variables that were evaluated since the cost was last taken.
+    cost: AtomicU64,
+    /// The total depth of the programs that run on the current stack.
+    depth: AtomicU32,
+    /// The number of threads on which programs wait for each other.
+    threads: AtomicU32,
+    evaluated: Mutex<Vec<EvaluatedExpression>>,
+}
+
+/// The variables that not all expressions have.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    /// `params`, which is null without a param.
+    pub(super) params: Option<&'a Json>,
+    /// `namespaceObject`, which is null for cluster-scoped objects.
+    pub(super) namespace: Option<&'a Json>,
+    /// Whether `authorizer` has a value.
+    pub(super) authorizer: bool,
+}
+
+impl<'a> Activation<'a> {
+    pub(super) fn new(bindings: Bindings<'a>, scope: Scope<'a>, variables: &'a [NamedExpression]) -> Self {
+        Self {
+            bindings,
+            scope,
+            variables,
+            values: variables.iter().map(|_| OnceLock::new()).collect(),
+            cost: AtomicU64::new(0),
+            depth: AtomicU32::new(0),
+            threads: AtomicU32::new(0),
+            evaluated: Mutex::default(),
+        }
+    }
+
+    /// Returns the cost of the variables that were evaluated since the last call.
+    pub(super) fn take_cost(&self) -> u64 {
+        self.cost.swap(0, Ordering::Relaxed)
+    }
+
+    /// Returns the variables that were evaluated since the last call.
+    pub(super) fn take_evaluated(&self) -> Vec<EvaluatedExpression> {
+        std::mem::take(&mut *self.evaluated.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Evaluates an expression. Returns its value, and its cost without the cost of variables.
+    ///
+    /// The error text is kube-apiserver's, without the text of the expression.
+    pub(super) fn evaluate(&self, expression: &'a Expression) -> (Result<Value<'a>, Error>, u64) {
+        let program = match &expression.program {
+            Ok(program) => program,
+            Err(error) => return (Err(Error::new(error.to_string())), 0),
+        };
+        let (outer, own) = (self.depth.load(Ordering::Relaxed), program.depth());
+        // A program that does not fit on the stack runs on a new thread.
+        let fits = outer == 0 || outer.saturating_add(own) <= SHALLOW;
+        if !fits && self.threads.fetch_add(1, Ordering::Relaxed) >= MAX_THREADS {
+            let what = "variables that use too many other variables".to_owned();
+            return (Err(Error::Unsupported(what)), 0);
+        }
+        self.depth.store(if fits { outer.saturating_add(own) } else { own }, Ordering::Relaxed);
+        let limits = Limits::default();
+        let evaluation = if fits {
+            program.evaluate_inside(self, &limits, outer)
+        } else {
+            program.evaluate_inside(self, &limits, SHALLOW)
+        };
+        self.depth.store(outer, Ordering::Relaxed);
+        if !fits {
+            self.threads.fetch_sub(1, Ordering::Relaxed);
+        }
+        (evaluation.value, evaluation.cost)
+    }
+
+    /// Evaluates a composed variable.
+    ///
+    /// Source: apiserver pkg/admission/plugin/cel/composition.go, `Callback`.
+    fn evaluate_variable(&self, variable: &'a NamedExpression) -> Result<Value<'a>, Error> {
+        let NamedExpression { name, expression } = variable;
+        let (value, cost) = self.evaluate(expression);
+        self.cost.fetch_add(cost, Ordering::Relaxed);
+        let fails = if expression.program.is_ok() { "evaluate" } else { "compile" };
+        let value = value.map_err(|error| {
+            if matches!(error, Error::Unsupported(_)) {
+                return error;
+            }
+            Error::new(format!("composited variable \"{name}\" fails to {fails}: {error}"))
+        });
+        let evaluated = EvaluatedExpression {
+            part: ExpressionPart::Variable(std::sync::Arc::clone(name)),
+            expression: std::sync::Arc::clone(&expression.text),
+            value: value.as_ref().map(shown).map_err(ToString::to_string),
+            cost,
+        };
+        self.evaluated.lock().unwrap_or_else(PoisonError::into_inner).push(evaluated);
+        value
+    }
+}
+
+impl<'a> Variables<'a> for Activation<'a> {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        match name {
+            "params" => Some(self.scope.params.map_or(Value::Null, Value::from_json)),
+            "namespaceObject" => {
+                let namespace = self.scope.namespace;
+                Some(namespace.map_or(Value::Null, |it| Value::from_json_of(it, Origin::Typed)))
+            }
+            "authorizer" | "authorizer.requestResource" if !self.scope.authorizer => None,
+            _ => self.bindings.get(name),
+        }
+    }
+
+    fn members(&self, name: &str) -> Option<&dyn Members<'a>> {
+        (name == "variables").then_some(self)
+    }
+}
+
+impl<'a> Members<'a> for Activation<'a> {
+    fn get(&self, name: &str) -> Option<Result<Value<'a>, Error>> {
+        let position = self.variables.iter().rposition(|variable| *variable.name == *name)?;
+        let (variable, known) = (self.variables.get(position)?, self.values.get(position)?);
+        if let Some(value) = known.get() {
+            return Some(value.clone());
+        }
+        let value = self.evaluate_variable(variable);
+        Some(known.get_or_init(|| value).clone())
+    }
+}
+
+/// The maximum length of a string in a record, in bytes.
+const SHOWN: usize = 200;
+
+/// Returns a short text of a value: the value itself, or the type and the size of a large one.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all other values are short")]
+pub(super) fn shown(value: &Value<'_>) -> String {
+    match value {
+        Value::List(list) => format!("list of {} elements", list.len()),
+        Value::Map(map) => format!("map of {} entries", map.len()),
+        Value::String(text) if text.as_str().len() > SHOWN => {
+            format!("string of {} bytes", text.as_str().len())
+        }
+        Value::String(text) => format!("{:?}", text.as_str()),
+        Value::Bytes(bytes) => format!("{} bytes", bytes.len()),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,337 @@
+//! Evaluates a policy for one request, one binding, and one param.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use kubernetes_cel::function::Error;
+use kubernetes_cel::value::Value;
+use kubernetes_types::status::Unsupported;
+use serde_json::Value as Json;
+use tokio::time::Instant;
+
+use super::activation::{Activation, Scope, shown};
+use super::compilation::{Composition, Expression, NamedExpression};
+use super::record::{
+    AnnotationOutcome, Decision, EvaluatedExpression, ExpressionPart, PolicyAnnotation, PolicyRun, Verdict,
+};
+use super::{ValidatingPolicy, Validation};
+pub(crate) use crate::attributes::GroupVersionResource;
+use crate::conditions::{
+    Bindings, CompileError, Evaluated, Evaluation, EvaluationError, OUT_OF_BUDGET, Outcome,
+    RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, Subject, outcome, request_value,
+};
+use crate::config::FailurePolicy;
+
+/// The cost budget of all validations of a policy, for one binding and one param.
+///
+/// Source: apiserver pkg/apis/cel/config.go, `RuntimeCELCostBudget`.
+/// Rule: POL-36.
+const RUNTIME_CEL_COST_BUDGET: u64 = 10_000_000;
+/// The maximum length of the value of a message expression, in bytes.
+///
+/// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
+const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES: usize = 5 * 1024;
+/// The maximum length of the value of an audit annotation, in bytes.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `maxAuditAnnotationValueLength`.
+const MAX_AUDIT_ANNOTATION_VALUE_LENGTH: usize = 10 * 1024;
+
+/// The request for which a policy is evaluated.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    /// The request and its objects in the version that the policy sees.
+    pub(crate) subject: Subject<'a>,
+    /// The resource that matches the policy: that of the request, or an equivalent one.
+    pub(crate) resource: &'a GroupVersionResource,
+    /// The namespace of the request as stored; `None` for cluster-scoped objects and Namespaces.
+    pub(crate) namespace: Option<&'a Json>,
+    /// `namespace` with only the fields that expressions may use.
+    pub(crate) visible_namespace: Option<&'a Json>,
+}
+
+/// A param with its name.
+#[derive(Clone, Copy)]
+pub(crate) struct ParamInput<'a> {
+    pub(crate) name: Option<&'a str>,
+    pub(crate) object: Option<&'a Json>,
+}
+
+/// The reason why a sequence of expressions ends early.
+enum Stop {
+    OutOfBudget,
+    Unsupported(Unsupported),
+}
+
+/// The result of one expression.
+struct Evaluand<'a> {
+    value: Result<Value<'a>, String>,
+    took: Duration,
+}
+
+/// A sequence of expressions that share variables and a cost budget.
+struct Sequence<'a> {
+    activation: Activation<'a>,
+    left: u64,
+    evaluated: Vec<EvaluatedExpression>,
+}
+
+impl<'a> Sequence<'a> {
+    /// Evaluates an expression and subtracts its cost and that of its variables from the budget.
+    ///
+    /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
+    /// Rule: POL-35, POL-36.
+    fn evaluate(&mut self, expression: &'a Expression, part: ExpressionPart) -> Result<Evaluand<'a>, Stop> {
+        let started = Instant::now();
+        let unsupported = |what: &str| {
+            Stop::Unsupported(Unsupported { what: format!("the expression '{}': {what}", expression.text) })
+        };
+        if let Err(error) = &expression.program {
+            if let CompileError::Unsupported(what) = error {
+                return Err(unsupported(what));
+            }
+            let text = format!("compilation error: {error}");
+            self.record(expression, part, Err(text.clone()), 0);
+            return Ok(Evaluand { value: Err(text), took: Duration::ZERO });
+        }
+        let (value, cost) = self.activation.evaluate(expression);
+        let value = match value {
+            Err(Error::Unsupported(what)) => return Err(unsupported(&what)),
+            Err(error) => Err(format!("expression '{}' resulted in error: {error}", expression.text)),
+            Ok(value) => Ok(value),
+        };
+        self.record(expression, part, value.as_ref().map(shown).map_err(Clone::clone), cost);
+        for cost in [self.activation.take_cost(), cost] {
+            self.left = self.left.checked_sub(cost).ok_or(Stop::OutOfBudget)?;
+        }
+        Ok(Evaluand { value, took: started.elapsed() })
+    }
+
+    fn record(
+        &mut self,
+        expression: &Expression,
+        part: ExpressionPart,
+        value: Result<String, String>,
+        cost: u64,
+    ) {
+        self.evaluated.extend(self.activation.take_evaluated());
+        let expression = Arc::clone(&expression.text);
+        self.evaluated.push(EvaluatedExpression { part, expression, value, cost });
+    }
+}
+
+/// Evaluates a policy for one binding and one param.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/validator.go, `Validate`.
+/// Rule: POL-30, POL-31, POL-32, POL-33.
+///
+/// # Errors
+/// [`Unsupported`] if an expression uses a feature that admit does not support.
+pub(crate) fn validate(
+    policy: &ValidatingPolicy,
+    input: &Input<'_>,
+    param: ParamInput<'_>,
+) -> Result<PolicyRun, Unsupported> {
+    let failure_policy = policy.definition.failure_policy;
+    let composition = &policy.definition.composition;
+    let mut run = PolicyRun { param: param.name.map(str::to_owned), ..PolicyRun::default() };
+    if !composition.match_conditions.is_empty() {
+        let evaluation = match_conditions(composition, input, param, &mut run.expressions)?;
+        let error = evaluation.error().map(str::to_owned);
+        let matches = evaluation.outcome == Outcome::True;
+        run.conditions = Some(evaluation);
+        match (error, failure_policy) {
+            (Some(error), FailurePolicy::Fail) => {
+                run.decisions = vec![failed(failure_policy, error, Duration::ZERO)];
+                return Ok(run);
+            }
+            (Some(_), FailurePolicy::Ignore) => return Ok(run),
+            (None, _) if !matches => return Ok(run),
+            (None, _) => {}
+        }
+    }
+    let Subject { attributes, kind, .. } = input.subject;
+    // For the request's own resource, the bindings create the value when an expression uses it.
+    let request = if *input.resource == attributes.resource {
+        OnceLock::new()
+    } else {
+        OnceLock::from(request_value(attributes, input.resource, kind))
+    };
+    let sequence = |namespace, authorizer, left| Sequence {
+        activation: Activation::new(
+            Bindings::new(&input.subject, &request),
+            Scope { params: param.object, namespace, authorizer },
+            &composition.variables,
+        ),
+        left,
+        evaluated: Vec::new(),
+    };
+    let mut validations = sequence(input.visible_namespace, true, RUNTIME_CEL_COST_BUDGET);
+    let results = all(&policy.validations, |index, validation| {
+        validations.evaluate(&validation.expression, ExpressionPart::Validation(index)).map(Some)
+    });
+    run.expressions.append(&mut validations.evaluated);
+    let results = match results {
+        Ok(results) => results,
+        Err(stop) => return ended(stop, failure_policy, run),
+    };
+    let mut messages = sequence(input.visible_namespace, false, validations.left);
+    let texts = all(&policy.validations, |index, validation| {
+        let part = ExpressionPart::MessageExpression(index);
+        let expression = validation.message_expression.as_ref();
+        expression.map(|expression| messages.evaluate(expression, part)).transpose()
+    });
+    run.expressions.append(&mut messages.evaluated);
+    let texts = match texts {
+        Ok(texts) => Some(texts),
+        Err(Stop::OutOfBudget) => None,
+        Err(Stop::Unsupported(unsupported)) => return Err(unsupported),
+    };
+    run.decisions = (results.into_iter().flatten().zip(&policy.validations).enumerate())
+        .map(|(index, (result, validation))| match (result.value, &texts) {
+            (Err(error), _) => failed(failure_policy, error, result.took),
+            (Ok(_), None) => {
+                failed(failure_policy, format!("failed messageExpression: {OUT_OF_BUDGET}"), result.took)
+            }
+            (Ok(Value::Bool(true)), Some(_)) => Decision {
+                verdict: Verdict::Admitted,
+                message: String::new(),
+                reason: String::new(),
+                took: result.took,
+            },
+            (Ok(_), Some(texts)) => {
+                let text = texts.get(index).and_then(Option::as_ref);
+                denied(validation, text.and_then(|text| text.value.as_ref().ok()), result.took)
+            }
+        })
+        .collect();
+    let mut annotations = sequence(input.namespace, false, RUNTIME_CEL_COST_BUDGET);
+    let values = all(&policy.audit_annotations, |_, NamedExpression { name, expression }| {
+        annotations.evaluate(expression, ExpressionPart::AuditAnnotation(Arc::clone(name))).map(Some)
+    });
+    run.expressions.append(&mut annotations.evaluated);
+    match values {
+        Ok(values) => {
+            let values = values.into_iter().flatten().zip(&policy.audit_annotations);
+            run.annotations = values
+                .map(|(value, annotation)| self::annotation(annotation, &value, failure_policy))
+                .collect();
+            Ok(run)
+        }
+        Err(stop) => ended(stop, failure_policy, run),
+    }
+}
+
+/// Evaluates each item, until one ends the sequence.
+fn all<'a, T, R>(
+    items: &'a [T],
+    mut evaluate: impl FnMut(usize, &'a T) -> Result<Option<R>, Stop>,
+) -> Result<Vec<Option<R>>, Stop> {
+    items.iter().enumerate().map(|(index, item)| evaluate(index, item)).collect()
+}
+
+/// Replaces all decisions by one failure, because the sequence of expressions ended early.
+fn ended(stop: Stop, policy: FailurePolicy, mut run: PolicyRun) -> Result<PolicyRun, Unsupported> {
+    match stop {
+        Stop::OutOfBudget => {
+            run.decisions = vec![failed(policy, OUT_OF_BUDGET.to_owned(), Duration::ZERO)];
+            Ok(run)
+        }
+        Stop::Unsupported(unsupported) => Err(unsupported),
+    }
+}
+
+fn failed(policy: FailurePolicy, message: String, took: Duration) -> Decision {
+    let verdict = match policy {
+        FailurePolicy::Fail => Verdict::Failed,
+        FailurePolicy::Ignore => Verdict::Ignored,
+    };
+    Decision { verdict, message, reason: String::new(), took }
+}
+
+/// Returns the decision for a validation that is false, with its message.
+///
+/// Rule: POL-31, POL-32.
+fn denied(validation: &Validation, text: Option<&Value<'_>>, took: Duration) -> Decision {
+    let text = text.and_then(Value::as_str).map_or("", str::trim);
+    let is_usable = text.len() <= MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES && !text.contains('\n');
+    let message = match (text, validation.message.trim()) {
+        (text, _) if is_usable && !text.is_empty() => text.to_owned(),
+        (_, "") => format!("failed expression: {}", validation.expression.text.trim()),
+        (_, message) => message.to_owned(),
+    };
+    let reason = if validation.reason.is_empty() { "Invalid" } else { &validation.reason };
+    Decision { verdict: Verdict::Denied, message, reason: reason.to_owned(), took }
+}
+
+/// Rule: POL-40, POL-41.
+fn annotation(
+    annotation: &NamedExpression,
+    evaluand: &Evaluand<'_>,
+    policy: FailurePolicy,
+) -> PolicyAnnotation {
+    let outcome = match (&evaluand.value, policy) {
+        (Err(error), FailurePolicy::Fail) => AnnotationOutcome::Failed(error.clone()),
+        (Err(_), FailurePolicy::Ignore) | (Ok(Value::Null), _) => AnnotationOutcome::Excluded,
+        (Ok(value), _) => match value.as_str().map(str::trim) {
+            Some("") => AnnotationOutcome::Excluded,
+            Some(text) => AnnotationOutcome::Published(cut(text).to_owned()),
+            None => AnnotationOutcome::Failed(format!(
+                "valueExpression '{}' resulted in unsupported return type: {}. Return type must be either string or null.",
+                annotation.expression.text,
+                value.type_name()
+            )),
+        },
+    };
+    PolicyAnnotation { key: Arc::clone(&annotation.name), outcome, took: evaluand.took }
+}
+
+/// Truncates the value of an audit annotation. A character at the limit is removed as a whole.
+fn cut(text: &str) -> &str {
+    let end =
+        (0..=MAX_AUDIT_ANNOTATION_VALUE_LENGTH.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// Evaluates the match conditions, which see the request's own resource and no namespace.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
+/// Rule: POL-20, POL-21.
+fn match_conditions(
+    composition: &Composition,
+    input: &Input<'_>,
+    param: ParamInput<'_>,
+    expressions: &mut Vec<EvaluatedExpression>,
+) -> Result<Evaluation, Unsupported> {
+    let started = Instant::now();
+    let request = OnceLock::new();
+    let mut sequence = Sequence {
+        activation: Activation::new(
+            Bindings::new(&input.subject, &request),
+            Scope { params: param.object, namespace: None, authorizer: true },
+            &composition.variables,
+        ),
+        left: RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS,
+        evaluated: Vec::new(),
+    };
+    let mut conditions = Vec::with_capacity(composition.match_conditions.len());
+    let mut out_of_budget = false;
+    for NamedExpression { name, expression } in &composition.match_conditions {
+        let part = ExpressionPart::Variable(Arc::clone(name));
+        let (value, took) = match sequence.evaluate(expression, part) {
+            Ok(Evaluand { value, took }) => (value, took),
+            Err(Stop::OutOfBudget) => {
+                out_of_budget = true;
+                break;
+            }
+            Err(Stop::Unsupported(unsupported)) => return Err(unsupported),
+        };
+        let value = value.map(|value| matches!(value, Value::Bool(true))).map_err(EvaluationError::Server);
+        // The condition itself is a part of the evaluation; its variables are not.
+        let cost = sequence.evaluated.pop().map_or(0, |condition| condition.cost);
+        let expression = Arc::clone(&expression.text);
+        conditions.push(Evaluated { name: Arc::clone(name), expression, value, cost, took });
+    }
+    expressions.append(&mut sequence.evaluated);
+    let outcome = if out_of_budget { Outcome::OutOfBudget } else { outcome(&conditions) };
+    Ok(Evaluation { conditions, outcome, took: started.elapsed() })
+}

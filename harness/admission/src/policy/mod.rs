@@ -1,0 +1,153 @@
+//! Admission policies: CEL expressions that decide about a request in the API server.
+//!
+//! A policy is compiled once for each version of itself; its evaluation for a request is a pure function.
+
+mod activation;
+mod compilation;
+mod evaluation;
+mod reading;
+mod record;
+
+use std::sync::{Arc, OnceLock};
+
+use kubernetes_types::selector::Selector;
+
+pub use self::compilation::{Composition, Expression, NamedExpression, Validation};
+pub(crate) use self::evaluation::{Input, ParamInput, validate};
+pub use self::reading::{PolicyError, validating_binding, validating_policy};
+pub use self::record::{
+    AnnotationOutcome, BindingRecord, Decision, EvaluatedExpression, ExpressionPart, PoliciesChecked,
+    PolicyAnnotation, PolicyRecord, PolicyRun, Verdict, Violation,
+};
+pub use crate::attributes::GroupVersionKind;
+use crate::config::{FailurePolicy, MatchPolicy, Rule};
+
+/// A `ValidatingAdmissionPolicy`: parsed and compiled.
+#[derive(Clone, Debug)]
+pub struct ValidatingPolicy {
+    /// The fields that both kinds of policies have.
+    pub definition: Definition,
+    /// `spec.validations`, in order.
+    pub validations: Vec<Validation>,
+    /// `spec.auditAnnotations`, in order.
+    pub audit_annotations: Vec<NamedExpression>,
+    /// Whether an expression or a variable uses `namespaceObject`.
+    pub reads_namespace: bool,
+}
+
+/// The fields that both kinds of policies have.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// `spec.failurePolicy`: the effect of expressions and bindings that fail.
+    pub failure_policy: FailurePolicy,
+    /// `spec.paramKind`.
+    pub param_kind: Option<ParamKind>,
+    /// `spec.matchConstraints`.
+    pub match_constraints: MatchResources,
+    /// `spec.variables` and `spec.matchConditions`.
+    pub composition: Composition,
+}
+
+/// The kind of the params of a policy.
+#[derive(Clone, Debug)]
+pub struct ParamKind {
+    /// The kind, with its version.
+    pub kind: GroupVersionKind,
+    /// Whether objects of the kind have namespaces; unset until the server serves the kind.
+    ///
+    /// A kind that is no longer served keeps its scope, and has no objects.
+    pub namespaced: OnceLock<bool>,
+}
+
+/// The resources to which a policy or a binding applies.
+#[derive(Clone, Debug)]
+pub struct MatchResources {
+    /// `namespaceSelector`, which matches the labels of the namespace.
+    pub namespace_selector: Selector,
+    /// `objectSelector`, which matches the labels of the new or the old object.
+    pub object_selector: Selector,
+    /// `resourceRules`; if empty, all resources match.
+    pub resource_rules: Vec<NamedRule>,
+    /// `excludeResourceRules`, which take precedence over `resourceRules`.
+    pub exclude_resource_rules: Vec<NamedRule>,
+    /// `matchPolicy`: whether the rules also match equivalent resources.
+    pub match_policy: MatchPolicy,
+}
+
+/// A rule of a policy or a binding.
+#[derive(Clone, Debug)]
+pub struct NamedRule {
+    /// The operations and resources that the rule matches.
+    pub rule: Rule,
+    /// `resourceNames`; if empty, all names match.
+    pub resource_names: Vec<String>,
+}
+
+/// A `ValidatingAdmissionPolicyBinding`.
+#[derive(Clone, Debug)]
+pub struct ValidatingBinding {
+    /// The fields that the bindings of both kinds of policies have.
+    pub binding: Binding,
+    /// `spec.validationActions`, in order.
+    pub validation_actions: Vec<ValidationAction>,
+}
+
+/// The fields that the bindings of both kinds of policies have.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// `spec.policyName`.
+    pub policy_name: String,
+    /// `spec.paramRef`.
+    pub param_ref: Option<ParamRef>,
+    /// `spec.matchResources`; if `None`, the binding applies to everything that the policy matches.
+    pub match_resources: Option<MatchResources>,
+}
+
+/// The params of a binding.
+#[derive(Clone, Debug)]
+pub struct ParamRef {
+    /// The name of the param; empty if a selector is used.
+    pub name: String,
+    /// The namespace of the params; if empty, that of the request.
+    pub namespace: String,
+    /// The labels of the params; `None` if a name is used.
+    pub selector: Option<Selector>,
+    /// Whether `parameterNotFoundAction` is `Deny`.
+    pub denies_if_not_found: bool,
+}
+
+/// What a binding does about a violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the API has these three")]
+pub enum ValidationAction {
+    /// The request is denied.
+    Deny,
+    /// The client receives a warning.
+    Warn,
+    /// The audit event contains the violation.
+    Audit,
+}
+
+impl ValidationAction {
+    /// Returns the value in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deny => "Deny",
+            Self::Warn => "Warn",
+            Self::Audit => "Audit",
+        }
+    }
+}
+
+/// A policy with its bindings. A policy without bindings has no effect.
+#[derive(Clone, Debug)]
+pub struct ValidatingHook {
+    /// The policy.
+    pub policy: Arc<ValidatingPolicy>,
+    /// The bindings of the policy, in the order of their names.
+    pub bindings: Vec<Arc<ValidatingBinding>>,
+}

@@ -1,0 +1,163 @@
+//! Records what admission policies decide about a request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ValidationAction;
+use crate::conditions::Evaluation;
+use crate::config::{FailurePolicy, Phase};
+
+/// One run of all policies of a phase.
+#[derive(Clone, Debug)]
+pub struct PoliciesChecked {
+    /// The phase of the policies.
+    pub phase: Phase,
+    /// The policies that match the request, in the order of their evaluation.
+    pub policies: Vec<PolicyRecord>,
+    /// The warnings for the client.
+    pub warnings: Vec<String>,
+    /// The violations for the audit event, in order.
+    pub violations: Vec<Violation>,
+}
+
+/// A violation that a binding reports to the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The message of the violation.
+    pub message: String,
+    /// The name of the policy.
+    pub policy: String,
+    /// The name of the binding.
+    pub binding: String,
+    /// The index of the decision among those for the params of the binding.
+    pub expression_index: usize,
+    /// The actions of the binding.
+    pub validation_actions: Vec<ValidationAction>,
+}
+
+/// A policy that matches a request.
+#[derive(Clone, Debug)]
+pub struct PolicyRecord {
+    /// The name of the policy.
+    pub policy: Arc<str>,
+    /// The failure policy of the policy.
+    pub failure_policy: FailurePolicy,
+    /// The reason why the policy cannot be applied.
+    pub error: Option<String>,
+    /// The bindings of the policy, in order; empty if the policy cannot be applied.
+    pub bindings: Vec<BindingRecord>,
+}
+
+/// A binding of a policy that matches a request.
+#[derive(Clone, Debug)]
+pub struct BindingRecord {
+    /// The name of the binding.
+    pub binding: Arc<str>,
+    /// Whether the binding matches the request.
+    pub matches: bool,
+    /// The reason why the binding cannot be applied.
+    pub error: Option<String>,
+    /// The actions of the binding.
+    pub validation_actions: Vec<ValidationAction>,
+    /// The evaluations of the policy, one for each param, or one if the binding does not have params.
+    pub runs: Vec<PolicyRun>,
+}
+
+/// The evaluation of a policy for one binding and one param.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyRun {
+    /// The param, as `NAMESPACE/NAME` or `NAME`; `None` without a param.
+    pub param: Option<String>,
+    /// The evaluation of the match conditions; `None` if the policy does not have any.
+    pub conditions: Option<Evaluation>,
+    /// The evaluated expressions and variables, in the order in which their values became known.
+    pub expressions: Vec<EvaluatedExpression>,
+    /// The decisions: usually one for each validation.
+    pub decisions: Vec<Decision>,
+    /// The audit annotations.
+    pub annotations: Vec<PolicyAnnotation>,
+}
+
+/// An expression with its value and cost.
+#[derive(Clone, Debug)]
+pub struct EvaluatedExpression {
+    /// The part of the policy that contains the expression.
+    pub part: ExpressionPart,
+    /// The expression, as written.
+    pub expression: Arc<str>,
+    /// A short text of the value, or the error.
+    pub value: Result<String, String>,
+    /// The cost of the evaluation, without the cost of the variables that it uses.
+    pub cost: u64,
+}
+
+/// The part of a policy that contains an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExpressionPart {
+    /// The variable with this name.
+    Variable(Arc<str>),
+    /// The validation with this index.
+    Validation(usize),
+    /// The message expression of the validation with this index.
+    MessageExpression(usize),
+    /// The audit annotation with this key.
+    AuditAnnotation(Arc<str>),
+}
+
+/// What a validation says about the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "upstream has these four")]
+pub enum Verdict {
+    /// The expression is true.
+    Admitted,
+    /// The expression is false.
+    Denied,
+    /// The evaluation failed, and the failure policy is `Fail`.
+    Failed,
+    /// The evaluation failed, and the failure policy is `Ignore`.
+    Ignored,
+}
+
+/// The decision of a validation, or of a policy whose evaluation failed.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// What the validation says.
+    pub verdict: Verdict,
+    /// The message of the violation or failure; empty if the request is admitted.
+    pub message: String,
+    /// The reason in the Status; empty for a failure.
+    pub reason: String,
+    /// The duration of the evaluation.
+    pub took: Duration,
+}
+
+/// An audit annotation of a policy.
+#[derive(Clone, Debug)]
+pub struct PolicyAnnotation {
+    /// The key in the policy.
+    pub key: Arc<str>,
+    /// The value, or the reason why there is none.
+    pub outcome: AnnotationOutcome,
+    /// The duration of the evaluation.
+    pub took: Duration,
+}
+
+/// The value of an audit annotation, or the reason why there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "upstream has these three")]
+pub enum AnnotationOutcome {
+    /// The annotation is published with this value.
+    Published(String),
+    /// The value is null or empty, or the evaluation failed and the failure policy is `Ignore`.
+    Excluded,
+    /// The evaluation failed, and the failure policy is `Fail`.
+    Failed(String),
+}
+
+impl Decision {
+    /// Returns whether the actions of the binding apply.
+    pub fn is_violation(&self) -> bool {
+        matches!(self.verdict, Verdict::Denied | Verdict::Failed)
+    }
+}
