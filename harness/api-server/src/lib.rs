@@ -33,6 +33,6 @@ pub use self::plugins::{
     PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions, SelectionError,
     StorageObjectInUseProtection, TaintNodesByCondition,
 };
-pub use self::registry::state::ServiceName;
+pub use self::registry::services::ServiceName;
 pub use self::server::cluster_fixture::{ClusterFixture, WebhookManifests};
 pub use self::server::in_process::{ResourceName, ServedResource, ServedSubresource};

@@ -20,7 +20,7 @@ use crate::kinds::service_account_tokens::ServiceAccountTokens;
 use crate::kinds::service_account_tokens::authenticator::Tokens;
 use crate::kinds::service_allocation::ServiceRanges;
 use crate::plugins::{AdmissionPlugins, PluginConfiguration};
-use crate::registry::state::ServiceName;
+use crate::registry::services::ServiceName;
 
 /// Receives `audit.k8s.io/v1` Events, as configured by [`Options::audit_policy`].
 pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;

@@ -16,6 +16,7 @@ pub(crate) mod read;
 pub(crate) mod request;
 pub(crate) mod resource_versions;
 pub(crate) mod selectors;
+pub(crate) mod services;
 pub(crate) mod spans;
 pub(crate) mod state;
 pub(crate) mod undecodable;

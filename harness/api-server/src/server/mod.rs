@@ -34,7 +34,8 @@ use crate::kinds::service_account_tokens::authenticator::TokenAuthenticator;
 use crate::kinds::service_allocation::ServiceAllocator;
 use crate::registry::Registry;
 use crate::registry::admission::Admission;
-use crate::registry::state::{Services, State};
+use crate::registry::services::Services;
+use crate::registry::state::State;
 use crate::storage::{ObjectReader, Storage};
 
 impl ApiServer {
