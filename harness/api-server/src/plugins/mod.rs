@@ -38,9 +38,9 @@ pub use self::taint_nodes::TaintNodesByCondition;
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::{Attributes, Operation};
+use kubernetes_admission::failure::forbidden;
 use kubernetes_admission::metrics::Metrics;
 use kubernetes_admission::plugin::Plugin;
-use kubernetes_types::status::Status;
 use serde_json::{Map, Value};
 
 use self::always_pull_images::AlwaysPullImages;
@@ -164,21 +164,6 @@ fn member<'a>(members: &'a mut Map<String, Value>, name: &str, empty: Value) -> 
         *member = empty;
     }
     member
-}
-
-/// Builds a 403 that names the object of the request, or its `generateName` if it does not have a name.
-///
-/// Source: apiserver pkg/admission/errors.go, `NewForbidden`.
-fn forbidden(attributes: &Attributes, why: &str) -> Box<Status> {
-    let object_name = || {
-        let metadata = attributes.object.as_ref()?.get("metadata")?;
-        ["name", "generateName"]
-            .iter()
-            .filter_map(|field| metadata.get(field).and_then(Value::as_str))
-            .find(|name| !name.is_empty())
-    };
-    let name = if attributes.name.is_empty() { object_name().unwrap_or("Unknown") } else { &attributes.name };
-    Box::new(Status::forbidden(&attributes.resource.group, &attributes.resource.resource, name, why))
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ const PLUGINS: [(&str, ByDefault, Support); 39] = [
     ("PodResizeValidator", On, Supported),
     ("MutatingAdmissionPolicy", On, Skipped),
     ("MutatingAdmissionWebhook", On, Supported),
-    ("ValidatingAdmissionPolicy", On, Skipped),
+    ("ValidatingAdmissionPolicy", On, Supported),
     ("ValidatingAdmissionWebhook", On, Supported),
     ("ResourceQuota", On, Supported),
     // It rejects the objects that kube-apiserver creates when it starts: with an empty storage the server exits

@@ -16,11 +16,13 @@ use kubernetes_admission::matching::WebhookIndex;
 use kubernetes_admission::metrics::Metrics;
 use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_admission::plugin::Plugin;
+use kubernetes_admission::policy::ValidatingHook;
 use kubernetes_admission::trace_context::TraceContext;
 use kubernetes_types::status::Status;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::policies::CompiledPolicies;
 use super::state::State;
 use crate::apimachinery::client_disconnect::ClientDisconnect;
 use crate::apimachinery::time_limit;
@@ -37,6 +39,7 @@ pub(crate) struct Admission {
     selection: AdmissionPlugins,
     state: Arc<State>,
     webhooks: RwLock<Arc<Webhooks>>,
+    validating_policies: RwLock<CompiledPolicies>,
     pub(crate) metrics: Metrics,
 }
 
@@ -152,6 +155,7 @@ impl Admission {
             selection,
             state: Arc::clone(state),
             webhooks: RwLock::new(Arc::new(webhooks)),
+            validating_policies: RwLock::default(),
             metrics,
         }
     }
@@ -189,6 +193,20 @@ impl Admission {
         let validating = of(VALIDATING, &webhooks.validating)?;
         *webhooks = Arc::new(Webhooks { mutating, validating });
         Ok(())
+    }
+
+    /// Reloads the stored policies and bindings.
+    ///
+    /// # Errors
+    /// Returns the Status of the first object that cannot be parsed; the policies stay unchanged.
+    pub(crate) fn reload_policies(&self) -> Result<(), Box<Status>> {
+        let mut policies = self.validating_policies.write().unwrap_or_else(PoisonError::into_inner);
+        *policies = policies.reloaded(&self.state.storage)?;
+        Ok(())
+    }
+
+    fn validating_policies(&self) -> Arc<[ValidatingHook]> {
+        self.validating_policies.read().unwrap_or_else(PoisonError::into_inner).hooks()
     }
 
     /// Replaces the manifests of a plugin with `manifests`. Returns whether they differ from the previous manifests.
@@ -247,7 +265,7 @@ impl<'a> RequestAdmission<'a> {
     pub(crate) async fn mutate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let (first, last) = self.plugins();
-        let chain = self.chain(&webhooks, &first, &last);
+        let chain = self.chain(&webhooks, &[], &first, &last);
         let done = self.until_disconnected(pin!(self.admission.dispatcher.mutate(run, &chain))).await;
         self.take_over(run);
         self.in_time(run.attributes().operation)?;
@@ -262,8 +280,9 @@ impl<'a> RequestAdmission<'a> {
     /// Returns the Status that the client receives.
     pub(crate) async fn validate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
+        let policies = self.admission.validating_policies();
         let (first, last) = self.plugins();
-        let chain = self.chain(&webhooks, &first, &last);
+        let chain = self.chain(&webhooks, &policies, &first, &last);
         let done = self.until_disconnected(pin!(self.admission.dispatcher.validate(run, &chain))).await;
         self.take_over(run);
         self.in_time(run.attributes().operation)?;
@@ -321,6 +340,7 @@ impl<'a> RequestAdmission<'a> {
     fn chain<'c>(
         &'c self,
         webhooks: &'c Webhooks,
+        policies: &'c [ValidatingHook],
         plugins: &'c [&'c dyn Plugin],
         last: &'c [&'c dyn Plugin],
     ) -> DispatchContext<'c>
@@ -333,6 +353,7 @@ impl<'a> RequestAdmission<'a> {
         DispatchContext {
             mutating: selection.has("MutatingAdmissionWebhook").then_some(mutating),
             validating: selection.has("ValidatingAdmissionWebhook").then_some(validating),
+            validating_policies: selection.has("ValidatingAdmissionPolicy").then_some(policies),
             plugins,
             last,
             started: self.started,

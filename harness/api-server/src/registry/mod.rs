@@ -11,6 +11,7 @@ pub(crate) mod field_manager;
 pub(crate) mod field_validation;
 pub(crate) mod list_options;
 pub(crate) mod patches;
+pub(crate) mod policies;
 pub(crate) mod preconditions;
 pub(crate) mod read;
 pub(crate) mod request;
@@ -79,6 +80,10 @@ impl Registry {
                 webhook_configurations::GROUP,
                 webhook_configurations::MUTATING | webhook_configurations::VALIDATING,
             ) => self.admission.reload_webhooks(),
+            (
+                webhook_configurations::GROUP,
+                "validatingadmissionpolicies" | "validatingadmissionpolicybindings",
+            ) => self.admission.reload_policies(),
             (custom_resources::GROUP, custom_resources::RESOURCE) => {
                 if !self.starts_definition_controllers() {
                     definition_status::reconcile(&self.state.storage);

@@ -432,4 +432,31 @@ impl ClusterState for State {
             None => of_subresource(),
         }
     }
+
+    fn is_namespaced(&self, kind: &GroupVersionKind) -> Option<bool> {
+        self.resources().of_kind(kind).map(|resource| resource.namespaced)
+    }
+
+    fn stored(&self, kind: &GroupVersionKind, namespace: &str, name: &str) -> Vec<Arc<Value>> {
+        let resources = self.resources();
+        let Some(resource) = resources.of_kind(kind) else { return Vec::new() };
+        let (group, plural) = (&resource.gvr.group, &resource.gvr.resource);
+        if name.is_empty() {
+            self.storage.list(group, plural, namespace)
+        } else {
+            self.storage.get(group, plural, namespace, name).into_iter().collect()
+        }
+    }
+
+    fn read_stored(
+        &self,
+        stored: &Arc<Value>,
+        kind: &GroupVersionKind,
+    ) -> Result<Arc<Value>, ConversionError> {
+        let resources = self.resources();
+        match resources.of_kind(kind) {
+            Some(resource) => self.in_version_of_at_once(stored, resource),
+            None => Ok(Arc::clone(stored)),
+        }
+    }
 }
