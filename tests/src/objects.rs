@@ -8,13 +8,17 @@ use crate::names::{CASE_LABEL, Names};
 use crate::transport::Message;
 
 /// Cluster-scoped resources other than namespaces.
-const CLUSTER_SCOPED: [&str; 13] = [
+const CLUSTER_SCOPED: [&str; 17] = [
     "namespaces",
     "nodes",
     "persistentvolumes",
     "customresourcedefinitions",
     "mutatingwebhookconfigurations",
     "validatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
     "clusterroles",
     "clusterrolebindings",
     "priorityclasses",

@@ -176,15 +176,15 @@ async fn what_the_api_server_does_not_serve_is_said_once() {
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["create example.com/v1 widgets: 404 page not found"]);
     let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": "p.example.com"},
         "spec": {"validations": [{"expression": "true"}]},
     });
-    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
     let (_, report) = report_of("V38,V39", writing(policies, policy)).await;
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
-    let expected = "create admissionregistration.k8s.io/v1 validatingadmissionpolicies: 501 admit does not support this: \
-                    admission policies (validatingadmissionpolicies)";
+    let expected = "create admissionregistration.k8s.io/v1 mutatingadmissionpolicies: 501 admit does not support this: \
+                    admission policies (mutatingadmissionpolicies)";
     assert_eq!(told, [expected]);
 }
 

@@ -115,9 +115,9 @@ async fn unsupported_features_return_501() {
     let (code, created) = post(&server, definitions, &definition).await;
     assert_eq!(code, 201, "{created}");
     let watch = "/apis/example.com/v1/namespaces/default/widgets?watch=1&fieldSelector=spec.size%3D1";
-    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
     let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": "p.example.com"},
     });
     let answers = [post(&server, policies, &policy).await, get(&server, watch).await];

@@ -20,7 +20,7 @@ pub use self::decoding::check_types;
 pub use self::defaults::set_defaults;
 pub use self::reading::{manifest_webhooks, stored_webhooks, webhooks};
 pub use self::v1beta1::{DefaultDifference, is_v1beta1, upgraded, v1_differences, v1_errors};
-pub use self::validation::client_config_errors;
+pub use self::validation::{client_config_errors, rule_errors};
 pub use self::validation::{validate, validate_manifest, validate_update};
 pub use self::warnings::EXCLUDED;
 pub use self::warnings::{update_warnings, warnings};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tracing::info;
 
 use super::authorization;
-use super::authorization::{escalation, signers};
+use super::authorization::{escalation, params, signers};
 use super::field_manager::ManagedObject;
 use super::request::ObjectRequest;
 use super::spans;
@@ -181,6 +181,7 @@ pub(crate) async fn admit_and_store(
         }
         let first = strategy::admin_access(&object, None, &resource, "", &*request.registry.state);
         let told = strategy::validate_after(Vec::from_iter(first), &object, None, &resource, "")?;
+        params::check(request, &object, None)?;
         request.warnings.extend(told);
         request.warnings.extend(strategy::warnings(&object, None, &resource, ""));
         request.empty_fields.remove(&mut object, &resource.kind);

@@ -43,6 +43,13 @@ pub fn client_config_errors(client_config: &Value, path: &str) -> Vec<FieldError
     errors.distinct()
 }
 
+/// Returns the errors of a rule with operations; `path` is the path of the rule.
+pub fn rule_errors(rule: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    rules::validate(rule, path, &mut errors);
+    errors.distinct()
+}
+
 /// Returns the errors of a configuration in a file of `staticManifestsDir`, as [`validate`] does.
 ///
 /// The name of the configuration may have the reserved suffix.

@@ -90,6 +90,7 @@ const GENERATION_RESOURCES: [&str; 28] = [
 ///
 /// Source: `AllowUnconditionalUpdate` in kubernetes `pkg/registry/*/*/strategy.go`, apiextensions-apiserver
 /// `pkg/registry/*/strategy.go` and kube-aggregator pkg/registry/apiservice/strategy.go.
+/// Rule: POL-B.
 const CONDITIONAL_UPDATE_RESOURCES: [&str; 20] = [
     "clustertrustbundles.certificates.k8s.io",
     "podcertificaterequests.certificates.k8s.io",
@@ -228,7 +229,7 @@ pub(crate) fn validate_after(
     subresource: &str,
 ) -> Result<Vec<String>, Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
-    if group == webhook_configurations::GROUP && plural.contains("admissionpolic") {
+    if group == webhook_configurations::GROUP && plural.starts_with("mutatingadmissionpolic") {
         // They would be stored without effect, and the user would not notice.
         let what = format!("admission policies ({plural})");
         return Err(Box::new(Status::unsupported(&Unsupported { what })));

@@ -44,6 +44,11 @@ static COLUMNS: LazyLock<HashMap<String, Value>> =
         Err(error) => unreachable!("columns.json is part of the program: {error}"),
     });
 
+/// Returns whether a text is a `JSONPath` without the outer braces.
+pub(crate) fn is_json_path(text: &str) -> bool {
+    !matches!(json_path::Path::parse(text), Err(json_path::Unreadable::Invalid))
+}
+
 /// The requested form of Tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableOptions {

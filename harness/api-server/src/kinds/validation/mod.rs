@@ -3,6 +3,7 @@
 //! Each rule is a function of an object and its old version, and reports errors in kube-apiserver's order.
 
 pub(crate) mod addresses;
+mod admission_policies;
 mod api_services;
 mod attachments;
 mod autoscaling;
@@ -247,6 +248,21 @@ fn of_administration(
             ),
             _,
         ) => flow_control::conditions(errors, object),
+        (("", "validatingadmissionpolicies.admissionregistration.k8s.io"), change) => {
+            admission_policies::validating_policy(errors, object, change);
+        }
+        (("status", "validatingadmissionpolicies.admissionregistration.k8s.io"), Some(_)) => {
+            admission_policies::validating_policy_status(errors, object);
+        }
+        (("", "validatingadmissionpolicybindings.admissionregistration.k8s.io"), change) => {
+            admission_policies::validating_binding(errors, object, change.is_none());
+        }
+        (("", "mutatingadmissionpolicies.admissionregistration.k8s.io"), change) => {
+            admission_policies::mutating_policy(errors, object, change);
+        }
+        (("", "mutatingadmissionpolicybindings.admissionregistration.k8s.io"), change) => {
+            admission_policies::mutating_binding(errors, object, change.is_none());
+        }
         (("", "servicecidrs.networking.k8s.io"), change) => {
             service_addresses::range(errors, object, change);
         }

@@ -1,0 +1,103 @@
+//! Validation of the bindings of admission policies.
+
+use std::collections::HashSet;
+
+use kubernetes_types::quoting::encode;
+use serde_json::Value;
+
+use super::super::fields::{Errors, Path, get, set, text, texts};
+use super::super::{formats, selectors};
+use super::matching;
+
+const VALIDATION_ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+const PARAMETER_NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
+
+/// Validates a `ValidatingAdmissionPolicyBinding`.
+///
+/// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
+/// `validateValidatingAdmissionPolicyBindingSpec`.
+/// Rule: POL-E.
+pub(in super::super) fn validating_binding(errors: &mut Errors, object: &Value, is_new: bool) {
+    let (spec, path) = (get(object, "spec"), Path::new("spec"));
+    if text(spec, "policyName").is_empty() {
+        errors.required_by_type(&path.child("policyName"));
+    }
+    binding(errors, &path, spec);
+    validation_actions(errors, &path.child("validationActions"), spec);
+    if is_new {
+        super::static_suffix(errors, object);
+    }
+}
+
+/// Validates a `MutatingAdmissionPolicyBinding`.
+///
+/// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
+/// `validateMutatingAdmissionPolicyBindingSpec`.
+/// Rule: POL-E.
+pub(in super::super) fn mutating_binding(errors: &mut Errors, object: &Value, is_new: bool) {
+    let (spec, path) = (get(object, "spec"), Path::new("spec"));
+    if text(spec, "policyName").is_empty() {
+        errors.required(&path.child("policyName"), "");
+    }
+    binding(errors, &path, spec);
+    matching::mutating_operations(errors, &path.child("matchResources"), get(spec, "matchResources"));
+    if is_new {
+        super::static_suffix(errors, object);
+    }
+}
+
+/// Validates the fields that both kinds of bindings have.
+fn binding(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let name = text(spec, "policyName");
+    if !name.is_empty() {
+        formats::dns_subdomain(errors, &path.child("policyName"), name);
+    }
+    param_ref(errors, &path.child("paramRef"), get(spec, "paramRef"));
+    matching::resources(errors, &path.child("matchResources"), get(spec, "matchResources"));
+}
+
+/// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateParamRef`.
+fn param_ref(errors: &mut Errors, path: &Path<'_>, reference: &Value) {
+    const EXCLUSIVE: &str = "name and selector are mutually exclusive";
+    if reference.is_null() {
+        return;
+    }
+    let (name, selector) = (text(reference, "name"), set(reference, "selector"));
+    if !name.is_empty() {
+        formats::path_segment(errors, &path.child("name"), name);
+        if selector.is_some() {
+            errors.forbidden(&path.child("name"), EXCLUSIVE);
+        }
+    }
+    match selector {
+        Some(selector) => {
+            selectors::label_selector(errors, &path.child("selector"), selector);
+            if !name.is_empty() {
+                errors.forbidden(&path.child("selector"), EXCLUSIVE);
+            }
+        }
+        None if name.is_empty() => errors.required(path, "one of name or selector must be specified"),
+        None => {}
+    }
+    let action = text(reference, "parameterNotFoundAction");
+    errors.required_one_of(&path.child("parameterNotFoundAction"), action, &PARAMETER_NOT_FOUND_ACTIONS);
+}
+
+/// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateValidationActions`.
+fn validation_actions(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let mut seen = HashSet::new();
+    for (index, action) in texts(spec, "validationActions").enumerate() {
+        errors.one_of(&path.index(index), Some(action), &VALIDATION_ACTIONS);
+        if !seen.insert(action) {
+            errors.duplicate(&path.index(index), action);
+        }
+    }
+    if seen.contains("Deny") && seen.contains("Warn") {
+        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API \
+                   response and headers serves no purpose)";
+        errors.invalid(path, encode(get(spec, "validationActions")), why);
+    }
+    if seen.is_empty() {
+        errors.required_by_type(path);
+    }
+}

@@ -1,0 +1,84 @@
+//! Validation of `MutatingAdmissionPolicy`.
+
+use kubernetes_admission::policy_expressions::{PolicyExpressions, Purpose};
+use serde_json::Value;
+
+use super::super::Change;
+use super::super::fields::{Errors, Path, get, list, set, text};
+use super::expressions::{self, Stored, report};
+use super::{matching, validating};
+
+const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
+const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
+
+/// Validates a policy. An update does not validate match conditions that cannot have become invalid.
+///
+/// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
+/// `validateMutatingAdmissionPolicySpec`.
+pub(in super::super) fn mutating_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    let (spec, path) = (get(object, "spec"), Path::new("spec"));
+    let old = change.map_or(&Value::Null, |change| get(change.old, "spec"));
+    super::definition(errors, &path, spec);
+    let constraints = get(spec, "matchConstraints");
+    matching::mutating_operations(errors, &path.child("matchConstraints"), constraints);
+    let params = set(spec, "paramKind").is_some();
+    if !change.is_some_and(validating::keeps_conditions) {
+        let stored = Stored::new(list(old, "matchConditions"), "expression");
+        let conditions = list(spec, "matchConditions");
+        expressions::match_conditions(errors, &path.child("matchConditions"), conditions, params, &stored);
+    }
+    let mut compiler = PolicyExpressions::new(params);
+    expressions::variables(errors, &path, spec, &mut compiler, &Stored::default());
+    let mutations = path.child("mutations");
+    if list(spec, "mutations").is_empty() {
+        errors.required(&mutations, "mutations must contain at least one item");
+    }
+    // Upstream also searches these for the expressions of JSON patches.
+    let stored =
+        list(old, "mutations").iter().map(|mutation| text(get(mutation, "applyConfiguration"), "expression"));
+    let stored = Stored::from_iter(stored);
+    for (index, item) in list(spec, "mutations").iter().enumerate() {
+        mutation(errors, &mutations.index(index), item, &mut compiler, &stored);
+    }
+    let policy = text(spec, "reinvocationPolicy");
+    errors.required_one_of(&path.child("reinvocationPolicy"), policy, &REINVOCATION_POLICIES);
+    if change.is_none() {
+        super::static_suffix(errors, object);
+    }
+}
+
+/// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMutation`.
+fn mutation(
+    errors: &mut Errors,
+    path: &Path<'_>,
+    mutation: &Value,
+    compiler: &mut PolicyExpressions,
+    stored: &Stored<'_>,
+) {
+    let patch_type = text(mutation, "patchType");
+    let (field, other, purpose) = match patch_type {
+        "JSONPatch" => ("jsonPatch", "applyConfiguration", Purpose::JsonPatch),
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", Purpose::ApplyConfiguration),
+        _ => return errors.required_one_of(&path.child("patchType"), patch_type, &PATCH_TYPES),
+    };
+    match set(mutation, field) {
+        None => {
+            let why = format!("must be specified when patchType is {patch_type}");
+            errors.required(&path.child(field), &why);
+        }
+        Some(patch) => {
+            let (path, written) = (path.child(field), text(patch, "expression"));
+            let (path, expression) = (path.child("expression"), written.trim());
+            if expression.is_empty() {
+                errors.required(&path, "");
+            } else {
+                let compiled = compiler.compile(expression, purpose, stored.environment(written));
+                report(errors, &path, expression, compiled);
+            }
+        }
+    }
+    if set(mutation, other).is_some() {
+        let why = format!("must not be specified when patchType is {patch_type}");
+        errors.invalid_text(&path.child(other), &format!("{{{other}}}"), why);
+    }
+}
