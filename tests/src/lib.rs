@@ -47,6 +47,7 @@ mod credentials;
 mod launch;
 mod meanwhile;
 mod metrics;
+mod policies;
 mod protobuf;
 mod random;
 mod requestors;

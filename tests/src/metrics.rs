@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::names::MARKER;
 
-/// The metrics with a webhook label. For histograms, only the count is compared, because other values depend on time.
-const COUNTERS: [&str; 7] = [
+/// The metrics with the label of a webhook or a policy. For histograms, only the count is compared, because other values depend on time.
+const COUNTERS: [&str; 9] = [
     "apiserver_admission_webhook_request_total",
     "apiserver_admission_webhook_rejection_count",
     "apiserver_admission_webhook_fail_open_count",
@@ -15,6 +15,8 @@ const COUNTERS: [&str; 7] = [
     "apiserver_admission_match_condition_evaluation_errors_total",
     "apiserver_admission_match_condition_exclusions_total",
     "apiserver_admission_match_condition_evaluation_seconds_count",
+    "apiserver_validating_admission_policy_check_total",
+    "apiserver_validating_admission_policy_check_duration_seconds_count",
 ];
 
 /// The metrics without a webhook label. Only cases that run alone compare them.

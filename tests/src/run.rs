@@ -14,6 +14,7 @@ use crate::meanwhile::Meanwhile;
 use crate::metrics::{self, Scope};
 use crate::names::Names;
 use crate::objects::{self, title};
+use crate::policies;
 use crate::requestors::Requestors;
 use crate::run_error::RunError;
 use crate::server::{Server, configurations, kind_of_configurations};
@@ -84,6 +85,9 @@ async fn run_case(
     if case.cluster.iter().any(is_of_rbac) {
         made.extend(server.settle_roles(names).await?);
     }
+    if case.cluster.iter().any(policies::is_policy) {
+        made.extend(policies::settle(server).await?);
+    }
     let meanwhile = Meanwhile::start(case, names, server).await?;
     let mut webhooks = Webhooks::start(case, server, manner.first, meanwhile.as_ref()).await?;
     configure(case, names, server, &webhooks, made).await?;
@@ -152,6 +156,13 @@ async fn run_case(
             let has_written = request.verb != Verb::Get && answer.is_success() && !request.dry_run;
             if writes_roles && has_written {
                 made.extend(server.settle_roles(names).await?);
+            }
+            if policies::has_changed_policies(request, &answer) {
+                if request.verb == Verb::Create {
+                    let name = text(&answer.body, "/metadata/name");
+                    made.push(format!("/apis/{}/{name}", request.resource));
+                }
+                made.extend(policies::settle(server).await?);
             }
             if let Some(kind) = kind_of_configurations(&request.resource).filter(|_| has_written) {
                 if request.verb == Verb::Create {
