@@ -13,6 +13,7 @@ use super::api::{self, PatchFormat, RequestOptions};
 use super::document;
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
+use super::policies;
 use super::request::name_of;
 use super::resource::{self, Scope};
 use super::webhook::{label_parts, merge};
@@ -31,6 +32,9 @@ impl World {
             self.installation.own.push(object);
             self.installation.expire();
             return Ok(());
+        }
+        if policies::is_policy(&object) {
+            self.confine_policy(&mut object);
         }
         let is_namespace = self.label_own_namespace(&mut object);
         let path = self.collection_of(&object).await?;
@@ -99,13 +103,14 @@ impl World {
             Some("CustomResourceDefinition") => 1,
             Some(_) | None => 2,
         });
+        let has_policies = objects.iter().any(policies::is_policy);
         for object in objects {
             if let Some(created) = self.create_namespace_of(&object).await? {
                 self.tell(step, format!("created the namespace \"{created}\""));
             }
             self.store(object).await?;
         }
-        Ok(())
+        if has_policies { self.wait_for_policies().await } else { Ok(()) }
     }
 
     /// Waits until a definition is served, which happens shortly after it is accepted.

@@ -26,6 +26,7 @@ mod not_called;
 mod order;
 mod outcome;
 pub(crate) mod parameter;
+mod policies;
 mod request;
 mod resource;
 mod service;

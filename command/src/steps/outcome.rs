@@ -155,11 +155,12 @@ fn message_contains(world: &mut World, fragment: String) -> Outcome {
 
 #[then(expr = "the client receives the warning {string}")]
 fn receives_warning(world: &mut World, text: String) -> Outcome {
-    let warnings = &world.answer()?.warnings;
+    let warnings = world.answer()?.warnings.iter().map(|warning| world.names.shorten(warning));
+    let warnings: Vec<String> = warnings.collect();
     if warnings.contains(&text) {
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected the warning \"{text}\", found {}", listed(warnings))))
+    Err(StepFailure::new(format!("expected the warning \"{text}\", found {}", listed(&warnings))))
 }
 
 #[then(expr = "the client receives no warnings")]

@@ -15,7 +15,7 @@ pub(super) const STEPS: &[StepHelp] = &[
     ),
     given(
         "these objects exist:",
-        "Creates objects before the webhooks are installed; a webhook configuration is renamed and limited to the scenario's namespace",
+        "Creates objects before the webhooks are installed; a webhook configuration or an admission policy is renamed and limited to the scenario's namespace",
         r#"Given these objects exist:
   """yaml
   apiVersion: v1

@@ -1,0 +1,97 @@
+//! Limits the admission policies that a scenario loads to its namespaces, and waits until the server applies them.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::api;
+use super::configuration::ROOT;
+use super::failure::{Outcome, StepFailure};
+use super::names::SCENARIO_LABEL;
+use super::webhook::merge;
+use super::world::World;
+use crate::target::TargetKind;
+
+/// The maximum time to wait until the server applies a policy.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The kinds of policies and of their bindings.
+const POLICIES: [&str; 2] = ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"];
+const BINDINGS: [&str; 2] = ["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"];
+
+/// Returns whether `object` is an admission policy or a binding.
+pub(super) fn is_policy(object: &Value) -> bool {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    POLICIES.contains(&kind) || BINDINGS.contains(&kind)
+}
+
+impl World {
+    /// Renames a policy or a binding, and limits the policy to the scenario's namespaces, because scenarios share a
+    /// server.
+    pub(super) fn confine_policy(&self, object: &mut Value) {
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let rename = |name: &mut Value| {
+            if let Some(text) = name.as_str() {
+                *name = json!(format!("{}.{text}", self.names.id()));
+            }
+        };
+        if let Some(name) = object.pointer_mut("/metadata/name") {
+            rename(name);
+        }
+        if POLICIES.contains(&kind.as_str()) {
+            let own = json!({"namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.id()}}});
+            merge(object, &json!({"spec": {"matchConstraints": own}}));
+        } else if let Some(policy) = object.pointer_mut("/spec/policyName") {
+            rename(policy);
+        }
+    }
+
+    /// Waits until the server applies all policies that exist so far.
+    ///
+    /// The server refreshes all policies at once, so it is sufficient to wait for a later one.
+    ///
+    /// Source: apiserver pkg/admission/plugin/policy/generic/policy_source.go.
+    pub(super) async fn wait_for_policies(&mut self) -> Outcome {
+        if matches!(self.target()?.kind, TargetKind::InProcess) {
+            return Ok(());
+        }
+        let name = format!("marker-{}", uuid::Uuid::new_v4().simple());
+        let rules = json!([{
+            "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+            "resourceNames": [name],
+        }]);
+        let policy = json!({
+            "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false"}],
+        });
+        let binding = json!({"policyName": name, "validationActions": ["Deny"]});
+        for (kind, plural, spec) in [
+            ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", policy),
+            ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", binding),
+        ] {
+            let mut object = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+                "metadata": {"name": name}, "spec": spec,
+            });
+            self.confine_policy(&mut object);
+            let collection = format!("{ROOT}/{plural}");
+            api::send(self.client()?, Method::POST, &collection, Some(&object)).await?.successful()?;
+            self.remove_unless_own(format!("{collection}/{}.{name}", self.names.id()));
+        }
+        let path = format!("/api/v1/namespaces/{}/configmaps?dryRun=All", self.namespace().await?);
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let started = tokio::time::Instant::now();
+        loop {
+            let answer = api::send(self.client()?, Method::POST, &path, Some(&object)).await?;
+            if answer.code == StatusCode::UNPROCESSABLE_ENTITY {
+                return Ok(());
+            }
+            if started.elapsed() > TIMEOUT {
+                return Err(StepFailure::new(
+                    "the server does not apply admission policies after 30 s".to_owned(),
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
