@@ -210,7 +210,6 @@ impl Declarations {
         self.patch_type(message)?;
         Some(match field {
             "op" | "from" | "path" if message == JSON_PATCH => Type::String,
-            "value" => Type::Dyn,
             _ => Type::Dyn,
         })
     }

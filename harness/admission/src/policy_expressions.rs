@@ -44,7 +44,7 @@ impl Purpose {
 
     /// Checks the static type of an expression.
     ///
-    /// Source: `ReturnTypes` in apiserver pkg/admission/plugin/policy/validating/{interface,message}.go and
+    /// Source: `ReturnTypes` in apiserver `pkg/admission/plugin/policy/validating/{interface,message}.go` and
     /// `pkg/admission/plugin/policy/mutating/patch/{smd,json_patch}.go`.
     fn check_type(self, of: &Type) -> Result<(), CompileError> {
         let is_text =

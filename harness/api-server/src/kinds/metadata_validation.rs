@@ -152,7 +152,8 @@ fn has_finalizers_of_core(resource: &Resource) -> bool {
             | "poddisruptionbudgets.policy"
             | "runtimeclasses.node.k8s.io"
     );
-    resource.custom.is_none() && resource.gvr.group != "apiextensions.k8s.io" && !as_elsewhere
+    let groups = ["apiextensions.k8s.io", "admissionregistration.k8s.io"];
+    resource.custom.is_none() && !groups.contains(&resource.gvr.group.as_str()) && !as_elsewhere
 }
 
 /// Validates the `managedFields` of an object. Does not report decoding errors.

@@ -12,7 +12,7 @@ use kubernetes_types::weight::weight;
 use serde_json::Value;
 use tracing::info;
 
-use super::authorization::{escalation, params, signers, status_fields};
+use super::authorization::{self, escalation, signers, status_fields};
 use super::field_manager::{self, ManagedObject};
 use super::patches::{self, Change};
 use super::request::ObjectRequest;
@@ -301,8 +301,7 @@ async fn attempt(
         let first = first.into_iter().chain(devices).collect();
         let told = strategy::validate_after(first, &new, Some(&old), &resource, subresource)
             .map_err(|status| about_sent_kind(status, &given, &resource))?;
-        params::check(request, &new, Some(&old))?;
-        status_fields::check_pod_certificate(request, &new, &old)?;
+        authorization::check_fields(request, &new, &old)?;
         request.warnings.extend(told);
         strategy::validate_conditions(&new, &old, &resource, subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource, subresource));

@@ -7,6 +7,7 @@ use super::fields::{each, fill, fill_pointer, with};
 /// Sets the defaults of a `ValidatingAdmissionPolicy` or a `MutatingAdmissionPolicy`.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go.
+/// Rule: POL-A.
 pub(super) fn policy(object: &mut Value) {
     with(object, "spec", |spec| {
         fill_pointer(spec, "failurePolicy", "Fail");

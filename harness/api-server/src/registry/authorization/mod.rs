@@ -8,8 +8,18 @@ pub(crate) mod status_fields;
 use kubernetes_admission::authorizer::{AccessRequest, AccessTarget, ResourceTarget};
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::Status;
+use serde_json::Value;
 
 use super::request::ObjectRequest;
+
+/// Checks that the user of an update may write the fields that need a separate permission.
+///
+/// # Errors
+/// Returns the Status for a field that the user may not write.
+pub(crate) fn check_fields(request: &ObjectRequest<'_>, new: &Value, old: &Value) -> Result<(), Box<Status>> {
+    params::check(request, new, Some(old))?;
+    status_fields::check_pod_certificate(request, new, old)
+}
 
 /// Checks that the user of a PUT or a patch may also create the object.
 ///

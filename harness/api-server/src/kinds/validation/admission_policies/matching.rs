@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kubernetes_admission::config;
 use serde_json::Value;
 
-use super::super::fields::{Errors, Path, get, list, texts, word};
+use super::super::fields::{Errors, Path, list, set, texts, word};
 use super::super::{formats, selectors};
 
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
@@ -30,9 +30,9 @@ pub(super) fn resources(errors: &mut Errors, path: &Path<'_>, resources: &Value)
     }
     super::one_of(errors, &path.child("matchPolicy"), word(resources, "matchPolicy"), &MATCH_POLICIES);
     for field in ["namespaceSelector", "objectSelector"] {
-        match get(resources, field) {
-            Value::Null => errors.required(&path.child(field), ""),
-            selector => selectors::label_selector(errors, &path.child(field), selector),
+        match set(resources, field) {
+            None => errors.required(&path.child(field), ""),
+            Some(selector) => selectors::label_selector(errors, &path.child(field), selector),
         }
     }
     for field in ["resourceRules", "excludeResourceRules"] {

@@ -15,7 +15,7 @@ use serde_json::Value;
 pub(super) use self::bindings::{mutating_binding, validating_binding};
 pub(super) use self::mutating::mutating_policy;
 pub(super) use self::validating::{validating_policy, validating_policy_status};
-use super::fields::{Errors, Path, get, text, word};
+use super::fields::{Errors, Path, set, text, word};
 use crate::apimachinery::metadata;
 
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
@@ -31,14 +31,13 @@ fn one_of(errors: &mut Errors, path: &Path<'_>, value: Option<&str>, supported: 
 /// Validates the fields that both kinds of policies have before their expressions.
 fn definition(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     one_of(errors, &path.child("failurePolicy"), word(spec, "failurePolicy"), &FAILURE_POLICIES);
-    let kind = get(spec, "paramKind");
-    if !kind.is_null() {
+    if let Some(kind) = set(spec, "paramKind") {
         param_kind(errors, &path.child("paramKind"), kind);
     }
     let path = path.child("matchConstraints");
-    match get(spec, "matchConstraints") {
-        Value::Null => errors.required(&path, ""),
-        constraints => matching::constraints(errors, &path, constraints),
+    match set(spec, "matchConstraints") {
+        None => errors.required(&path, ""),
+        Some(constraints) => matching::constraints(errors, &path, constraints),
     }
 }
 

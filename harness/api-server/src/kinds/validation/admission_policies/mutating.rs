@@ -36,7 +36,7 @@ pub(in super::super) fn mutating_policy(errors: &mut Errors, object: &Value, cha
     // Upstream also searches these for the expressions of JSON patches.
     let stored =
         list(old, "mutations").iter().map(|mutation| text(get(mutation, "applyConfiguration"), "expression"));
-    let stored = Stored::from_iter(stored);
+    let stored: Stored<'_> = stored.collect();
     for (index, item) in list(spec, "mutations").iter().enumerate() {
         mutation(errors, &mutations.index(index), item, &mut compiler, &stored);
     }
@@ -66,14 +66,14 @@ fn mutation(
             let why = format!("must be specified when patchType is {patch_type}");
             errors.required(&path.child(field), &why);
         }
-        Some(patch) => {
-            let (path, written) = (path.child(field), text(patch, "expression"));
+        Some(change) => {
+            let (path, written) = (path.child(field), text(change, "expression"));
             let (path, expression) = (path.child("expression"), written.trim());
             if expression.is_empty() {
                 errors.required(&path, "");
             } else {
-                let compiled = compiler.compile(expression, purpose, stored.environment(written));
-                report(errors, &path, expression, compiled);
+                let result = compiler.compile(expression, purpose, stored.environment(written));
+                report(errors, &path, expression, result);
             }
         }
     }

@@ -103,8 +103,8 @@ fn validation(
         errors.required(&path.child("expression"), "expression is not specified");
     } else {
         let environment = stored.validations.environment(expression);
-        let compiled = compiler.compile(expression, Purpose::Condition, environment);
-        report(errors, &path.child("expression"), expression, compiled);
+        let result = compiler.compile(expression, Purpose::Condition, environment);
+        report(errors, &path.child("expression"), expression, result);
     }
     let expression = text(validation, "messageExpression");
     if !expression.is_empty() {
