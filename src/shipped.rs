@@ -24,6 +24,7 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("features/rules.feature", include_str!("../features/rules.feature")),
     ("features/services.feature", include_str!("../features/services.feature")),
     ("features/timeouts.feature", include_str!("../features/timeouts.feature")),
+    ("features/validating-policies.feature", include_str!("../features/validating-policies.feature")),
     ("features/verify.feature", include_str!("../features/verify.feature")),
     ("features/warnings.feature", include_str!("../features/warnings.feature")),
 ];
