@@ -35,7 +35,7 @@ pub(crate) struct WebhookVerdict {
 #[derive(Debug, Serialize)]
 pub(crate) struct VerdictSummary {
     pub(crate) webhook: String,
-    /// The verdict in a few words, such as `NOT idempotent`.
+    /// The verdict in a few words, such as `NOT idempotent` or `idempotent, but has errors`.
     pub(crate) words: String,
     outcome: Outcome,
     /// The severities of the webhook's findings.
@@ -46,7 +46,10 @@ pub(crate) struct VerdictSummary {
 pub(crate) fn verdict_summaries(report: &Report) -> Vec<VerdictSummary> {
     let named = |(webhook, verdict): (&str, WebhookVerdict)| VerdictSummary {
         webhook: webhook.to_owned(),
-        words: if verdict.words.is_empty() { verdict.passed.unwrap_or_default() } else { verdict.words },
+        words: match verdict.passed {
+            Some(passed) if verdict.words.is_empty() => format!("{passed}, but has errors"),
+            Some(_) | None => verdict.words,
+        },
         outcome: verdict.outcome,
         findings: verdict.findings,
     };
@@ -275,6 +278,9 @@ mod tests {
         assert_eq!(words(&json!([finding("error", None)])), "");
         let bad = verdict(&with(&json!([finding("error", None)])), "c/a");
         assert_eq!((bad.passed.as_deref(), bad.outcome), (Some("idempotent"), Outcome::Bad));
+        let summaries = verdict_summaries(&with(&json!([finding("error", None)])));
+        let summary = summaries.iter().find(|summary| summary.webhook == "c/a").unwrap();
+        assert_eq!((&*summary.words, summary.outcome), ("idempotent, but has errors", Outcome::Bad));
         assert_eq!(words(&json!([finding("error", Some("known"))])), "idempotent; 1 accepted");
         let mut without = with(&json!([finding("warning", Some("known")), finding("note", Some("known"))]));
         without.checks.remove(0);
