@@ -51,7 +51,7 @@ impl World {
     ///
     /// The server refreshes all policies at once, so it is sufficient to wait for a later one.
     ///
-    /// Source: apiserver pkg/admission/plugin/policy/generic/policy_source.go.
+    /// Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`.
     pub(super) async fn wait_for_policies(&mut self) -> Outcome {
         if matches!(self.target()?.kind, TargetKind::InProcess) {
             return Ok(());
