@@ -72,6 +72,7 @@ pub async fn run(text: &str, server: &Server, manner: Manner<'_>) -> Result<RunR
     outcome
 }
 
+#[expect(clippy::too_many_lines, reason = "the order of the waits of a run is visible in one place")]
 async fn run_case(
     case: &Case,
     names: &Names,
