@@ -1,6 +1,6 @@
-//! Records every exchange with the webhooks, and answers in place of the library's other webhooks.
+//! Records every exchange with webhooks, and answers calls to the webhooks in [`super::other_webhooks::LIBRARY`].
 //!
-//! It does not call webhooks that repeatedly timed out.
+//! Webhooks that repeatedly timed out are not called.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -207,7 +207,7 @@ impl CallRecorder {
     }
 }
 
-/// Removes the notes about a kept connection that ended, and returns whether there were such notes.
+/// Removes the entries about a kept connection that ended, and returns whether there were any.
 fn has_ended(redirects_and_retries: &mut Vec<RedirectOrRetry>) -> bool {
     redirects_and_retries.extract_if(.., |note| *note == RedirectOrRetry::KeptConnectionEnded).count() > 0
 }

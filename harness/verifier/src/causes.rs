@@ -79,7 +79,7 @@ fn anonymous(message: &str, webhook: &str) -> String {
     masked(&message, "0x", "ADDRESS", |letter| letter.is_ascii_hexdigit())
 }
 
-/// Returns `text` in which `mask` replaces `word` wherever `word` is a whole word and not part of another name.
+/// Returns `text` with `word` replaced by `mask` wherever it is a whole word and not part of another name.
 pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     if word.is_empty() {
         return text.to_owned();
@@ -95,7 +95,7 @@ pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     masked
 }
 
-/// Returns `text` in which `mask` replaces each `start` with the following characters that `continues` accepts.
+/// Returns `text` with each `start`, and the following characters that `continues` accepts, replaced by `mask`.
 fn masked(text: &str, start: &str, mask: &str, continues: fn(char) -> bool) -> String {
     let mut parts = text.split(start);
     let mut masked = parts.next().unwrap_or_default().to_owned();

@@ -69,8 +69,8 @@ pub enum Probe {
     Configuration(fn(&Subject, &ClusterFixture) -> Observed),
     /// Examines a configuration, alone and then with each object of the corpus, without calling the webhook.
     ///
-    /// [`super::lint`] has no corpus: if the configuration alone has no violation, it uses the second function, which
-    /// examines the configuration with examples.
+    /// [`super::lint`] does not have a corpus. If the configuration alone has no violation, it uses the second
+    /// function, which examines the configuration with example objects.
     ConfigurationAndObject(
         fn(&Subject, &ClusterFixture) -> Observed,
         fn(&Subject, &ClusterFixture) -> Vec<Violation>,

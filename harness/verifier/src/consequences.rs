@@ -6,7 +6,7 @@ use super::check::Severity;
 use super::report::{CheckReport, Consequence, Finding, TOGETHER};
 use super::validity::without_positions;
 
-/// A rule for findings of one check from which findings of other checks follow.
+/// A rule that identifies findings of one check that explain findings of the same or other checks.
 struct Cause {
     /// The check whose findings name the cause best.
     check: &'static str,

@@ -39,7 +39,7 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-/// The counts of a webhook's calls for requests that an API server sends.
+/// The number of calls that the admission chain made to a webhook, by result.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallCounts {
     pub(super) called: u64,
@@ -151,7 +151,7 @@ impl Environment {
         Self { call_recorder: Arc::new(CallRecorder::new(connector)), ..self }
     }
 
-    /// Returns the counts of a webhook's calls and patches.
+    /// Returns the number of calls to a webhook, by result.
     pub(super) fn asked(&self, phase: Phase, id: &WebhookId) -> CallCounts {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.get(&(phase, id.clone())).cloned().unwrap_or_default()
@@ -193,7 +193,8 @@ impl Environment {
     /// The object includes the fields that built-in admission plugins add to a Pod.
     ///
     /// # Errors
-    /// The resource is not served, a field has the wrong type, or a built-in plugin rejects the object.
+    /// Returns a `Status` if the resource is not served, a field has the wrong type, or a built-in plugin rejects the
+    /// object.
     pub fn create(&self, object: Value) -> Result<Attributes, Box<Status>> {
         let mut request = self.cluster_fixture.create(object, &self.namespace, self.user.clone())?;
         plugins::complete(&mut request)?;
@@ -309,7 +310,7 @@ impl Environment {
     /// Sends a request directly to a webhook, to test requests that no API server sends.
     ///
     /// # Errors
-    /// Returns the reason why there is no reply.
+    /// Returns an error if there is no reply.
     pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
         self.call_recorder.count();
         self.call_recorder.send_direct(request).await
@@ -318,7 +319,7 @@ impl Environment {
     /// Performs a TLS handshake with the webhook's server, and returns the server's certificates and their problems.
     ///
     /// # Errors
-    /// Returns the reason why the connection failed.
+    /// Returns an error if the connection fails.
     pub async fn inspect(&self, webhook: &Webhook) -> Result<Inspection, String> {
         self.call_recorder.https().inspect(&webhook.client_config, webhook.timeout).await
     }

@@ -19,8 +19,8 @@
 //!    an object, it receives an [`ObjectProbe`]: [`ObjectProbe::first`] is the result of the webhook and
 //!    [`ObjectProbe::alone`] the webhook alone. [`ObjectProbe::admitted`] and [`ObjectProbe::answered`] send a request
 //!    (outcomes are cached across checks); [`ObjectProbe::outcome`] also returns failures. The changes of other
-//!    webhooks are in [`other_webhooks::LIBRARY`], the webhook's raw response in `checks/webhook_response.rs`, and requests that
-//!    several checks share in `checks/requests.rs`.
+//!    webhooks are in [`other_webhooks::LIBRARY`], the webhook's raw response in `checks/webhook_response.rs`, and
+//!    requests that several checks share in `checks/requests.rs`.
 //! 2. Add a line to [`checks::ALL`].
 //! 3. Add a positive and a negative test in `tests/verify/` with a fake webhook.
 //!

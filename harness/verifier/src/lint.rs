@@ -122,7 +122,7 @@ pub fn lint(
             | Probe::Conversion(_) => {}
         }
     }
-    // A rejected field has a substitute, about which nothing is reported.
+    // Findings about the substitute for a rejected field are not reported.
     linted.findings.retain(|found| {
         COMPLETE.contains(&found.check.id) || !manifests.is_substitute(found.position, &found.field)
     });

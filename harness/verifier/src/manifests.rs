@@ -1,4 +1,4 @@
-//! The objects of manifests, as the static checks see them.
+//! Provides the objects of manifests for the static checks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Manifests<'a> {
     pub(super) positions: Vec<usize>,
     /// The positions and errors of configurations that cannot be decoded.
     pub(super) unreadable: Vec<(usize, ConfigError)>,
-    /// The fields of these configurations that have a substitute in `subjects`, each with its position.
+    /// The rejected fields that have a substitute in `subjects`, each with the position of its configuration.
     substitutes: Vec<(usize, String)>,
     /// The namespaces and resources that the other objects define.
     pub(super) cluster_fixture: ClusterFixture,

@@ -1,8 +1,8 @@
 //! Contains a library of changes that other webhooks make to an object.
 //!
-//! Each change is a webhook in the chain, so that the dispatcher handles its reinvocation and defaults. It is never
-//! called over a network: [`super::call_recorder`] recognizes the host of its URL and gets the response from this
-//! module.
+//! Each change is a webhook in the chain, so that the dispatcher handles its reinvocation and defaults. These webhooks
+//! are never called over a network: [`super::call_recorder`] recognizes the host of their URLs and gets the response
+//! from this module.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -22,8 +22,8 @@ pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 /// A Pod gets a service account with its token, a priority, and the default tolerations. A volume or volume claim gets
 /// its finalizer, and a Node gets its taint. Mirror Pods do not get a service account. Existing values are kept.
 ///
-/// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`; plugin/pkg/admission/serviceaccount and
-/// priority.
+/// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`; plugin/pkg/admission/serviceaccount
+/// and priority.
 ///
 /// # Errors
 /// Returns the `Status` of the rejection if a plugin rejects the request.

@@ -56,7 +56,7 @@ const ADVICE: [(&str, &str); 4] = [
     ("none of its rules", "add objects that a rule of the webhook matches (-f)"),
 ];
 
-/// The part of the reason for a failed call that only a call without a response has, in Go's words.
+/// The part of kube-apiserver's error message that occurs only if a webhook did not respond.
 const NO_RESPONSE: &str = "failed to call webhook: Post \"";
 
 /// Returns why `subject` is not called for `request`, or `None` if it is called.
@@ -65,7 +65,7 @@ pub(super) fn mismatch(
     request: &Attributes,
     cluster_fixture: &ClusterFixture,
 ) -> Option<String> {
-    // The selectors are compared before the rules, but an object of another kind cannot be meant.
+    // The dispatcher checks selectors before rules, but for an object of another kind, the rules are the better reason.
     if !subject.asks_for(request, cluster_fixture) {
         return Some("none of its rules matches the objects".to_owned());
     }

@@ -65,7 +65,7 @@ mod tests {
         let [first, second, third] = [0, 1, 2].map(|position| turns.at(position));
         let keeps = |turn: &Turn, bytes: usize| turn.keep(bytes).now_or_never().is_some();
         let share = SHARED / 4;
-        // The object whose turn it is keeps what it needs; the others keep their share.
+        // The object whose turn it is may keep any number of bytes; the others keep only their share.
         assert!(keeps(&first, 10 * SHARED));
         assert!(keeps(&second, share) && keeps(&third, share));
         assert!(!keeps(&second, 1) && !keeps(&third, 1));

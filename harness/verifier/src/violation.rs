@@ -58,7 +58,7 @@ impl Skipped {
         Self::NotApplicable(reason.into())
     }
 
-    /// Creates the result of a check whose request has no value for a match condition of the webhook.
+    /// Creates the result of a check of a request for which the match conditions cannot be evaluated.
     pub(super) fn no_conditions() -> Self {
         Self::not_applicable("the match conditions cannot be evaluated for the request: see V55")
     }

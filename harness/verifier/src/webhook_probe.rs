@@ -87,7 +87,7 @@ impl WebhookProbe<'_> {
     /// Returns the webhook with the new CA, if any, added to its `caBundle`.
     ///
     /// # Errors
-    /// There is a new bundle, but no old bundle to extend.
+    /// Returns [`Skipped`] if there is a new bundle, but no old bundle to extend.
     pub(super) fn renewed(&self) -> Result<Subject, Skipped> {
         let new = self.settings.rotation.as_ref().and_then(|rotation| rotation.ca_bundle.as_ref()?.read());
         let Some(new) = new else { return Ok(self.subject.clone()) };

@@ -13,7 +13,7 @@ use crate::subject::Subject;
 /// Returns the mutating webhooks that are called for the object, in dispatch order.
 ///
 /// # Errors
-/// Fewer than two webhooks are called, or one of them fails.
+/// Returns [`Skipped`] if fewer than two webhooks are called, or if the creation is not admitted.
 pub(super) async fn called<'a>(object_probe: &ObjectProbe<'a>) -> Result<Vec<&'a Subject>, Skipped> {
     let all: Vec<&Subject> =
         object_probe.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating).collect();
@@ -32,7 +32,7 @@ pub(super) async fn called<'a>(object_probe: &ObjectProbe<'a>) -> Result<Vec<&'a
 /// Returns the outcome of the creation with `subjects` as the webhooks, in the given order.
 ///
 /// # Errors
-/// The creation is not admitted.
+/// Returns [`Skipped`] if the creation is not admitted.
 pub(super) async fn admitted(
     object_probe: &ObjectProbe<'_>,
     subjects: &[&Subject],

@@ -54,7 +54,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
         } else {
             let is_whole_rule = unmatched.len() == rule.resources.len();
             for (position, entry) in unmatched {
-                // A list of several resources may include names of several releases, but not a misspelled name.
+                // A list of several resources may include names from several releases, but not misspelled names.
                 let severity = if is_whole_rule || meant(entry, &served).is_some() {
                     Severity::Warning
                 } else {
@@ -120,7 +120,7 @@ fn names(
             && equivalent().iter().any(|equivalent| is_named(&equivalent.resource)))
 }
 
-/// Returns the resource whose kind, or whose name in another case, is the entry's name.
+/// Returns the resource that an incorrect entry probably means: the entry is its kind, or its name in another case.
 fn meant<'a>(entry: &str, served: &'a [ServedResource]) -> Option<&'a ServedResource> {
     let name = entry.split('/').next().unwrap_or_default();
     if served.iter().any(|it| it.name.resource == name) {

@@ -141,7 +141,7 @@ mod tests {
         );
         let (_, what) = size(json!({"x-kubernetes-preserve-unknown-fields": true}));
         assert_eq!(what, "spec.admit-filling");
-        // Fields with a limit or that depend on other fields are not changed.
+        // Fields that have a limit or depend on other fields are not changed.
         for spec in [
             json!({"properties": {"text": {"type": "string", "maxLength": 9}, "size": {"type": "integer"}}}),
             json!({"properties": {"text": {"type": "string"}}, "oneOf": [{"required": ["text"]}]}),

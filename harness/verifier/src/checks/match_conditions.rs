@@ -23,8 +23,7 @@ const OTHER_KEY: &str = "example.com/other";
 
 /// Reports conditions that fail because an object does not have an optional field, or because a name is misspelled.
 ///
-/// All conditions of the webhook are evaluated together, as by the API server, so that another condition can be the
-/// guard.
+/// All conditions of the webhook are evaluated together, as in the API server, so that one condition can guard another.
 pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> Vec<Violation> {
     let webhook = &subject.webhook;
     if webhook.match_conditions.is_empty() || webhook.rules.is_empty() {
@@ -126,8 +125,8 @@ fn user() -> UserInfo {
     }
 }
 
-/// Returns the creations of the object without labels and of the object with other labels, and then an unchanged update
-/// of each.
+/// Returns requests that create the object without and with labels and annotations, and then an unchanged update of
+/// each.
 fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes> {
     let mut bare = object.clone();
     for pointer in ["/metadata/labels", "/metadata/annotations"] {
@@ -153,7 +152,7 @@ fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes>
 mod tests {
     use super::*;
 
-    /// Returns the kinds and messages about the conditions of a webhook for creations of Deployments.
+    /// Returns the kinds and messages of the findings about `conditions`, for a webhook that matches Deployments.
     #[track_caller]
     fn found(conditions: &[&str]) -> Vec<String> {
         let conditions: Vec<Value> = conditions

@@ -157,7 +157,7 @@ pub(super) struct Labeled<'a> {
     pub(super) cluster_fixture: &'a ClusterFixture,
     pub(super) namespace: &'a str,
     pub(super) labels: &'a LabelSet,
-    /// Whether the namespace has no other labels than [`NAME_LABEL`].
+    /// Whether the namespace has no labels other than [`NAME_LABEL`].
     pub(super) is_bare: bool,
 }
 

@@ -19,7 +19,8 @@ use crate::sample_request::SampleRequest;
 
 /// Returns a request of a cluster administrator for which `webhook` is called while it is down.
 ///
-/// The request is about an object of the resource in `namespace`, which may be empty and has only its name label.
+/// The request is about an object in `namespace`, which has only its name label, or about a cluster-scoped object if
+/// `namespace` is empty.
 /// Returns `None` if the corpus does not contain such an object, or if the webhook is not called for it.
 pub(super) fn request(
     webhook: &Webhook,

@@ -66,7 +66,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
 }
 
-/// Returns the webhooks that changed the object, which follow from the objects that successive webhooks received.
+/// Returns the webhooks that changed the object, by comparing the objects that consecutive webhooks received.
 fn changing(object_probe: &ObjectProbe<'_>, outcome: &Outcome) -> Vec<String> {
     let calls: Vec<(String, Value)> = outcome
         .calls()

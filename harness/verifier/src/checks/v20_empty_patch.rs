@@ -30,7 +30,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     {
         return Ok(vec![violation]);
     }
-    // Its own result needs no further change.
+    // An idempotent webhook does not change its own result again.
     let Some(made) = &first.object else { return Ok(Vec::new()) };
     let request = object_probe.with_object(made.clone());
     let again = match object_probe.answered(&object_probe.alone(), &request).await {

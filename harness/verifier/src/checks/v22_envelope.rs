@@ -58,7 +58,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let id = &object_probe.subject.webhook.id;
     let outcome = object_probe.outcome(&object_probe.alone(), object_probe.request).await;
     let Some(called) = outcome.calls_of(id).next() else {
-        // Returns why it was not called.
+        // Returns the reason why the webhook was not called.
         return object_probe.answered(&object_probe.alone(), object_probe.request).await.map(|_| Vec::new());
     };
     let Some(exchange) = outcome.exchanges_of(id).next() else {

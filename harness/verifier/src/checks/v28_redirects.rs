@@ -27,7 +27,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let id = &object_probe.subject.webhook.id;
     let outcome = object_probe.outcome(&object_probe.alone(), object_probe.request).await;
     if outcome.calls_of(id).next().is_none() {
-        // Returns why it was not called.
+        // Returns the reason why the webhook was not called.
         object_probe.answered(&object_probe.alone(), object_probe.request).await?;
     }
     let Some(exchange) = outcome.exchanges.first() else {

@@ -242,7 +242,7 @@ fn request(
             if name == "ephemeralcontainers" {
                 let first = json!({"name": "first-debugger", "image": "example.com/debug:1"});
                 set(&mut old_object, &["spec", "ephemeralContainers"], json!([first]));
-                // The update that added this container counts.
+                // The generation also counts the update that added this container.
                 set(&mut old_object, &["metadata", "generation"], 2);
                 webhook_probe.environment.cluster_fixture.set_defaults(&mut old_object);
             }

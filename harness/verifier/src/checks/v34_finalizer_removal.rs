@@ -45,7 +45,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let others = at(&stored, &["metadata", "finalizers"]).as_array().into_iter().flatten();
     let others: Vec<&Value> = others.filter(|finalizer| **finalizer != FINALIZER).collect();
     let mut violations = removal(object_probe, stored.clone(), with_finalizers(&stored, &others)).await?;
-    // The controllers of the others may finish in any order.
+    // The controllers of the other finalizers may finish in any order.
     if violations.is_empty() && !others.is_empty() {
         violations = removal(object_probe, stored.clone(), with_finalizers(&stored, &[])).await?;
     }

@@ -110,7 +110,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if tested { Ok(violations) } else { Err(reason) }
 }
 
-/// Returns the review with a new user key that a mutating webhook records, or `None` if no webhook records the key.
+/// Returns the review for a user with a new `extra` key, or `None` if no mutating webhook writes the key to the object.
 async fn written_down(object_probe: &ObjectProbe<'_>) -> Option<Value> {
     let mut request = object_probe.request.clone();
     request.user.extra.insert(EXTRA.to_owned(), vec!["value".to_owned()]);

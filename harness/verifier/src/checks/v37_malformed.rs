@@ -80,7 +80,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             violations.push(
                 Violation::new(format!("responds differently after {what}"), message).with_steps(steps),
             );
-            // The difference may be permanent.
+            // The difference may be permanent, so later inputs are not compared.
             is_stable = false;
         }
     }
@@ -93,7 +93,7 @@ fn combined(faults: &[(&'static str, Fault)]) -> Option<Violation> {
     let severity = faults.iter().map(|(_, (_, _, severity))| *severity).max()?;
     let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for (what, (kind, text, _)) in faults {
-        // The text of a failed connection may contain a port, which differs between calls.
+        // The message about a failed connection may contain a port, which differs between calls.
         let is_same = |known: &str, other: &str| known == *kind && (*kind != HTTP_STATUS || other == text);
         match groups.iter_mut().find(|(known, other, _)| is_same(known, other)) {
             Some((_, _, inputs)) => inputs.push(what),
@@ -130,13 +130,13 @@ fn malformed(review: &Bytes) -> Vec<Malformed> {
         body("an empty body", Bytes::new(), unreadable),
         body("a truncated review", review.slice(..review.len() / 2), unreadable),
         body("an object of another kind", text(&other), unreadable),
-        // API servers do not send this, and a framework that decodes it passes it on.
+        // API servers do not send this, and frameworks that decode it pass it to the webhook's handler.
         body(
             "a review without a request",
             text(&json!({"apiVersion": api_version, "kind": kind})),
             Some(Severity::Note),
         ),
-        // V23 checks whether it is denied.
+        // V23 checks whether the webhook denies this review.
         body("a review of an unknown version", text(&unknown), None),
         Malformed { what: "a GET", method: Method::GET, content_type: "", body: None, pass: None },
         Malformed {

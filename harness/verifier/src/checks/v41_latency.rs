@@ -43,7 +43,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     };
     let timeout = webhook_probe.subject.webhook.timeout;
     let alone = webhook_probe.alone();
-    // Other checks, if any, have made the first call.
+    // Makes the first call, unless another check has made it.
     if webhook_probe.environment.first_call(&webhook_probe.subject.webhook).is_none() {
         webhook_probe.environment.admit(&alone, sample).await;
     }
@@ -99,7 +99,7 @@ impl Measured {
     /// Measures calls with the concurrency that `--concurrency` specifies.
     ///
     /// # Errors
-    /// The webhook was not called, or failed for a reason other than a timeout.
+    /// Returns [`Skipped`] if the webhook was not called, or failed for a reason other than a timeout.
     async fn new(webhook_probe: &WebhookProbe<'_>, alone: &WebhookSet) -> Result<Self, Skipped> {
         let until = Instant::now() + webhook_probe.subject.webhook.timeout * MAX_TIMEOUTS;
         let concurrency = webhook_probe.settings.concurrency.max(1);

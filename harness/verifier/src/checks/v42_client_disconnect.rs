@@ -53,7 +53,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let typical = TypicalRequest::new(webhook_probe, webhook_probe.subject).await?;
     let took = quickest(webhook_probe, &typical).await?;
     if took < MIN_RESPONSE_TIME {
-        // The figure is left out (V41 has it), so that the reasons of many shards are equal.
+        // Omits the measured time, which V41 reports, so that all shards report the same reason.
         return Err(Skipped::unequipped(
             "the webhook responds before a caller can disconnect: verify it with requests that take longer",
         ));

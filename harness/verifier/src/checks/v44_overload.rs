@@ -121,7 +121,7 @@ impl IdleBaseline {
     /// Measures the duration of single calls to the webhook and to the control webhook.
     ///
     /// # Errors
-    /// The webhook does not respond.
+    /// Returns [`Skipped`] if the webhook does not respond.
     async fn new(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest<'_>) -> Result<Self, Skipped> {
         let (mut webhook, mut control) = (Duration::ZERO, None);
         for _ in 0..IDLE_CALLS {
@@ -136,7 +136,7 @@ impl IdleBaseline {
     /// Returns a violation if the webhook does not become as fast as before after a wave of `number` calls.
     ///
     /// # Errors
-    /// Both the webhook and the control webhook are slower than before.
+    /// Returns [`Skipped`] if both the webhook and the control webhook are slower than before.
     async fn is_not_back(
         &self,
         webhook_probe: &WebhookProbe<'_>,

@@ -56,7 +56,7 @@ pub(super) fn name(certificate: &CertificateFacts) -> String {
 
 /// The default minimum remaining validity.
 const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
-/// The divisor of a short lifetime that gives the minimum remaining validity.
+/// A short-lived certificate must remain valid for at least its lifetime divided by this number.
 const PART: u32 = 3;
 
 fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> Vec<Violation> {
@@ -154,7 +154,7 @@ mod tests {
             let now = "2026-01-01T00:00:00Z".parse().unwrap();
             judge(&inspection, now, horizon).len()
         };
-        // Certificates for seven days, with six and a half, or two, days left.
+        // The times at which certificates valid for seven days have six and a half, or two, days left.
         let (young, old) = ("2026-01-06T12:00:00Z", "2026-01-01T07:00:00Z");
         assert_eq!((kinds(young, None), kinds(young, Some(HORIZON))), (0, 1));
         assert_eq!(kinds(old, None), 1);

@@ -63,7 +63,7 @@ fn violation(common: &Common<'_>, webhooks: &[&Webhook]) -> Violation {
         .collect();
     let message = format!("for {common}, the API server may wait for {}", called.join(", "));
     let violation = Violation::new("timeouts add up", message).at("timeoutSeconds");
-    // The longest timeout is the first to lower.
+    // The violation is about the webhook with the longest timeout, which should be lowered first.
     let longest = webhooks.iter().rev().max_by_key(|webhook| webhook.timeout);
     longest.map_or(violation.clone(), |webhook| violation.about(&webhook.id))
 }

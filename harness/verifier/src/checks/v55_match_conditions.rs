@@ -42,7 +42,7 @@ pub(super) const CHECK: Check = Check {
 const CHEAPER: &str =
     "Avoid nested loops and regular expressions over long lists and strings, or check this in the webhook.";
 
-/// The divisor of the cost budget that gives the highest cost not to report, because objects may grow.
+/// Conditions that cost more than the budget divided by this number are reported, because objects may grow.
 const NEAR: u64 = 2;
 
 fn configuration(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {

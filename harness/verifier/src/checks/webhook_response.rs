@@ -58,7 +58,7 @@ impl WebhookResponse {
         let id = &object_probe.subject.webhook.id;
         let outcome = object_probe.outcome(&object_probe.alone(), request).await;
         let Some(called) = outcome.calls_of(id).next() else {
-            // Returns why it was not called.
+            // Returns the reason why the webhook was not called.
             object_probe.answered(&object_probe.alone(), request).await?;
             return Err(Skipped::not_checked(outcome.verdict().to_string()));
         };

@@ -225,7 +225,7 @@ mod tests {
         check(&[(8, 0)], &Judgment::Undecided);
         check(&[(8, 0), (8, 0)], &Judgment::Undecided);
         check(&[(8, 0), (8, 0), (8, 0)], &attributed);
-        // It also makes the same write on its own, less often.
+        // The webhook also makes the same write on its own, less often.
         check(&[(9, 1), (8, 0), (10, 2)], &attributed);
     }
 

@@ -24,7 +24,7 @@ pub(in super::super) struct Fault {
     pub(in super::super) message: String,
 }
 
-/// Decodes the response in `exchange` to a review of `version` with `uid`.
+/// Decodes the response in `exchange`, which answers a review of `version` with `uid`.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`.
 pub(super) fn read(exchange: &Exchange, version: &str, uid: &str, sent: &[Value], to: &str) -> Answer {

@@ -281,7 +281,7 @@ impl ConverterProbe<'_> {
     /// Converts an object to the version `to`.
     ///
     /// # Errors
-    /// The conversion fails.
+    /// Returns [`Skipped`] if the conversion fails.
     pub(super) async fn converted(&self, object: &Value, to: &str) -> Result<(Exchange, Value), Skipped> {
         let (exchange, answer) = self.convert(std::slice::from_ref(object), to).await;
         match answer {
@@ -299,7 +299,7 @@ impl ConverterProbe<'_> {
     /// Checks that the webhook always converts the same object to the same result.
     ///
     /// # Errors
-    /// The results of repeated conversions of the object differ.
+    /// Returns [`Skipped`] if a conversion fails, or if the results of repeated conversions differ.
     pub(super) async fn check_deterministic(&self, object: &Value, to: &str) -> Result<(), Skipped> {
         let (_, first) = self.converted(object, to).await?;
         for _ in 0..2 {

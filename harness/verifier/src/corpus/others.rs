@@ -39,19 +39,19 @@ pub(super) const KINDS: [(&str, &str, Make); 11] = [
     ("v1", "Secret", secret),
 ];
 
-/// Returns the object of a kind with the number `index`.
+/// Returns object number `index` of a kind.
 pub(super) fn object((api_version, kind, make): (&str, &str, Make), index: usize) -> Value {
     let mut object = make(index);
     super::complete(&mut object, api_version, kind, index);
     object
 }
 
-/// Returns the Pod template with the number `index`. The stride between Pods ensures that all features occur.
+/// Returns Pod template number `index`. The stride between Pods ensures that all features occur.
 fn template(index: usize, restart_policy: &str) -> Value {
     let pod = pods::pod(index * 19 % pods::COUNT);
     let mut spec = at(&pod, &["spec"]).clone();
     set(&mut spec, &["restartPolicy"], restart_policy);
-    // Only a running Pod has one.
+    // Only a running Pod has a node name.
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("nodeName");
     }

@@ -151,7 +151,7 @@ impl Version {
     /// Returns the object as the API server decodes it, and its validation errors.
     ///
     /// # Errors
-    /// admit does not support the schema.
+    /// Returns the unsupported part of the schema if admit does not support the schema.
     pub(crate) fn judged(&self, mut object: Value) -> Result<(Value, Vec<FieldError>), String> {
         let schema = self.compiled.as_ref().map_err(Clone::clone)?;
         schema.decode(&mut object, true).map_err(|error| error.to_string())?;
@@ -162,7 +162,7 @@ impl Version {
         judged.map(|judgment| (object, judgment.errors)).map_err(|unsupported| unsupported.to_string())
     }
 
-    /// Returns the object with the number `index`, in which each field is valid for its own schema.
+    /// Returns object number `index`. Each field is valid against its own schema.
     pub(super) fn object(&self, index: usize) -> Value {
         let (amount, turn) = (Amount::for_object(index), index / Amount::COUNT);
         let mut object = values::value(&self.schema, Variant { amount, turn, depth: 0 });

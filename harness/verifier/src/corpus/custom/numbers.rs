@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The limit up to which JSON numbers are exact.
 const MAX_EXACT: i64 = 1 << 53;
 
-/// Returns the allowed integer with the number `turn`, starting with the minimum or, without a minimum, with 1.
+/// Returns allowed integer number `turn`, starting with the minimum or, without a minimum, with 1.
 pub(super) fn integer(schema: &Value, turn: usize) -> Value {
     let limit = |name: &str| schema.get(name).and_then(whole);
     let excluded = |name: &str| i64::from(schema[name] == true);
@@ -24,13 +24,13 @@ pub(super) fn integer(schema: &Value, turn: usize) -> Value {
     first.saturating_add(turn.saturating_mul(step)).into()
 }
 
-/// Returns the allowed number with the index `turn`, in steps of 1 or of `multipleOf`.
+/// Returns an allowed number that depends on `turn`. It is a multiple of `multipleOf` if the schema has this keyword.
 pub(super) fn number(schema: &Value, turn: usize) -> Value {
     let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
     let (least, most) = (limit("minimum"), limit("maximum"));
     let step = limit("multipleOf").filter(|step| *step > 0.0);
     let begin = least.unwrap_or_else(|| most.map_or(1.0, |most| most.min(1.0)));
-    // A fraction of the allowed range, so that narrow limits have numbers between them.
+    // The steps are fractions of the allowed range, so that there are numbers between narrow limits.
     let width = most.map_or(8.0, |most| (most - begin).clamp(0.0, 8.0));
     let turn = u8::try_from(turn % 7).map_or(0.0, f64::from);
     let is_excluded = schema["exclusiveMinimum"] == true || schema["exclusiveMaximum"] == true;

@@ -22,7 +22,7 @@ pub(super) fn is_match(expression: &str, text: &str) -> bool {
 
 /// Returns a string of `least` to `most` characters that matches `expression`, or `None` if none was found.
 pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> Option<String> {
-    // Go's regular expressions decide what is valid; this one only suggests texts.
+    // The Go-compatible regular expression decides what matches; the parsed one only suggests strings.
     let regexp = Regexp::new(expression).ok()?;
     let parsed = regex_syntax::Parser::new().parse(expression).ok()?;
     let is_fitting = |text: &str| (least..=most).contains(&text.chars().count()) && regexp.is_match(text);
@@ -37,7 +37,7 @@ pub(super) fn text(expression: &str, turn: usize, least: usize, most: usize) -> 
             if is_fitting(&writer.text) {
                 return Some(writer.text);
             }
-            // An unanchored expression allows any text after the match.
+            // An unanchored expression allows any characters after the match.
             if short > 0 && is_fitting(&padded()) {
                 return Some(padded());
             }
