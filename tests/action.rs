@@ -83,7 +83,7 @@ fn flags(text: &str) -> BTreeSet<String> {
     words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
 }
 
-/// Returns the flags of `admit verify` or `admit lint`, which are more than `least`.
+/// Returns the long flags of `admit verify` or `admit lint`; panics unless there are more than `least`.
 fn known_flags(command: &str, least: usize) -> BTreeSet<String> {
     let help = Command::new(env!("CARGO_BIN_EXE_admit")).args([command, "--help"]).output();
     let flags = flags(&String::from_utf8_lossy(&help.expect("the command runs").stdout));
@@ -91,7 +91,7 @@ fn known_flags(command: &str, least: usize) -> BTreeSet<String> {
     flags
 }
 
-/// Returns the names of `inputs.NAME` in a text.
+/// Returns each `NAME` in `inputs.NAME` in `text`.
 fn inputs_of(text: &str) -> BTreeSet<String> {
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     let rests = text.split("inputs.").skip(1);

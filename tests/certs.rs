@@ -1,4 +1,4 @@
-//! Tests of the `admit certs` command.
+//! Tests the `admit certs` command.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::fs;

@@ -21,7 +21,7 @@ use crate::helpers::machine;
 use crate::helpers::serve::Serve;
 
 const API: &str = "/apis/admissionregistration.k8s.io/v1";
-/// Does not log dry runs, by which the test checks whether the configurations are used.
+/// Logs the metadata of every request. The test selects events by their audit IDs.
 const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
 /// The metrics that a failed webhook changes.
 const FAILURES: [&str; 2] =
@@ -33,11 +33,11 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The observable effects of a request whose client has disconnected.
 #[derive(Debug, PartialEq, Eq)]
 struct Effects {
-    /// The keys of its audit annotations that say that a webhook failed open.
+    /// The keys of the request's audit annotations that report that a webhook failed open.
     failed_open: Vec<String>,
     /// The samples of [`FAILURES`] about the webhook.
     failures: Vec<String>,
-    /// The samples of [`REQUESTS`] about the webhook with another code than 200.
+    /// The samples of [`REQUESTS`] about the webhook with a code other than 200.
     calls: Vec<String>,
     /// `responseStatus` and `objectRef` of the last audit event.
     answered: [Value; 2],

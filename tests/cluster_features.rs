@@ -1,7 +1,7 @@
 //! Runs features on a real cluster, with their webhooks in a pod behind a Service: they pass, and leave nothing
 //! behind.
 //!
-//! Uses the cluster of the kubeconfig in `ADMIT_TEST_CLUSTER`. The image of the fakes must be on every node. Needs
+//! Uses the cluster from the kubeconfig in `ADMIT_TEST_CLUSTER`. The image of the fakes must be on every node. Needs
 //! kubectl 1.36 to 1.38. `ADMIT_TEST_AUDIT_LOG` may contain the path of the API server's audit log. Without the first
 //! variable the test is skipped with a message: it does not use any other cluster.
 

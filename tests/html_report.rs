@@ -41,7 +41,7 @@ const FEATURE: &str = "Feature: Failures
       \"\"\"
 ";
 
-/// A webhook whose texts try to become markup and scripts.
+/// Webhooks whose messages and patches contain markup and scripts.
 const HOSTILE: &str = r#"version: 1
 webhooks:
 - name: evil

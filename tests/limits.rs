@@ -1,4 +1,4 @@
-//! The memory and the connection slots that clients of `admit serve` can use.
+//! Tests how much memory and how many connection slots clients of `admit serve` can use.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 

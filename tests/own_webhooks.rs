@@ -326,7 +326,7 @@ async fn fake_replaces_a_webhook_whose_behavior_a_step_sets() {
             ends_with(&stage.run(target).await, 0);
             assert!(stage.hosts().is_empty(), "{target}: the webhook is not called");
         }
-        // A call that cannot connect is not counted on any target.
+        // A call whose connection fails is not counted on any target.
         let counted = format!("{fails}    And \"inject.example.com\" is not called\n");
         ends_with(&Stage::with(&feature(down, &counted)).await.run(target).await, 0);
     }

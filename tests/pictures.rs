@@ -44,7 +44,7 @@ struct Fakes(Child);
 
 impl Drop for Fakes {
     fn drop(&mut self) {
-        // An error means that it has exited, which the test reports by its output.
+        // An error means that the process has exited, which the test detects in the output.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -80,7 +80,7 @@ fn serve_fakes(folder: &Path, file: &str) -> Fakes {
     fakes
 }
 
-/// Draws a command line and what it prints on a color terminal.
+/// Draws a command line and its output on a color terminal.
 fn picture(folder: &Path, line: &str, label: &str) -> String {
     let output = admit(folder).args(line.split(' ').skip(1)).args(["--color", "always"]).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();

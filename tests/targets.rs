@@ -88,7 +88,7 @@ fn every_scenario_ends_alike_in_process_and_on_a_real_kube_apiserver() {
     for (place, ours) in &ours {
         match theirs.get(place) {
             Some(theirs) if ours == theirs && ours.status == "passed" => {}
-            // These need an option, with which tests/webhook_authentication runs them on both targets.
+            // These scenarios require an option: tests/webhook_authentication runs them with it on both targets.
             Some(theirs) if ours == theirs && ours.status == "skipped" => skipped += 1,
             theirs => differences.push(format!("{place}\n  in process: {ours:?}\n  envtest: {theirs:?}")),
         }

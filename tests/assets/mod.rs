@@ -23,7 +23,7 @@ fn admit(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_admit")).args(arguments).output().unwrap()
 }
 
-/// Returns the directory that `admit assets` creates below another one.
+/// Runs `admit assets` and returns the directory that it creates in `folder`.
 fn stand_ins(folder: &Path) -> PathBuf {
     let made = folder.join("assets");
     let output = admit(&["assets", "--dir", made.to_str().unwrap()]);
@@ -50,7 +50,7 @@ fn run(program: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// The etcd and kube-apiserver of a directory, started as envtest does. They are killed on drop.
+/// The etcd and kube-apiserver from a directory, started as envtest starts them. They are killed on drop.
 struct Servers {
     processes: Vec<Child>,
     port: u16,
@@ -152,7 +152,7 @@ impl Servers {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// Returns the status and text of an answer, if there is one.
+    /// Returns the status and the body of the answer, if there is one.
     async fn ask(
         &self,
         url: &str,
@@ -211,7 +211,7 @@ impl Drop for Servers {
 }
 
 impl By {
-    /// Returns the user of a kubeconfig.
+    /// Returns the user entry for a kubeconfig.
     fn client(self, authority: &CertificateAuthority) -> Value {
         let of = |leaf: Leaf| {
             json!({
@@ -318,7 +318,7 @@ fn settle(value: &mut Value, port: u16) {
     }
 }
 
-/// Returns the answers of a directory's servers to each request.
+/// Starts the servers from a directory, and returns their answer to each request.
 async fn play(assets: &Path) -> Vec<String> {
     // Another test may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,4 +1,4 @@
-//! Service account tokens, and the flags for them.
+//! Tests service account tokens, and the flags for them.
 
 use super::*;
 

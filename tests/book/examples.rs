@@ -28,7 +28,7 @@ const INPUTS: [&str; 13] = [
     "--admission-control-config-file",
 ];
 
-/// Options for which a cluster or a kube-apiserver is needed.
+/// Options that require a cluster or a kube-apiserver.
 const REMOTE: [&str; 3] = ["--target", "--context", "--host"];
 
 /// A command of a block with the output that the page shows for it.
@@ -76,11 +76,11 @@ fn examples<'a>(block: &Block<'a>) -> Vec<Example<'a>> {
 /// How an example is tested.
 #[derive(Debug, PartialEq)]
 enum Mode {
-    /// It runs to its end.
+    /// The command runs until it exits.
     Run,
-    /// It runs until the end of the page.
+    /// The command runs until the end of the page.
     Serve,
-    /// Only its arguments are checked.
+    /// Only the command's arguments are checked.
     Parse,
 }
 

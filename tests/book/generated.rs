@@ -1,4 +1,4 @@
-//! The pages of the reference that are made from the command and from the data files in `docs`.
+//! Generates the reference pages from the command and from the data files in `docs`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{read, root, stdout};
 
-/// Cells of the table of differences are at most this long.
+/// The maximum length of a cell in the table of differences.
 const MAX_CELL_LENGTH: usize = 300;
 
 /// A file of `docs/differences`.

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{markdown, pages_in, read, root};
 
-/// Links to files of the repository begin with these.
+/// The prefixes of links to files in the repository.
 const REPOSITORY: [&str; 2] =
     ["https://github.com/admit-dev/admit/blob/main/", "https://github.com/admit-dev/admit/tree/main/"];
 

@@ -1,4 +1,4 @@
-//! The documentation site: its generated pages, its links, its command lines, and its schemas.
+//! Tests the documentation site: its generated pages, links, command lines, and schemas.
 //!
 //! `UPDATE_EXPECT=1 cargo test --test book` writes the generated pages and the output that pages show.
 
@@ -42,7 +42,7 @@ fn pages_in(folder: &str) -> Vec<PathBuf> {
     pages
 }
 
-/// Returns a command without the settings of the user who runs the test.
+/// Returns the `admit` command without the environment variables that affect it.
 fn admit() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     for variable in ["KUBECONFIG", "KUBEBUILDER_ASSETS", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "COLUMNS"] {
@@ -55,7 +55,7 @@ fn run(arguments: &[&str]) -> Output {
     admit().args(arguments).output().expect("admit starts")
 }
 
-/// Returns standard output of a command that must succeed.
+/// Returns the standard output of a command that must succeed.
 fn stdout(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

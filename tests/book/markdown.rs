@@ -1,4 +1,4 @@
-//! The parts of Markdown that the tests look at: code blocks, headings, anchors, and links.
+//! Parses the parts of Markdown that the tests need: code blocks, headings, anchors, and links.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ pub(crate) struct Block<'a> {
     /// The info string, such as `console`.
     pub(crate) language: &'a str,
     pub(crate) text: &'a str,
-    /// The line of the first line of `text`, from 1.
+    /// The number of the first line of `text` in the page, starting with 1.
     pub(crate) line: usize,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn links(page: &str) -> Vec<String> {
     link.captures_iter(&prose(page)).map(|found| found[1].to_owned()).collect()
 }
 
-/// Returns the anchors of a page: those of its headings, as mdBook and GitHub make them, and explicit ones.
+/// Returns the anchors of a page: those that mdBook and GitHub generate for its headings, and explicit ones.
 pub(crate) fn anchors(page: &str) -> BTreeSet<String> {
     let explicit = Regex::new(r#"<a id="([^"]+)">"#).expect("a valid expression");
     let prose = prose(page);

@@ -1,4 +1,4 @@
-//! A folder with the files of one page, in which its commands run.
+//! Provides a directory with the files of one page, in which the page's commands run.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,14 +10,16 @@ use tempfile::TempDir;
 
 use super::admit;
 
-/// The ports in the pages, which are replaced by free ones.
+/// The ports in the pages, which are replaced with free ports.
 const PORTS: [u16; 3] = [6443, 8443, 9443];
 
-/// How often the files of a server are looked for, and the pause between.
+/// The maximum number of checks whether a server has written its files, and the pause between two checks.
 const ATTEMPTS: usize = 6000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Options by which a server writes a file when it is ready. For a folder, a file in it.
+/// The options whose value is a file that a server writes when it is ready, or a directory that contains such a file.
+///
+/// For a directory, the second string is the path of the file in the directory.
 const READY: [(&str, &str); 3] = [
     ("--write-configurations", ""),
     ("--kubeconfig-out", ""),
@@ -42,7 +44,7 @@ impl Sandbox {
         Self { folder, addresses: addresses.collect(), servers: Vec::new() }
     }
 
-    /// Replaces the addresses of the page by free ones.
+    /// Replaces the addresses in the page with free ones.
     fn localized(&self, text: &str) -> String {
         self.addresses.iter().fold(text.to_owned(), |text, (page, own)| text.replace(page, own))
     }
@@ -68,7 +70,7 @@ impl Sandbox {
         command
     }
 
-    /// Runs a command to its end.
+    /// Runs a command until it exits.
     pub(crate) fn run(&self, arguments: &[String], redirect: Option<&str>) -> Output {
         let output = self.command(arguments).output().expect("admit starts");
         if let Some(file) = redirect {
@@ -102,7 +104,7 @@ impl Sandbox {
         self.servers.push(server);
     }
 
-    /// Returns output as the page shows it: with its addresses, without the folder, in one form of durations.
+    /// Returns output as the page shows it: with the addresses in the page, and without the path of the directory.
     pub(crate) fn shown(&self, output: &str) -> String {
         let text = self.addresses.iter().fold(output.to_owned(), |text, (page, own)| text.replace(own, page));
         text.replace(&format!("{}/", self.folder.path().display()), "")
@@ -127,7 +129,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// Whether `pattern`, in which a line `…` matches any lines, matches `text`.
+/// Returns whether `pattern` matches `text`. A line `…` in the pattern matches any number of lines.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let text: Vec<&str> = text.trim_end().lines().collect();
     let chunks: Vec<Vec<&str>> = pattern

@@ -1,4 +1,4 @@
-//! The JSON Schemas of the reports: the page that describes them, and real output that they must accept.
+//! Tests the JSON Schemas of the reports: the page that describes them, and real output that they must accept.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

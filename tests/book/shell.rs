@@ -1,14 +1,14 @@
-//! A small part of the shell's syntax: enough to find the commands in a line of the documentation.
+//! Parses a small part of the shell's syntax: enough to find the commands in a line of the documentation.
 
 /// A command with its arguments.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Simple {
     pub(crate) words: Vec<String>,
-    /// The file that standard output goes to.
+    /// The file to which standard output is redirected.
     pub(crate) redirect: Option<String>,
 }
 
-/// The commands of a line, and whether it is a single one.
+/// The commands in a line, and whether the line is a single command.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Line {
     pub(crate) commands: Vec<Simple>,

@@ -1,4 +1,4 @@
-//! The cluster of a test, and the commands that run on it.
+//! Provides the cluster for a test, and runs commands on it.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -58,7 +58,7 @@ fn commands() -> Vec<String> {
     commands.into_iter().filter(|command| command.starts_with("kubectl")).collect()
 }
 
-/// A directory as the guide's reader has it, and a kubeconfig with the namespace.
+/// A directory with the files that the guide requires, and a kubeconfig that selects the namespace.
 struct Kubectl<'a> {
     cluster: &'a Cluster,
     folder: &'a Path,

@@ -1,4 +1,5 @@
-//! Programs of the machine that tests use. A test checks the version first, and is skipped if it does not match.
+//! Finds installed programs for tests. A test first checks the version of a program, and is skipped if it does not
+//! match.
 
 #![allow(dead_code, reason = "each test borrows something else")]
 

@@ -1,4 +1,4 @@
-//! Helpers for tests: programs of the machine with a version check, ports, and a running `admit serve`.
+//! Provides helpers for tests: installed programs with a version check, ports, and a running `admit serve`.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 

@@ -1,4 +1,4 @@
-//! Ports for servers with a fixed port.
+//! Finds ports for servers with a fixed port.
 
 use std::net::TcpListener;
 

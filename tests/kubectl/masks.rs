@@ -1,16 +1,16 @@
-//! What differs from one run to another, whatever the server.
+//! Masks values that differ between runs, regardless of the server.
 
 use std::path::Path;
 
 use regex::Regex;
 
-/// Expressions, and what stands for what they find.
+/// Regular expressions with the replacements for their matches.
 pub(crate) struct Masks(Vec<(Regex, &'static str)>);
 
-/// In this order: what is found first is not looked at again.
+/// The masks, in the order in which they are applied: later expressions do not see values that are already replaced.
 const MASKS: [(&str, &str); 18] = [
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>"),
-    // Times: of the API, of describe, of diff, of the log.
+    // Times in the API, in describe, in diff, and in the log.
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
     (r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}", "<time>"),
@@ -21,13 +21,13 @@ const MASKS: [(&str, &str); 18] = [
     (r"\bone-[a-z0-9]{5}\b", "one-<random>"),
     (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
     (r"127\.0\.0\.1:\d{4,5}", "<address>"),
-    // Addresses and ports of services are drawn.
+    // Services get random addresses and ports.
     (r"\b10\.0\.0\.\d+", "<cluster address>"),
     (r"\b3[0-2]\d{3}\b", "<node port>"),
     (r"\.[0-9a-f]{16}\b", ".<number>"),
     (r"(LIVE|MERGED)-\d+", "$1-<number>"),
     (r"(kubectl-edit-|edited-file)\d+", "$1<number>"),
-    // Ages, and the columns that are as wide as they are.
+    // Ages, and columns whose width depends on the ages.
     (r"(?m)(^|[ (])((\d+h)?(\d+m)?\d+s|[1-5]?\dm)\b", "$1<age>"),
     (r"([^ \n]) {2,}", "$1  "),
 ];

@@ -98,7 +98,7 @@ first() {
 }
 "#;
 
-/// Runs the groups with the servers of a directory.
+/// Runs the groups on the servers from a directory.
 fn run(assets: &Path, kubectl: &Path, groups: &[Group]) -> Vec<Outcome> {
     let servers = Servers::start(assets, kubectl);
     let masks = Masks::new(servers.folder());

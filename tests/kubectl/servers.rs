@@ -1,4 +1,4 @@
-//! etcd and kube-apiserver of a folder, as envtest starts them.
+//! Starts etcd and kube-apiserver from a directory, as envtest does.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use serde_json::json;
 
 use crate::helpers::ports::free_port;
 
-/// Dropped means killed.
+/// The running servers, which are killed on drop.
 pub(crate) struct Servers {
     processes: Vec<Child>,
     port: u16,
     folder: tempfile::TempDir,
 }
 
-/// How often the API server is asked whether it is ready: for two minutes.
+/// The maximum number of readiness checks of the API server, which take two minutes in total.
 const TRIES: usize = 1200;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 impl Servers {
-    /// Starts them, and waits until the port is open and kubectl finds them ready.
+    /// Starts the servers, and waits until the port is open and the API server is ready according to kubectl.
     pub(crate) fn start(assets: &Path, kubectl: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
@@ -92,7 +92,7 @@ impl Servers {
         self.folder.path()
     }
 
-    /// A kubeconfig whose commands are about this namespace.
+    /// Writes a kubeconfig whose default namespace is `namespace`, and returns its path.
     pub(crate) fn kubeconfig(&self, namespace: &str) -> PathBuf {
         let url = format!("https://127.0.0.1:{}", self.port);
         let text = json!({
@@ -112,7 +112,7 @@ impl Servers {
 impl Drop for Servers {
     fn drop(&mut self) {
         for process in self.processes.iter_mut().rev() {
-            // It may have ended by itself.
+            // The process may have exited already.
             let _ = process.kill();
             let _ = process.wait();
         }

@@ -1,4 +1,4 @@
-//! `--baseline` and `--write-baseline`.
+//! Tests `--baseline` and `--write-baseline` of `admit lint`.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ impl Folder {
         Path::new(self.0.path()).join(name).to_string_lossy().into_owned()
     }
 
-    /// Runs with the baseline of this name: what standard output has.
+    /// Runs `admit lint` with the baseline `name`, and returns its standard output.
     #[track_caller]
     fn lint(&self, option: &str, name: &str, more: &[&str], status: i32) -> String {
         let path = self.path(name);

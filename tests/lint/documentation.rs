@@ -1,4 +1,6 @@
-//! The page of the checks matches the command: `UPDATE_EXPECT=1 cargo test --test command lint::` writes it.
+//! Checks that the page about the checks matches the command.
+//!
+//! `UPDATE_EXPECT=1 cargo test --test command lint::` writes the page.
 
 use expect_test::expect_file;
 use harness::verify::checks;

@@ -98,7 +98,7 @@ fn notes_about_usual_defaults_appear_only_with_v() {
     assert!(text.ends_with("\n0 findings in 1 configuration; 1 minor note (-v shows it)\n"), "{text}");
     let text = prints(&lint(&["-v", "-c", file]), 0);
     assert!(text.contains("note[L08]: clientConfig.service.path is not set"), "{text}");
-    // They do not change the exit status, and are not in a baseline.
+    // Minor notes do not change the exit status, and are not in a baseline.
     prints(&lint(&["-v", "-c", file, "--fail-on", "note"]), 0);
     let folder = tempfile::tempdir().expect("a folder");
     let baseline = folder.path().join("known.yaml");
@@ -203,7 +203,7 @@ fn sarif_and_junit_have_the_finding_with_its_line() {
 fn the_labels_of_the_backend_in_the_manifests_decide_whether_it_is_locked_out() {
     let text =
         fs::read_to_string(root().join("tests/lint/findings/flawless.yaml")).expect("the file is there");
-    // Only its own pods have the label.
+    // Only the backend's own pods have the label.
     let text = text
         .replace("values: [injector, kube-system]", "values: [kube-system]")
         .replace("objectSelector: {}", "objectSelector: {matchLabels: {app: webhook}}");

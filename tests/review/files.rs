@@ -1,4 +1,4 @@
-//! The built binary in a folder of its own.
+//! Runs the `admit` binary in its own directory.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,10 +16,10 @@ metadata: {name: web, labels: {app: web}}
 spec: {containers: [{name: web, image: nginx}]}
 ";
 
-/// Files in a folder of their own, in which the command runs.
+/// A temporary directory with files, in which the command runs.
 pub(crate) struct Files(TempDir);
 
-/// What the command said.
+/// The exit status and the output of the command.
 pub(crate) struct CommandOutput {
     pub(crate) status: i32,
     pub(crate) stdout: String,
@@ -64,7 +64,7 @@ impl Files {
         }
     }
 
-    /// The one report of `-o json`.
+    /// Runs the command with `-o json`, and returns its only report.
     pub(crate) fn report(&self, line: &str) -> Value {
         let said = self.review(&format!("{line} -o json"));
         serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr))
@@ -81,7 +81,7 @@ impl CommandOutput {
     }
 }
 
-/// A file of fakes that see every object of the kinds that the tests send.
+/// Returns a fakes file whose webhooks match all objects that the tests send.
 pub(crate) fn fakes(webhooks: &[&str]) -> String {
     let rules = "rules: [{operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*']}]";
     let entries: Vec<String> = webhooks.iter().map(|webhook| format!("- {{{webhook}, {rules}}}\n")).collect();
@@ -104,5 +104,5 @@ webhooks:
     )
 }
 
-/// Nobody listens on port 1.
+/// The `clientConfig` of an unreachable webhook: nothing listens on port 1.
 pub(crate) const NOWHERE: &str = "{url: 'https://127.0.0.1:1/'}";

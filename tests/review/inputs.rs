@@ -1,4 +1,4 @@
-//! What the command takes, and what it gives to programs.
+//! Tests the inputs of `admit review`, and its output for programs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! `admit serve --record`, and what `admit review --record` makes of it.
+//! Tests `admit serve --record`, and the output of `admit review --record` for the recording.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::files::{Files, files};
 
-/// A server that records, and one webhook that denies Pods; dropped means killed.
+/// A server that records requests, and a webhook that denies Pods. The server is killed on drop.
 struct Recording {
     process: Child,
     folder: tempfile::TempDir,
@@ -87,7 +87,7 @@ impl Recording {
         file
     }
 
-    /// The record in a folder of its own.
+    /// Copies the recording to a new directory.
     fn taken(&self) -> Files {
         files([("record/a.jsonl", &fs::read_to_string(self.file()).unwrap())])
     }
@@ -95,7 +95,7 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -118,7 +118,7 @@ fn secret() -> Value {
     })
 }
 
-/// The columns of the list, without the time, the user and the alignment.
+/// Returns the columns of the list, without the time, the user, and the alignment.
 fn rows(text: &str) -> Vec<String> {
     let cells = regex::Regex::new("  +").unwrap();
     text.lines()
@@ -140,7 +140,7 @@ async fn requests_of_a_server_are_listed_and_shown() {
     assert_eq!(server.ask("PATCH", &format!("{SECRETS}/key?dryRun=All"), &patch).await, 200);
     assert_eq!(server.ask("GET", &format!("{SECRETS}/key"), &Value::Null).await, 200);
     assert_eq!(server.ask("DELETE", SECRETS, &Value::Null).await, 200);
-    // What was answered is there, while the server runs.
+    // The recording contains all answered requests while the server is still running.
     let running = server.taken().review("--record record");
     assert_eq!(server.signal(Signal::TERM), Some(0));
     let taken = server.taken();

@@ -1,4 +1,4 @@
-//! What a person is told of a request and of each webhook.
+//! Tests the output for people about a request and about each webhook.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn a_dry_run_reaches_only_webhooks_that_promise_to_heed_it() {
     );
     let report = files.report("-f pod.yaml --fakes fakes.yaml --dry-run=server");
     assert_eq!(report["request"]["dryRun"], true);
-    // The API takes no other webhooks any more.
+    // The v1 API rejects webhooks whose `sideEffects` value does not support dry runs.
     let said = files.review("-f pod.yaml -c hooks.yaml --dry-run=server");
     assert!(
         said.stderr.contains("hooks.yaml:1: ") && said.stderr.contains("webhooks[0].sideEffects"),

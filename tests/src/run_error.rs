@@ -1,4 +1,4 @@
-//! The reason why a run ended early.
+//! Defines the reasons why a run ends early.
 
 use crate::server_error::ServerError;
 use crate::transport::SendError;

@@ -1,4 +1,4 @@
-//! Errors of the servers of the conformance suite.
+//! Defines the errors of the servers of the conformance suite.
 
 use admit_command::exit_code::Failure;
 

@@ -218,7 +218,7 @@ impl Stage {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
     }
 
-    /// Returns the number of calls of each fake since the last time.
+    /// Returns the number of calls of each fake since the last call of this function.
     fn calls(&self) -> [usize; 3] {
         [&self.first, &self.by_api, &self.watching].map(|fake| {
             let calls = fake.journal().len();

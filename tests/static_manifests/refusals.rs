@@ -7,7 +7,7 @@ use super::{ENVTEST, IN_PROCESS, configuration, machine, write_plugins};
 
 /// A directory with which a server does not start.
 struct RejectedDirectory {
-    /// Statements of `tests/behaviors.md`.
+    /// The proved statements of `tests/behaviors.md`.
     proves: &'static [&'static str],
     /// The value of `staticManifestsDir`, with the placeholder FOLDER.
     folder: &'static str,

@@ -1,4 +1,4 @@
-//! Every case in process against its recording.
+//! Runs every case in process, and compares the result with its recording.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The catalog of faults against what a real kube-apiserver did with each.
+//! Compares the fault catalog with the recorded behavior of a real kube-apiserver.
 
 use std::fs;
 

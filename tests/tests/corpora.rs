@@ -1,4 +1,4 @@
-//! Every input of `fuzz/corpus` against its law, those that once broke it among them.
+//! Checks every input in `fuzz/corpus` against its law, including inputs that once broke the law.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tests::laws;
 
-/// The most bytes that the inputs of one law have together: they are read by people, too.
+/// The maximum total size of the inputs of one law, in bytes, because people also read the inputs.
 const MAX_BYTES: u64 = 64 * 1024;
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
@@ -51,7 +51,7 @@ fn small(law: &str, files: &[PathBuf]) -> std::io::Result<Trial> {
     }))
 }
 
-/// A law that does not hold panics, which the harness reports as a failure of this trial.
+/// Checks a law with an input. The harness reports a panic as a failure of the trial.
 fn replay(law: &str, file: &Path) -> Result<(), Failed> {
     laws::check(law, &fs::read(file)?);
     Ok(())

@@ -1,4 +1,4 @@
-//! The judge can fail: each deliberate fault is noticed by a case.
+//! Checks that the comparison with recordings detects errors: at least one case detects each deliberate fault.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tests::fault::Fault;
 use tests::known_differences::KnownDifferences;
 use tests::replay::{CaseComparison, replay};
 
-/// Those whose cases take no time.
+/// The concepts whose cases are fast.
 const CONCEPTS: [&str; 8] = [
     "reinvocation/*",
     "selection/*",
@@ -35,7 +35,7 @@ async fn every_fault_is_noticed_by_a_case() {
     assert!(unnoticed.is_empty(), "no case notices {unnoticed:?}");
 }
 
-/// The first case that agrees without the fault and differs with it.
+/// Returns the first case that agrees without the fault and differs with it.
 async fn noticed_by(
     fault: Fault,
     known: &KnownDifferences,

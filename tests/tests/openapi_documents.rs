@@ -1,4 +1,4 @@
-//! The OpenAPI documents of admit are those of kube-apiserver.
+//! Checks that the OpenAPI documents of admit equal those of kube-apiserver.
 
 use crate::machine;
 

@@ -1,6 +1,6 @@
-//! Whatever ends the tools, their etcd and kube-apiserver end with them.
+//! Checks that etcd and kube-apiserver end with the tools, however the tools end.
 //!
-//! Needs KUBEBUILDER_ASSETS; without it the tests are skipped and say so.
+//! Needs KUBEBUILDER_ASSETS; without it the tests are skipped with a message.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

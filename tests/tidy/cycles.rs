@@ -1,4 +1,4 @@
-//! The top-level modules of a crate do not import each other in a cycle.
+//! Checks that the top-level modules of a crate do not import each other in a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ fn reachable<'i>(imports: &'i Imports, start: &str) -> BTreeSet<&'i str> {
     found
 }
 
-/// Returns the largest set of modules of which each imports every other, directly or through others.
+/// Returns the largest set of modules in which each module imports every other one, directly or through others.
 fn largest_cycle(imports: &Imports) -> BTreeSet<&str> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         imports.keys().map(|module| (module.as_str(), reachable(imports, module))).collect();

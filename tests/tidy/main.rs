@@ -1,4 +1,4 @@
-//! Rules about the source code that the compiler does not check.
+//! Checks rules about the source code that the compiler does not check.
 
 #![expect(clippy::expect_used, reason = "a test may panic about a tree that cannot be read")]
 

@@ -1,4 +1,4 @@
-//! What sources and documents refer to is there: statements of `behaviors.md`, files, and sections of documents.
+//! Checks the references in sources and documents: statements of `behaviors.md`, files, and sections of documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 
 use super::{collect, nothing, read, root};
 
-/// Where the statements of `tests/behaviors.md` are implemented.
+/// The directories that implement the statements of `tests/behaviors.md`.
 const IMPLEMENTATION: [&str; 4] = ["harness", "cel/src", "managed-fields/src", "command/src"];
 
-/// What tools write, and git ignores.
+/// The paths that tools write and git ignores.
 const GENERATED: [&str; 4] = ["fuzz/artifacts/", "fuzz/found", "fuzz/target/", "target/"];
 
-/// The ids of the statements of `tests/behaviors.md`, such as `MUT-04`.
+/// Returns the IDs of the statements in `tests/behaviors.md`, such as `MUT-04`.
 fn statements() -> BTreeSet<String> {
     let text = read(Path::new("tests/behaviors.md"));
     let ids = text.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**"));
@@ -36,10 +36,10 @@ fn yaml<T: DeserializeOwned>(file: &str) -> BTreeMap<String, T> {
     serde_saphyr::from_str(&read(Path::new(file))).expect("the file is a map")
 }
 
-/// The ids in a line `Rule: MUT-04, MUT-05.` of a doc comment; none in any other line.
+/// Returns the IDs in a line `Rule: MUT-04, MUT-05.` of a doc comment, or an empty list for any other line.
 ///
 /// # Errors
-/// The line is meant to be one and has another form.
+/// Returns an error if the line begins like a citation but has another form.
 fn cited(line: &str) -> Result<Vec<&str>, ()> {
     let line = line.trim_start();
     if !["/// Rule:", "/// Rules:"].iter().any(|start| line.starts_with(start)) {
@@ -114,7 +114,7 @@ fn every_cited_statement_exists() {
     nothing(&findings);
 }
 
-/// The text of a document outside of its blocks of code, in one line.
+/// Returns the text of a document without its code blocks, in one line.
 fn prose(document: &str) -> String {
     let mut is_code = false;
     let text = read(Path::new(document));
@@ -126,7 +126,7 @@ fn prose(document: &str) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Whether `path` is in the tree. From the first part on that stands for any name (`NAME`, `*`) nothing is asked.
+/// Returns whether `path` exists in the tree. The part from the first placeholder (`NAME`, `*`) on is not checked.
 fn exists(path: &str) -> bool {
     let fixed: PathBuf = path.split('/').take_while(|part| *part != "NAME" && !part.contains('*')).collect();
     root().join(fixed).exists()
@@ -146,7 +146,7 @@ fn documents_name_files_that_exist() {
         let prose = prose(document);
         let is_of_the_tree = |path: &&str| {
             let in_a_folder = path.split_once('/').is_some_and(|(folder, _)| folders.contains(folder));
-            // The README is about files of its readers as well.
+            // The README also refers to files of its readers.
             in_a_folder
                 || (document == "ARCHITECTURE.md"
                     && (path.contains('/')
@@ -166,7 +166,7 @@ fn documents_name_files_that_exist() {
     nothing(&findings);
 }
 
-/// Who knows the page of the Kubernetes documentation finds where each of its rules is implemented.
+/// Readers who know the page of the Kubernetes documentation can find where each of its rules is implemented.
 #[test]
 fn the_architecture_has_each_section_of_the_page_about_webhooks() {
     let coverage = read(Path::new("docs/project/coverage.md"));

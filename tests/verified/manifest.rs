@@ -63,16 +63,17 @@ pub(crate) struct Ready {
 pub(crate) enum Source {
     /// A program in a Go module, from the module proxy.
     Go(GoPackage),
-    /// A package of the Python Package Index that is run with `python3 -m`; the folder's `requirements.txt` pins it and
-    /// what it needs.
+    /// A package from the Python Package Index, run with `python3 -m`. `requirements.txt` in the directory pins the
+    /// package and its dependencies.
     Pip(Package),
-    /// A package of npm that a program of the folder loads; the folder's `package-lock.json` pins it and what it needs.
+    /// A package from npm that a program in the directory loads. `package-lock.json` in the directory pins the package
+    /// and its dependencies.
     Npm(Package),
-    /// An artifact of Maven Central, `GROUP:ARTIFACT`, that a program of the folder loads; the folder's `pom.xml` pins
-    /// it.
+    /// An artifact from Maven Central, `GROUP:ARTIFACT`, that a program in the directory loads. `pom.xml` in the
+    /// directory pins the artifact.
     Maven(Package),
-    /// A crate of crates.io that the program `webhook` of the folder is made with; the folder's `Cargo.toml` and
-    /// `Cargo.lock` pin it and what it needs.
+    /// A crate from crates.io that the program `webhook` in the directory uses. `Cargo.toml` and `Cargo.lock` in the
+    /// directory pin the crate and its dependencies.
     Cargo(Package),
 }
 

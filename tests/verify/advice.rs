@@ -1,4 +1,5 @@
-//! What the command advises: why a webhook was not called, the documentation of a check, and the option for a file.
+//! Tests the advice of the command: why a webhook was not called, where a check is documented, and the option for a
+//! file.
 
 use serde_json::{Value, json};
 

@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use super::command::{Stage, ends_with};
 use super::environment::{configuration, entry, entry_of_service, pods, run_checks};
 
-/// When the server stops reading a connection. The caller does not learn of it, as when the server closes the
-/// connection while the next request is on its way: the server closes it when that request arrives.
+/// When the server stops reading a connection.
+///
+/// The caller does not notice, as if the server closed the connection while the next request is in transit: the server
+/// closes it when that request arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closes {
     Never,

@@ -1,4 +1,4 @@
-//! Which data leaves this machine, and how each output format and the proofs mask Secrets.
+//! Tests which data leaves this machine, and how each output format and the proofs mask Secrets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ fn said(output: &Output) -> String {
     ))
 }
 
-/// Returns a text with the decoded values of its patches.
+/// Returns `text`, followed by the patches in it after decoding their Base64.
 fn legible(text: &str) -> String {
     use base64::Engine as _;
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && !"+/=".contains(letter));

@@ -1,4 +1,6 @@
-//! The page of the checks matches the command: `UPDATE_EXPECT=1 cargo test --test command verify::` writes it.
+//! Checks that the page about the checks matches the command.
+//!
+//! `UPDATE_EXPECT=1 cargo test --test command verify::` writes the page.
 
 use std::process::Command;
 
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::command::ends_with;
 
-/// What `admit verify --list` prints.
+/// Returns the output of `admit verify --list`.
 fn list(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     let output = command.args(["verify", "--list"]).args(arguments).output().expect("the command runs");

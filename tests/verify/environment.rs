@@ -108,12 +108,12 @@ pub(crate) async fn verify(id: &str, webhooks: Vec<TestedWebhook>) -> CheckRepor
     verify_with(id, webhooks, Settings::default()).await
 }
 
-/// Like [`verify`], with user settings.
+/// Returns the same as [`verify`], with these settings.
 pub(crate) async fn verify_with(id: &str, webhooks: Vec<TestedWebhook>, settings: Settings) -> CheckReport {
     verify_among(id, webhooks, settings, pods(), &[]).await
 }
 
-/// Like [`verify`], with these objects, and these custom resource definitions.
+/// Returns the same as [`verify`], with these objects and custom resource definitions.
 pub(crate) async fn verify_objects(
     id: &str,
     webhooks: Vec<TestedWebhook>,

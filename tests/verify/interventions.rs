@@ -75,7 +75,7 @@ async fn a_command_that_fails_is_no_finding_and_named_checks_want_their_options(
 async fn a_webhook_is_ready_when_the_command_says_so() {
     let stage = Stage::with("allow").await;
     let base = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11", "--ready-command"];
-    // It succeeds the second time.
+    // The command succeeds the second time.
     let ready = "test -e asked || ! : > asked";
     ends_with(&stage.verify(&[&base[..], &[ready, "--wait", "60"]].concat()).await, 0);
     assert!(stage.path("asked").exists());

@@ -37,7 +37,7 @@ async fn the_logs_of_its_pods_become_one_report() {
         .flatten()
         .filter_map(Value::as_str)
         .skip(1)
-        // The pod's directory is that of the test, and there is no cluster network.
+        // The test's directory replaces the pod's directory, and there is no cluster network.
         .map(|argument| argument.replace("/verify/", ""))
         .map(|argument| argument.replace("webhook.injector.svc:443", &stage.fake.address().to_string()))
         .chain(["--check=V01".to_owned()])

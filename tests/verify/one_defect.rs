@@ -54,7 +54,7 @@ fn sound(kind: Kind, url: &str, ca_bundle: &str) -> Value {
     entry["objectSelector"] = json!({});
     entry["matchPolicy"] = json!("Equivalent");
     entry["failurePolicy"] = json!("Fail");
-    // Half of it is more than a busy machine needs for a first call.
+    // Half of this timeout is enough for a first call on a busy machine.
     entry["timeoutSeconds"] = json!(10);
     entry["rules"][0]["scope"] = json!("Namespaced");
     if let Kind::Mutating = kind {

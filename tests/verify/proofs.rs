@@ -75,14 +75,14 @@ async fn a_mutating_and_a_validating_webhook_of_one_name_are_two() {
     assert_eq!((&first, &second), (&json!(1), &json!(3)));
     assert_eq!((&mutating["mutating"], &validating["mutating"]), (&json!(true), &json!(false)));
     assert!(mutating["patched"].as_u64() > Some(0) && validating["called"].as_u64() > Some(0), "{report}");
-    // Only a validating webhook must not send a patch, and its proof calls it.
+    // Only the validating webhook must not send a patch, and the proof calls this webhook.
     let finding = &report["checks"][0]["findings"][0];
     let names: Vec<&String> = finding["webhooks"].as_object().expect("the webhooks").keys().collect();
     assert_eq!(names, ["c/w.example.com (validating)"]);
     let readme = stage.path(finding["proof"].as_str().expect("a folder")).join("README.md");
     let readme = std::fs::read_to_string(readme).expect("it can be read");
     assert!(readme.contains("?timeout=7s"), "{readme}");
-    // So does its feature: the mutating webhook may send patches.
+    // The feature in the proof also calls the validating webhook, because the mutating webhook may send patches.
     let proof = stage.path(finding["proof"].as_str().expect("a folder"));
     let manifest = std::fs::read_to_string(proof.join("c_w.example.com-validating.yaml"));
     let manifest = manifest.expect("the feature names a manifest");

@@ -64,7 +64,7 @@ async fn v17_names_each_field_that_is_lost() {
     let finding = &check.findings[0];
     let fields: Vec<&str> = finding.fields.iter().map(String::as_str).collect();
     assert_eq!(fields, ["metadata.annotations", "metadata.labels", "spec.securityContext", "spec.volumes"]);
-    // The smallest object still shows all of them.
+    // The smallest object still has all of these fields.
     for field in fields {
         assert!(finding.message.contains(field), "{}", finding.message);
         assert!(finding.differences.iter().any(|lost| lost.path.starts_with(field)), "{finding:#?}");

@@ -8,7 +8,7 @@ use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify, v
 
 /// Does not inject anything else once its volume exists.
 const EARLY_RETURN: &str = "fault: M16";
-/// Replaces the containers by the first one and its own.
+/// Replaces the list of containers with the first container and its own.
 const OWN_CONTAINERS: &str = "fault: M10-own";
 
 #[tokio::test]

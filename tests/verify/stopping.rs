@@ -26,7 +26,7 @@ impl StoppableServer {
         Self { fake: Arc::new(Mutex::new(Some(fake))), configuration }
     }
 
-    /// Stops it `after` this number of calls and another delay, during which it keeps running.
+    /// Returns an intervention that stops the webhook after `after` calls and the additional delay `then`.
     fn ending(&self, after: usize, then: Duration) -> Intervention {
         let fake = Arc::clone(&self.fake);
         Intervention::new(move || {

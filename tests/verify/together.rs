@@ -17,7 +17,7 @@ fn peace() -> Vec<TestedWebhook> {
     ]
 }
 
-/// Returns webhooks of which the second mutates only what the first one has labeled.
+/// Returns two webhooks. The second one mutates only objects that the first one has labeled.
 fn follower() -> Vec<TestedWebhook> {
     vec![TestedWebhook::mutating("always-mutate"), TestedWebhook::mutating("fault: M08")]
 }

@@ -46,6 +46,8 @@ fn configuration(kind: &str, name: &str, webhook: &FakeWebhook) -> Value {
     })
 }
 
+/// Sends a POST request.
+///
 /// # Panics
 /// Panics if the request fails.
 async fn post(client: &kube::Client, path: &str, headers: &[(&str, &str)], body: &Value) {

@@ -186,7 +186,7 @@ fn of_a_widget(random: &mut Random) -> Vec<Value> {
     )
 }
 
-/// Returns the value as an empty one, or with something empty in it.
+/// Returns null, an empty value, or a value with empty parts, as a replacement for `value`.
 fn emptied(random: &mut Random, value: &Value) -> Value {
     match (value, random.below(5)) {
         (_, 0) => Value::Null,

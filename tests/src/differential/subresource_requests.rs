@@ -1,4 +1,6 @@
-//! Generates random requests for subresources of all kinds, in all verbs, including those that a subresource does not have.
+//! Generates random requests for subresources of all kinds.
+//!
+//! The requests use all verbs, including those that a subresource does not have.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +12,8 @@ use crate::names::CASE_LABEL;
 use crate::random::Random;
 
 const NAME: &str = "o-<id>";
-/// The resources for which kube-apiserver stores a new version although nothing changed, or that other components change.
+/// The resources for which kube-apiserver stores a new version although nothing changed, or that other components
+/// change.
 const EXCLUDED: [&str; 3] =
     ["persistentvolumeclaims", "namespaces", "apiextensions.k8s.io/v1/customresourcedefinitions"];
 /// The resources that scale.

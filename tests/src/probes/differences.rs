@@ -69,7 +69,8 @@ const KNOWN: [(&str, &str); 5] = [
     ("flowschemas", "status.conditions"),
     ("customresourcedefinitions", "status.conditions"),
     ("customresourcedefinitions", "metadata.finalizers"),
-    // In the newer group an event needs a time, which the old one does not have: mutating webhooks see it without.
+    // In the newer group, an event requires a time, which an event of the older group does not have: mutating webhooks
+    // see events without it.
     ("events", "eventTime"),
     // The first review has the Pod as stored, the second one the Pod as marked for deletion.
     ("pods", "DELETE"),

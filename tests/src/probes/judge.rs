@@ -124,11 +124,11 @@ impl<'a> RealServer<'a> {
             headers: by.clone(),
             ..Message::new(method, path, Some(body.clone()))
         };
-        // A Pod gets these by its subresource alone.
+        // Ephemeral containers can be added to a Pod only through the subresource.
         let ephemeral = object["spec"].as_object_mut().and_then(|spec| spec.remove("ephemeralContainers"));
         let mut answer = self.ask(message(Method::POST, &collection, &object)).await?;
         if answer.status == 409 {
-            // A namespace that every server has.
+            // The object already exists, for example a namespace that every server has.
             let known = self.ask(Message::new(Method::GET, &path, None)).await?;
             object["metadata"]["resourceVersion"] = known.body["metadata"]["resourceVersion"].clone();
             answer = self.ask(message(Method::PUT, &path, &object)).await?;
