@@ -5,7 +5,7 @@
 //!
 //! Each module imports only from the modules above it:
 //!
-//! - `json` and `random`: JSON documents, and reproducible random numbers;
+//! - `json`, `random`, and `suggestion`: JSON documents, reproducible random numbers, and similar names;
 //! - `admission_registration`: the fields of a webhook configuration;
 //! - `catalog`: the faults that a webhook can have;
 //! - `behavior`: what a fake does, as data;
@@ -42,6 +42,7 @@ mod plan;
 mod random;
 mod running;
 mod socket;
+mod suggestion;
 mod transport;
 
 // The public interface is:
@@ -71,6 +72,7 @@ pub use limits::Limits;
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use running::Log;
 pub use socket::{RefusingPort, StartError, TlsError};
+pub use suggestion::plain_yaml_message;
 pub use transport::{
     Authority, Certificate, Connection, HttpVersions, RemoteAccess, Transport, UnknownCertificate,
 };

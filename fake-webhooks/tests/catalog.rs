@@ -54,6 +54,11 @@ fn fault_is_a_behavior_if_it_sets_only_the_behavior() {
         ("T01", "of the connection; use `fault: T01` in the entry"),
         ("T05", "of the certificate"),
         ("E77", "unknown fault `E77`: `admit fakes list` lists all faults"),
+        (
+            "E07",
+            "unknown fault `E07`: did you mean `E07-missing` (uid-missing) or `E07-wrong` (uid-wrong)? `admit fakes list`",
+        ),
+        ("wrong-uid", "unknown fault `wrong-uid`: did you mean `E07-wrong` (uid-wrong)? `admit fakes list`"),
     ] {
         let error = serde_saphyr::from_str::<Behavior>(&format!("fault: {fault}")).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -70,6 +75,15 @@ fn entry_overrides_its_fault() {
         ("{name: one, type: mutating, fault: hangs}", "unknown fault `hangs`"),
         ("{name: one, type: validating, fault: P06-undecodable}", "other webhook type"),
         ("{name: one, type: validating}", "needs a `behavior`"),
+        (
+            "{name: one, type: validating, behaviour: deny}",
+            "unknown field `behaviour`: did you mean `behavior`?",
+        ),
+        ("{name: one, type: validating, behavior: slow}", "unknown value `slow`: did you mean `delay`?"),
+        (
+            "{name: one, type: validating, behavior: {timeout: 2s}}",
+            "expected a map, such as `{field: value}`",
+        ),
     ] {
         let text = format!("version: 1\nwebhooks: [{entry}]");
         let error = FakesFile::parse(&text, "x").unwrap_err().to_string();

@@ -52,9 +52,10 @@ const API_SERVER_LAYERS: [&str; 8] =
     ["apimachinery", "storage", "kinds", "plugins", "registry", "subresources", "endpoints", "server"];
 
 /// The modules of `fake-webhooks` in dependency order.
-const FAKE_WEBHOOKS_LAYERS: [&str; 20] = [
+const FAKE_WEBHOOKS_LAYERS: [&str; 21] = [
     "json",
     "random",
+    "suggestion",
     "admission_registration",
     "catalog",
     "behavior",

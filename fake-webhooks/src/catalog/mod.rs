@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::admission_registration::WebhookType;
+use crate::suggestion;
 
 /// A fault that a webhook can have, as in a catalog file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -147,7 +148,10 @@ pub fn catalog() -> &'static [Fault] {
 #[non_exhaustive]
 pub enum FaultError {
     /// The catalog does not contain a fault with this ID or name.
-    #[error("unknown fault `{0}`: `admit fakes list` lists all faults")]
+    #[error(
+        "unknown fault `{0}`: {suggestions}`admit fakes list` lists all faults",
+        suggestions = suggestion::question(&similar_faults(.0))
+    )]
     Unknown(String),
     /// The fault does not concern the response, so a behavior cannot have it.
     #[error(
@@ -166,6 +170,20 @@ impl Fault {
     pub(crate) fn invalid(&self, error: &serde_json::Error) -> ! {
         panic!("catalog/{}.yaml: {}: {error}", self.family, self.id)
     }
+}
+
+/// Returns the faults whose ID begins with `text`, or whose ID or name is similar to it.
+fn similar_faults(text: &str) -> Vec<String> {
+    let begins = |fault: &&Fault| {
+        let begin = fault.id.get(..text.len());
+        text.len() > 1 && begin.is_some_and(|begin| begin.eq_ignore_ascii_case(text))
+    };
+    let mut found: Vec<&Fault> = catalog().iter().filter(begins).collect();
+    if found.is_empty() {
+        let names = suggestion::similar(text, catalog().iter().map(|fault| fault.name.as_str()));
+        found = names.into_iter().filter_map(Fault::find).collect();
+    }
+    found.into_iter().take(4).map(|fault| format!("`{}` ({})", fault.id, fault.name)).collect()
 }
 
 impl Reference {

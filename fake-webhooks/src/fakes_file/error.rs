@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_saphyr::Location;
 
+use crate::suggestion::plain_yaml_message;
+
 /// An error in a fakes file, with its line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
@@ -29,7 +31,7 @@ impl FileError {
         let message = error.without_snippet().to_string();
         let suffix = format!(" at line {}, column {}", place.line(), place.column());
         let message = message.strip_suffix(&suffix).map(str::to_owned).unwrap_or(message);
-        Self::at(file, text, place, message)
+        Self::at(file, text, place, plain_yaml_message(&message))
     }
 }
 

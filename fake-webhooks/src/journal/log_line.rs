@@ -14,7 +14,7 @@ pub(crate) fn log_line(entry: &Entry) -> String {
     };
     let answer = match &entry.outcome {
         CallOutcome::Pending => "no answer yet",
-        CallOutcome::Abandoned => "the caller gave up",
+        CallOutcome::Abandoned => "the caller disconnected",
         CallOutcome::Closed => "closed the connection",
         CallOutcome::Bytes => "bytes of its own",
         CallOutcome::Sent { summary, .. } => summary,
@@ -97,7 +97,7 @@ mod tests {
                 "object": {"metadata": {"generateName": "web-"}},
             })),
             CallOutcome::Abandoned,
-            "UPDATE Scale/scale web-* (dry run): the caller gave up",
+            "UPDATE Scale/scale web-* (dry run): the caller disconnected",
         );
         check(&json!(7), CallOutcome::Closed, "POST /hook without a review: closed the connection");
     }

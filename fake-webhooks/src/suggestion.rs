@@ -1,0 +1,115 @@
+//! Suggests names that are similar to an unknown one.
+
+use std::collections::BTreeSet;
+
+/// The minimum similarity of two words, from 0 to 1.
+const SIMILAR: f64 = 0.6;
+
+/// The maximum number of suggestions.
+const MAX: usize = 3;
+
+/// Words that users try, and the behaviors that they mean.
+const SYNONYMS: [(&str, &str); 12] = [
+    ("add-label", "always-mutate"),
+    ("crash", "bad-response"),
+    ("error", "bad-response"),
+    ("hang", "timeout"),
+    ("json-patch", "patch"),
+    ("label", "always-mutate"),
+    ("latency", "delay"),
+    ("refuse", "deny"),
+    ("reject", "deny"),
+    ("sleep", "delay"),
+    ("slow", "delay"),
+    ("status", "bad-response"),
+];
+
+/// Returns the names that are most similar to `text`, best first.
+pub(crate) fn similar<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut ranked: Vec<(f64, &str)> = names
+        .into_iter()
+        .map(|name| (similarity(text, name), name))
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .collect();
+    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    ranked.into_iter().take(MAX).map(|(_, name)| name).collect()
+}
+
+fn similarity(text: &str, name: &str) -> f64 {
+    let (text, name) = (text.to_lowercase(), name.to_lowercase());
+    let words = |text: &str| text.split(['-', '_', ' ']).map(str::to_owned).collect::<BTreeSet<_>>();
+    let is_synonym = SYNONYMS.iter().any(|(word, meant)| *word == text && *meant == name);
+    if is_synonym || words(&text) == words(&name) {
+        1.0
+    } else if text.len() > 1 && name.starts_with(&text) {
+        0.9
+    } else {
+        strsim::normalized_damerau_levenshtein(&text, &name)
+    }
+}
+
+/// Returns the question `did you mean …? `, or an empty string without suggestions.
+pub(crate) fn question(suggestions: &[String]) -> String {
+    match suggestions {
+        [] => String::new(),
+        [one] => format!("did you mean {one}? "),
+        [others @ .., last] => format!("did you mean {} or {last}? ", others.join(", ")),
+    }
+}
+
+/// Rewrites a message about a YAML value as a plain sentence, with a suggestion for a name that is unknown.
+///
+/// The message is one of serde or of the YAML parser, without its position.
+pub fn plain_yaml_message(message: &str) -> String {
+    for (kind, plain) in [("unknown variant `", "value"), ("unknown field `", "field")] {
+        if let Some((unknown, expected)) =
+            message.strip_prefix(kind).and_then(|rest| rest.split_once("`, expected "))
+        {
+            // Every second part is the text between backticks.
+            let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+            let similar: Vec<String> =
+                similar(unknown, names).into_iter().map(|name| format!("`{name}`")).collect();
+            return match question(&similar).trim_end() {
+                "" => format!("unknown {plain} `{unknown}`: expected {expected}"),
+                question => format!("unknown {plain} `{unknown}`: {question}"),
+            };
+        }
+    }
+    match message {
+        "expected mapping start" => {
+            "expected a map, such as `{field: value}`, found another value".to_owned()
+        }
+        "expected sequence start" => {
+            "expected a list, such as `[first, second]`, found another value".to_owned()
+        }
+        other => other.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_about_unknown_names_suggest_similar_ones() {
+        for (message, expected) in [
+            (
+                "unknown variant `slow`, expected one of `allow`, `deny`, `delay`",
+                "unknown value `slow`: did you mean `delay`?",
+            ),
+            (
+                "unknown field `behaviour`, expected one of `name`, `behavior`",
+                "unknown field `behaviour`: did you mean `behavior`?",
+            ),
+            (
+                "unknown variant `uid-wrong`, expected one of `wrong-uid`, `missing-uid`",
+                "unknown value `uid-wrong`: did you mean `wrong-uid`?",
+            ),
+            ("unknown field `x`, expected `name` or `type`", "unknown field `x`: expected `name` or `type`"),
+            ("expected mapping start", "expected a map, such as `{field: value}`, found another value"),
+            ("missing field `name`", "missing field `name`"),
+        ] {
+            assert_eq!(plain_yaml_message(message), expected);
+        }
+    }
+}
