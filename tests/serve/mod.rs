@@ -18,8 +18,8 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
-    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, WatchEvent,
-    WatchParams,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+    WatchEvent, WatchParams,
 };
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
@@ -156,6 +156,49 @@ async fn denying() -> FakeWebhook {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let deny = Deny { message: Some("not today".to_owned()), ..Deny::default() };
     FakeWebhook::start(Fake { behavior: Behavior::Deny(deny), ..Fake::default() }).await.unwrap()
+}
+
+#[tokio::test]
+async fn calls_that_fail_open_and_namespaces_that_stay_are_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = serve(Path::new("kubeconfig"))
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(process.stdout.take().unwrap());
+    let lines: Vec<String> = output.lines().take(2).map(Result::unwrap).collect();
+    let mut errors = process.stderr.take().unwrap();
+    let server = Server { process, folder, lines };
+    // The line works in a shell with another working directory.
+    let path = server.kubeconfig().canonicalize().unwrap();
+    assert_eq!(server.lines[1], format!("export KUBECONFIG={}", path.display()));
+
+    let client = server.client().await;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = object(json!({"metadata": {"name": "denied"}}));
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    let fake = denying().await;
+    let mut configuration = configuration(&fake);
+    drop(fake);
+    configuration["webhooks"][0]["failurePolicy"] = json!("Ignore");
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    configurations.create(&PostParams::default(), &object(configuration)).await.unwrap();
+    let config_maps: Api<ConfigMap> = Api::namespaced(client, "denied");
+    let config_map = object(json!({"metadata": {"name": "a"}}));
+    config_maps.create(&PostParams::default(), &config_map).await.unwrap();
+    namespaces.delete("denied", &DeleteParams::default()).await.unwrap();
+
+    assert!(server.signal(Signal::TERM).success());
+    let mut text = String::new();
+    errors.read_to_string(&mut text).unwrap();
+    let failed = "admit serve: Failed calling webhook, failing open deny.example.com: failed calling webhook \
+                  \"deny.example.com\": failed to call webhook: Post \"https://127.0.0.1:";
+    assert!(text.contains(failed), "{text}");
+    let stays = "admit serve: the namespace \"denied\" stays Terminating, because no namespace controller runs: \
+                 --with-controllers empties and removes deleted namespaces\n";
+    assert!(text.contains(stays), "{text}");
 }
 
 #[test]

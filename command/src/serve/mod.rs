@@ -6,6 +6,7 @@ pub(crate) mod kubeconfig;
 mod limit_flags;
 mod line_file;
 mod log;
+pub(crate) mod notices;
 pub(crate) mod record_file;
 pub(crate) mod running;
 pub(crate) mod service_account_flags;
@@ -26,6 +27,7 @@ use self::credential_flags::CredentialFlags;
 pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
 pub(crate) use self::log::{Log, LogFlags, TEXT};
+use self::notices::StayingNamespaces;
 use self::record_file::{RecordFile, RecordFlags};
 use self::running::Running;
 use self::service_account_flags::ServiceAccountFlags;
@@ -62,12 +64,13 @@ pub(crate) struct Serve {
     service: Vec<ServiceMapping>,
     #[command(flatten)]
     admission_control: AdmissionControl,
-    #[command(flatten)]
-    plugins: PluginFlags,
     /// Authorize requests by the roles and bindings in the server, or not at all. Users in the group system:masters,
     /// such as the one in the kubeconfig, may do everything
     #[arg(long, value_enum, value_name = "MODE", default_value = "RBAC")]
     authorization_mode: Mode,
+    // An argument without a heading of its own would be listed under the heading of these flags.
+    #[command(flatten)]
+    plugins: PluginFlags,
     #[command(flatten)]
     credentials: CredentialFlags,
     #[command(flatten)]
@@ -156,6 +159,7 @@ impl Serve {
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,
             record: None,
+            notices: Some(notices::sink(log, StayingNamespaces::Explained)),
             spans: traces.contexts(),
             tokens: users.tokens,
             service_account_tokens,
@@ -180,7 +184,9 @@ impl Serve {
             log,
         };
         let announce = || {
-            let file = shell_word(&self.kubeconfig_out.to_string_lossy());
+            // The shell in which the user pastes the line may have another working directory.
+            let path = std::path::absolute(&self.kubeconfig_out).unwrap_or(self.kubeconfig_out);
+            let file = shell_word(&path.to_string_lossy());
             let text = format!("admit serve: {}\nexport KUBECONFIG={file}\n", kubeconfig.server);
             if let Err(failure) = screen::print(&text) {
                 screen::report(&failure);

@@ -17,6 +17,7 @@ pub use self::endpoints::audit_policy::AuditPolicy;
 pub use self::endpoints::authentication::{Authentication, Authenticator, Authenticators, ClientCertificate};
 pub use self::endpoints::authorization::impersonation::impersonated_user;
 pub use self::endpoints::context::ApiServer;
+pub use self::endpoints::notices::{Notice, NoticeSink};
 pub use self::endpoints::observation::ObservedRequest;
 pub use self::endpoints::options::Advertised;
 pub use self::endpoints::options::Controllers;

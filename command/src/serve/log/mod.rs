@@ -92,6 +92,14 @@ impl Log {
         }
     }
 
+    /// Logs a message at warning level.
+    pub(crate) fn warning(self, message: &str) {
+        match self.0 {
+            Format::Text => self.info(&output::one_line(message)),
+            Format::Json => write(&line("warning", message, Map::new())),
+        }
+    }
+
     /// Logs the result of a change in a manifest directory.
     pub(crate) fn change(self, change: Change, message: &str) {
         match (self.0, change) {

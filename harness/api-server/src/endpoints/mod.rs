@@ -16,6 +16,7 @@ pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod incoming;
 pub(crate) mod index;
+pub(crate) mod notices;
 pub(crate) mod observation;
 pub(crate) mod openapi;
 pub(crate) mod openid;

@@ -13,6 +13,7 @@ use kubernetes_admission::trace_context::SpanContexts;
 use serde_json::Value;
 
 use super::audit_policy::AuditPolicy;
+use super::notices::NoticeSink;
 use super::observation::ObservedRequest;
 use crate::apimachinery::limits::Limits;
 use crate::kinds::rbac::AuthorizationMode;
@@ -62,6 +63,8 @@ pub struct Options {
     /// Receives the admission records before the response is sent. The records contain details that the audit log does
     /// not have, such as the reviews.
     pub record: Option<RecordSink>,
+    /// Receives notices about calls that failed open and about namespaces that stay.
+    pub notices: Option<NoticeSink>,
     /// Exports `tracing` spans and returns the trace context of each webhook call; `None` if spans are not exported.
     pub spans: Option<Arc<dyn SpanContexts>>,
     /// The users of static bearer tokens: `--token-auth-file`.

@@ -12,6 +12,7 @@ use http::{HeaderValue, StatusCode, Version};
 use jiff::Timestamp;
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_admission::authorizer::Authorizer;
+use kubernetes_admission::event::Record;
 use kubernetes_admission::{converter, warnings};
 use kubernetes_types::status::Status;
 use tokio::time::Instant;
@@ -27,6 +28,7 @@ use super::context::Server;
 use super::dispatch::PreparedRequest;
 use super::documents;
 use super::incoming::Incoming;
+use super::notices;
 use super::observation::{Observation, ObservedResult};
 use super::outcome::RequestTrace;
 use super::outcome::{self, Outcome};
@@ -172,15 +174,21 @@ pub(crate) async fn respond(
             object: response_object,
         })
     });
-    if let Some(sink) = &server.options.record {
-        sink(&audit_id, received, &outcome.record);
-    }
+    report(server, &info, (&audit_id, received), &outcome.record);
     match (connection, end) {
         (Some(connection), end) => connection.start(end),
         (None, Some(end)) => response = response.map(|body| audit_log::with_final_event(body, end)),
         (None, None) => {}
     }
     (response, RequestTrace { record: outcome.record, body: outcome.decoded })
+}
+
+/// Passes the record to the sinks of the server.
+fn report(server: &Server, info: &RequestInfo, (audit_id, received): (&str, Timestamp), record: &Record) {
+    if let Some(sink) = &server.options.record {
+        sink(audit_id, received, record);
+    }
+    notices::send(server, info, record);
 }
 
 /// A request with its parsed path and query.

@@ -1,0 +1,95 @@
+//! Logs what kube-apiserver logs about calls that fail open, and why deleted namespaces stay.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use harness::server::{Notice, NoticeSink};
+use tokio::time::Instant;
+
+use super::log::Log;
+
+/// Whether the log explains why a deleted namespace stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StayingNamespaces {
+    /// The log explains it for the first deleted namespace.
+    Explained,
+    /// The log does not mention it, as kube-apiserver.
+    Ignored,
+}
+
+/// Returns a sink that writes notices to `log`.
+pub(crate) fn sink(log: Log, namespaces: StayingNamespaces) -> NoticeSink {
+    let limiter = Mutex::new(Limiter::default());
+    let is_explained = AtomicBool::new(namespaces == StayingNamespaces::Ignored);
+    Arc::new(move |notice| {
+        match notice {
+        Notice::FailedOpen { webhook, reason } => {
+            let passed = limiter.lock().unwrap_or_else(PoisonError::into_inner).pass(Instant::now());
+            let Some(omitted) = passed else { return };
+            if omitted > 0 {
+                log.warning(&format!(
+                    "Failed calling webhooks, failing open: {omitted} more failures are not logged"
+                ));
+            }
+            log.warning(&failing_open(&webhook, &reason));
+        }
+        Notice::NamespaceStays { name } if !is_explained.swap(true, Ordering::Relaxed) => log.info(&format!(
+            "the namespace \"{name}\" stays Terminating, because no namespace controller runs: --with-controllers \
+             empties and removes deleted namespaces"
+        )),
+        _ => {}
+    }
+    })
+}
+
+/// Returns kube-apiserver's message about a call that failed open.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`.
+fn failing_open(webhook: &str, reason: &str) -> String {
+    format!("Failed calling webhook, failing open {webhook}: failed calling webhook \"{webhook}\": {reason}")
+}
+
+/// Limits the number of lines per second.
+#[derive(Debug, Default)]
+struct Limiter {
+    /// The start of the current second.
+    started: Option<Instant>,
+    /// The number of lines in the current second.
+    lines: usize,
+    /// The number of lines that were omitted since the last line.
+    omitted: usize,
+}
+
+impl Limiter {
+    const MAX_LINES: usize = 10;
+
+    /// Returns the number of lines that were omitted before this one, or `None` if this one must be omitted.
+    fn pass(&mut self, now: Instant) -> Option<usize> {
+        if self.started.is_none_or(|started| now.duration_since(started) >= Duration::from_secs(1)) {
+            self.started = Some(now);
+            self.lines = 0;
+        }
+        if self.lines == Self::MAX_LINES {
+            self.omitted += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.omitted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_of_failures_is_counted_after_a_second() {
+        let mut limiter = Limiter::default();
+        let start = Instant::now();
+        let passed = (0..25).filter(|_| limiter.pass(start) == Some(0)).count();
+        assert_eq!(passed, Limiter::MAX_LINES);
+        assert_eq!(limiter.pass(start + Duration::from_secs(1)), Some(15));
+        assert_eq!(limiter.pass(start + Duration::from_secs(1)), Some(0));
+    }
+}
