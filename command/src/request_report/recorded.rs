@@ -130,6 +130,7 @@ impl Report {
         let by =
             refusing.clone().find(|call| message.contains(&quote(&call.webhook))).or_else(|| refusing.next());
         match (by, text("reason")) {
+            (Some(call), _) if call.outcome == Outcome::FailedClosed => format!("failed: {}", call.webhook),
             (Some(call), _) => format!("{name} by {}", call.webhook),
             (None, "") => format!("{name} ({})", self.decision.code),
             (None, reason) => format!("{name} ({reason})"),
