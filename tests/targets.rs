@@ -57,7 +57,8 @@ fn text(value: &Value) -> String {
 
 /// Returns every call and every decision in the steps of the last attempt. UIDs, times, ports, and namespaces differ
 /// in every run, and validating webhooks are called at the same time, so their order is not compared. Neither are the
-/// reasons why a webhook was not called, which only admit's API server records.
+/// reasons why a webhook was not called, the calls that did not reach a fake, and whether a call failed open, which only
+/// admit's API server records.
 fn told(scenario: &Value) -> Vec<String> {
     let drawn = regex::Regex::new(
         r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(127.0.0.1|[.]svc):[0-9]+|[0-9-]{10}T[0-9:]{8}Z|admit-a[0-9a-f]{8}",
@@ -67,7 +68,15 @@ fn told(scenario: &Value) -> Vec<String> {
     let mut told = Vec::new();
     for step in list(&attempt["steps"]) {
         let lines = list(&step["told"]).iter().filter_map(Value::as_str);
-        let lines = lines.filter(|line| !line.contains(": not called: "));
+        let is_unsent =
+            |line: &str| line.ends_with(": failed (rejected)") || line.contains(": failed to call webhook: ");
+        let is_call = |line: &str| line.ends_with(" (rejected)") || line.ends_with(" (failed open)");
+        let lines =
+            lines.filter(|line| !line.contains(": not called: ") && !(is_call(line) && is_unsent(line)));
+        let lines = lines.map(|line| {
+            let line = line.strip_suffix(" (failed open)").unwrap_or(line);
+            line.strip_suffix(" (rejected)").unwrap_or(line)
+        });
         let mut lines: Vec<_> = lines.map(|line| drawn.replace_all(line, "#").into_owned()).collect();
         lines.sort();
         told.extend(lines);

@@ -27,7 +27,16 @@ pub(crate) struct Diagnostic {
     place: Option<(String, u64)>,
     source: Option<String>,
     body: Vec<(Option<char>, String)>,
-    notes: Vec<(&'static str, String)>,
+    notes: Vec<(&'static str, NoteText)>,
+}
+
+/// The text of a note.
+#[derive(Debug)]
+enum NoteText {
+    /// A sentence, whose lines are wrapped.
+    Wrapped(String),
+    /// Lines that are printed as they are.
+    Lines(String),
 }
 
 impl Diagnostic {
@@ -68,7 +77,12 @@ impl Diagnostic {
 
     /// Adds a note below the finding; `label` is a word such as `help`.
     pub(crate) fn note(&mut self, label: &'static str, text: impl Into<String>) {
-        self.notes.push((label, text.into()));
+        self.notes.push((label, NoteText::Wrapped(text.into())));
+    }
+
+    /// Adds a note whose lines are not wrapped, such as a message that contains an object.
+    pub(crate) fn block(&mut self, label: &'static str, text: &str) {
+        self.notes.push((label, NoteText::Lines(text.to_owned())));
     }
 
     /// Appends the finding to `text`, with a trailing newline.
@@ -114,7 +128,10 @@ impl Diagnostic {
         }
         for (label, note) in &self.notes {
             let indent = margin.len() + label.len() + 5;
-            let note = wrapped(&one_line(note), WIDTH.saturating_sub(indent));
+            let note = match note {
+                NoteText::Wrapped(note) => wrapped(&one_line(note), WIDTH.saturating_sub(indent)),
+                NoteText::Lines(lines) => lines.lines().map(|line| one_line(line).into_owned()).collect(),
+            };
             let note = note.join(&format!("\n{}", " ".repeat(indent)));
             let _ = writeln!(text, "{margin} {FRAME}={FRAME:#} {BOLD}{label}{BOLD:#}: {note}");
         }

@@ -24,6 +24,8 @@ pub(crate) enum NoteKind {
     Cause,
     /// Also in the error at the end of the run, as help.
     Help,
+    /// All of the document that a failed step checked: in reports, and in the error with `--verbose`.
+    Whole,
 }
 
 impl Narrator {

@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 
 use super::record::Record;
+use crate::diagnostic::several;
 use crate::github::command;
 
-/// Returns a workflow command for each failed scenario, each on a line.
+/// Returns a workflow command for each failure, each on a line.
 pub(crate) fn commands(record: &Record) -> String {
     let mut text = String::new();
-    for scenario in record.failures() {
+    for group in record.failure_groups() {
+        let Some(scenario) = group.first() else { continue };
         let planned = &scenario.planned;
         let failure = scenario.failure();
         let mut message = failure.message.unwrap_or_default().to_owned();
@@ -24,7 +26,11 @@ pub(crate) fn commands(record: &Record) -> String {
         }
         let line = u64::try_from(failure.line).unwrap_or(u64::MAX);
         let place = Some((planned.key.path.as_str(), line));
-        text.push_str(&command(Severity::Error, place, &planned.name, &message));
+        let title = match group.len() {
+            1 => planned.name.clone(),
+            count => format!("{} (and {})", planned.name, several(count - 1, "more scenario")),
+        };
+        text.push_str(&command(Severity::Error, place, &title, &message));
     }
     text
 }

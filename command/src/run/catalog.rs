@@ -13,6 +13,10 @@ use crate::{ExitCode, Failure, screen};
 /// Print every step with a line of help and an example
 #[derive(Debug, clap::Args)]
 pub(crate) struct Steps {
+    /// Print only the steps that contain all of these words, in the step, its help, or its example
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+
     /// Output format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Format,
@@ -31,14 +35,37 @@ impl Steps {
     /// Prints every step in the selected format.
     ///
     /// # Errors
-    /// Returns an error if standard output cannot be written to.
+    /// Returns an error if no step contains the words, or if standard output cannot be written to.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let found = containing(&STEPS, &self.words);
+        if found.is_empty() {
+            let words = self.words.join(" ");
+            return Err(Failure::usage(format!(
+                "no step contains `{words}`: `admit steps` prints every step"
+            )));
+        }
         match self.output {
-            Format::Text => screen::print(&text(&STEPS))?,
-            Format::Json => screen::print_document(&format!("{:#}\n", document(&STEPS)))?,
+            Format::Text => screen::print(&text(&found))?,
+            Format::Json => screen::print_document(&format!("{:#}\n", document(&found)))?,
         }
         Ok(ExitCode::Ok)
     }
+}
+
+/// Returns the steps that contain all `words`, in upper or lower case.
+fn containing(steps: &[StepHelp], words: &[String]) -> Vec<StepHelp> {
+    let contains = |step: &&StepHelp| {
+        let StepHelp { keyword, expression, help, example } = step;
+        let text = format!("{keyword} {expression}\n{help}\n{example}").to_lowercase();
+        words.iter().all(|word| text.contains(&word.to_lowercase()))
+    };
+    steps.iter().filter(contains).copied().collect()
+}
+
+/// Returns the parameters in the expressions of the steps, with descriptions of their values.
+fn parameters(steps: &[StepHelp]) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_used = |name: &str| steps.iter().any(|step| step.expression.contains(&format!("{{{name}}}")));
+    VALUES.into_iter().filter(move |(name, _)| is_used(name))
 }
 
 fn text(steps: &[StepHelp]) -> String {
@@ -59,14 +86,16 @@ fn text(steps: &[StepHelp]) -> String {
             }
         }
     }
-    let _ = writeln!(text, "\n{HEADING}Parameters{HEADING:#}");
-    for (name, values) in VALUES {
+    let mut gap = format!("\n{HEADING}Parameters{HEADING:#}\n");
+    for (name, values) in parameters(steps) {
+        text.push_str(&std::mem::take(&mut gap));
         let _ = writeln!(text, "  {SENTENCE}{{{name}}}{SENTENCE:#}\n      {values}");
     }
     text
 }
 
 fn document(steps: &[StepHelp]) -> Value {
+    let parameters: BTreeMap<&str, &str> = parameters(steps).collect();
     let steps: Vec<_> = steps
         .iter()
         .map(|step| {
@@ -78,7 +107,6 @@ fn document(steps: &[StepHelp]) -> Value {
             })
         })
         .collect();
-    let parameters: BTreeMap<&str, &str> = VALUES.into_iter().collect();
     json!({"version": 1, "steps": steps, "parameters": parameters})
 }
 
@@ -112,6 +140,17 @@ mod tests {
             panic!("the example of `{}` is not one step", help.expression)
         };
         step.clone()
+    }
+
+    #[test]
+    fn words_select_steps_and_their_parameters() {
+        let words = ["Given", "FAILURE policy"].map(str::to_owned);
+        let found = containing(&STEPS, &words);
+        assert!(!found.is_empty() && found.len() < STEPS.len());
+        let text = anstream::adapter::strip_str(&text(&found)).to_string();
+        assert!(text.contains("{string} has the failure policy {word}"), "{text}");
+        assert!(!text.contains("is idempotent"), "{text}");
+        assert_eq!(containing(&STEPS, &["nowhere at all".to_owned()]).len(), 0);
     }
 
     #[test]

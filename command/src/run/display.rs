@@ -7,19 +7,21 @@ use output::OneLine;
 
 use super::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
 use crate::Failure;
-use crate::narrator::Note;
+use crate::narrator::{Note, NoteKind};
 use crate::progress::ProgressReporter;
 use crate::screen::{self, Marks};
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
-/// The scenarios and steps that the display shows. A failed scenario is always shown with its steps.
+/// The scenarios and steps that the display shows.
+///
+/// A failed scenario is shown with its steps; why it failed is in the error at the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Every scenario with its steps and their notes.
     Steps,
     /// One line for each scenario that passes.
     Scenarios,
-    /// Only failed scenarios.
+    /// No scenarios; the errors at the end of the run tell which failed.
     Failures,
 }
 
@@ -53,7 +55,7 @@ impl Display {
     /// Shows the scenario at `position` in the record, unless it is hidden by the detail.
     pub(crate) fn scenario(&mut self, record: &Record, position: usize) {
         let Some(scenario) = record.scenarios().get(position) else { return };
-        if self.detail == Detail::Failures && scenario.outcome != Outcome::Failed {
+        if self.detail == Detail::Failures {
             return;
         }
         let mut text = self.heading(scenario);
@@ -140,6 +142,10 @@ pub(super) fn scenario_text(scenario: &ScenarioRecord, marks: Marks, has_steps: 
 }
 
 fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt, marks: Marks) {
+    let failure = (scenario.outcome == Outcome::Failed).then(|| scenario.failure());
+    let is_shown = |note: &&Note| {
+        note.kind != NoteKind::Whole && !failure.as_ref().is_some_and(|failure| failure.shows(note))
+    };
     for (planned, step) in scenario.planned.steps.iter().zip(&attempt.steps) {
         let sentence = OneLine(format!("{} {}", planned.keyword, planned.text));
         let _ = match &step.outcome {
@@ -150,29 +156,13 @@ fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt,
         for line in &planned.argument {
             let _ = writeln!(text, "            {FAINT}{}{FAINT:#}", OneLine(line));
         }
-        told(text, &step.told);
-        if let StepOutcome::Failed(message) = &step.outcome {
-            let path = OneLine(&scenario.planned.key.path);
-            let _ = writeln!(text, "          {FAINT}{path}:{}{FAINT:#}", planned.line);
-            indented(text, message, BAD);
-        }
-    }
-    if let Some(trouble) = &attempt.trouble {
-        let key = &scenario.planned.key;
-        let _ = writeln!(text, "          {FAINT}{}:{}{FAINT:#}", OneLine(&key.path), key.line);
-        indented(text, trouble, BAD);
+        told(text, step.told.iter().filter(is_shown));
     }
 }
 
-fn told(text: &mut String, notes: &[Note]) {
+fn told<'a>(text: &mut String, notes: impl Iterator<Item = &'a Note>) {
     for note in notes {
-        indented(text, &output::one_line(&note.text), TOLD);
-    }
-}
-
-fn indented(text: &mut String, message: &str, style: Style) {
-    for line in output::lines(message).lines() {
-        let _ = writeln!(text, "          {style}{line}{style:#}");
+        let _ = writeln!(text, "          {TOLD}{}{TOLD:#}", OneLine(&note.text));
     }
 }
 
@@ -183,16 +173,13 @@ fn mark(marks: Marks, good: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::narrator::NoteKind;
 
     #[test]
     fn what_a_webhook_says_cannot_steer_a_terminal() {
         let said = "denied: \u{1b}[2J\nall passed";
         let mut text = String::new();
-        told(&mut text, &[Note { kind: NoteKind::Event, text: said.to_owned() }]);
-        indented(&mut text, said, BAD);
+        told(&mut text, [Note { kind: NoteKind::Event, text: said.to_owned() }].iter());
         let text = anstream::adapter::strip_str(&text).to_string();
-        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
-        assert_eq!(lines, [r"denied: \u{1b}[2J\nall passed", r"denied: \u{1b}[2J", "all passed"]);
+        assert_eq!(text.trim(), r"denied: \u{1b}[2J\nall passed");
     }
 }

@@ -50,6 +50,7 @@ use record::Record;
 use report::{Circumstances, Reports};
 use runner::{AfterFailure, Pace};
 use stop::End;
+use summary::Documents;
 use writer::Writer;
 
 /// Run feature files against a target
@@ -108,12 +109,12 @@ pub(crate) struct Run {
 /// The options that choose which scenarios and steps are shown.
 #[derive(Debug, clap::Args)]
 struct Verbosity {
-    /// Show only failures and the summary, without progress
+    /// Show only the errors and the summary, without scenarios and progress
     #[arg(long, short, help_heading = "Output", conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Show the steps of every scenario; by default, a run of more than 20 scenarios shows only the steps of failed
-    /// scenarios
+    /// Show the steps of every scenario, and all of an object that a failed step checked; by default, a run of more than
+    /// 20 scenarios shows only the steps of failed scenarios
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
 }
@@ -195,6 +196,7 @@ impl Run {
             }
         };
 
+        let unchecked = sentences::unchecked(&plan.features);
         let live = Live::new(Record::new(plan.scenarios, started), display, sequence());
         let narrators = Narrators::default();
         let stop = CancellationToken::new();
@@ -217,10 +219,12 @@ impl Run {
         // A scenario that fails may not have loaded its configuration.
         let mut warnings = launched.target.unused_services(live.has_failures());
         warnings.extend(launched.target.unreached_services());
+        warnings.extend(unchecked);
         drop(launched);
         let (counts, written, printed) = live.finish(|record, display| {
             let written = reports.write(record, circumstances);
-            display.print(&summary::summary(record, circumstances.unchecked_audits));
+            let documents = if self.verbosity.verbose { Documents::Shown } else { Documents::Hidden };
+            display.print(&summary::summary(record, circumstances.unchecked_audits, documents));
             if github::annotates() {
                 screen::prompt(&annotations::commands(record));
             }

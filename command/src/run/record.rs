@@ -47,6 +47,28 @@ pub(crate) struct ScenarioFailure<'a> {
     pub(crate) message: Option<&'a str>,
     /// The notes that can explain the failure and that the message does not contain.
     pub(crate) notes: Vec<&'a Note>,
+    /// All of the documents that the failed step checked.
+    pub(crate) documents: Vec<&'a Note>,
+}
+
+impl ScenarioFailure<'_> {
+    /// Returns whether the error at the end of the run shows `note`, a note of the failed attempt.
+    pub(crate) fn shows(&self, note: &Note) -> bool {
+        self.notes.iter().any(|shown| std::ptr::eq(*shown, note))
+            || self.message.is_some_and(|message| repeats(message, note))
+    }
+
+    /// Returns whether this is the same failure of the same step as `other`, which belongs to another scenario.
+    fn is_same(&self, other: &Self) -> bool {
+        let text = |failure: &Self| failure.step.map(|step| (step.line, step.text.clone()));
+        self.step.is_some() && text(self) == text(other) && self.message == other.message
+    }
+}
+
+/// Returns whether a message contains the text of a note, or the reason in it why a webhook was not called.
+fn repeats(message: &str, note: &Note) -> bool {
+    let reason = note.text.split_once(": not called: ").map_or(&*note.text, |(_, reason)| reason);
+    message.contains(reason)
 }
 
 /// The outcome of a scenario after its last attempt.
@@ -140,6 +162,24 @@ impl Record {
         self.scenarios.iter().filter(|scenario| scenario.outcome == Outcome::Failed)
     }
 
+    /// Returns the scenarios whose last attempt failed, grouped by the failure if one step of a file fails in several.
+    pub(crate) fn failure_groups(&self) -> Vec<Vec<&ScenarioRecord>> {
+        let mut groups: Vec<Vec<&ScenarioRecord>> = Vec::new();
+        for scenario in self.failures() {
+            let failure = scenario.failure();
+            let is_same = |group: &&mut Vec<&ScenarioRecord>| {
+                group.first().is_some_and(|first| {
+                    first.planned.key.path == scenario.planned.key.path && first.failure().is_same(&failure)
+                })
+            };
+            match groups.iter_mut().find(is_same) {
+                Some(group) => group.push(scenario),
+                None => groups.push(vec![scenario]),
+            }
+        }
+        groups
+    }
+
     /// Returns the time since the run started.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
@@ -208,12 +248,14 @@ impl ScenarioRecord {
         let attempt = self.attempts.last();
         let failed = attempt.and_then(|attempt| self.failed_step(attempt));
         let message = failed.map(|(_, message)| message).or_else(|| attempt?.trouble.as_deref());
-        let is_new = |note: &&Note| message.is_none_or(|message| !message.contains(&note.text));
+        let is_new = |note: &&Note| message.is_none_or(|message| !repeats(message, note));
+        let documents = attempt.and_then(Attempt::failed_record).map_or(&[][..], |step| &step.told);
         ScenarioFailure {
             step: failed.map(|(step, _)| step),
             line: failed.map_or(self.planned.key.line, |(step, _)| step.line),
             message,
             notes: attempt.into_iter().flat_map(Attempt::causes).filter(is_new).collect(),
+            documents: documents.iter().filter(|note| note.kind == NoteKind::Whole).collect(),
         }
     }
 
@@ -259,6 +301,21 @@ impl ScenarioRecord {
     }
 }
 
+impl StepRecord {
+    /// Returns the message of the failed step for reports, with all of the document that the step checked.
+    pub(crate) fn message(&self) -> Option<String> {
+        let StepOutcome::Failed(message) = &self.outcome else { return None };
+        let documents = self.told.iter().filter(|note| note.kind == NoteKind::Whole);
+        Some(documents.fold(message.clone(), |text, note| format!("{text}\n{}", note.text)))
+    }
+
+    /// Returns the calls and decisions of the step, one line each.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
+        let notes = self.told.iter().filter(|note| note.kind != NoteKind::Whole);
+        notes.map(|note| note.text.as_str())
+    }
+}
+
 impl Attempt {
     /// Returns whether a step failed or an error occurred outside of the steps.
     pub(crate) fn failed(&self) -> bool {
@@ -273,11 +330,17 @@ impl Attempt {
         })
     }
 
+    /// Returns the record of the failed step.
+    fn failed_record(&self) -> Option<&StepRecord> {
+        self.failed_step().and_then(|(position, _)| self.steps.get(position))
+    }
+
     /// Returns the notes of the last request up to the failed step that can explain the failure.
     pub(crate) fn causes(&self) -> impl Iterator<Item = &Note> {
         let end = self.failed_step().map_or(self.steps.len(), |(position, _)| position + 1);
-        let told = self.steps.iter().take(end).rev().map(|step| &step.told).find(|told| !told.is_empty());
-        told.into_iter().flatten().filter(|note| note.kind != NoteKind::Event)
+        let has_notes = |told: &&Vec<Note>| told.iter().any(|note| note.kind != NoteKind::Whole);
+        let told = self.steps.iter().take(end).rev().map(|step| &step.told).find(has_notes);
+        told.into_iter().flatten().filter(|note| matches!(note.kind, NoteKind::Cause | NoteKind::Help))
     }
 
     /// Records that the step at `position` has begun.

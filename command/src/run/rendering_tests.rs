@@ -4,10 +4,11 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::display::{Display, scenario_text};
+use super::list;
 use super::plan::{PlannedRule, PlannedScenario, PlannedStep};
 use super::record::{Record, ScenarioKey, StepOutcome};
 use super::report::{self, Circumstances};
-use super::{list, summary};
+use super::summary::{self, Documents};
 use crate::hostile;
 use crate::narrator::{Note, NoteKind};
 use crate::screen::Marks;
@@ -66,7 +67,7 @@ proptest::proptest! {
         let mut display = Display::quiet();
         for shown in [
             list::text(&listed),
-            summary::summary(&record, 1),
+            summary::summary(&record, 1, Documents::Shown),
             display.heading(&record.scenarios()[0]),
             scenario_text(&record.scenarios()[0], Marks::UNICODE, true),
             markdown,
@@ -117,7 +118,8 @@ fn a_long_message_is_shortened_in_the_summary_and_cannot_leave_its_code_block() 
 
 #[test]
 fn a_failed_scenario_is_shown_again_in_the_summary() {
-    let summary = anstream::adapter::strip_str(&summary::summary(&record(""), 0)).to_string();
+    let summary = summary::summary(&record(""), 0, Documents::Hidden);
+    let summary = anstream::adapter::strip_str(&summary).to_string();
     let expected = "\nerror: Scenario\n --> a.feature:3\n  |\n3 | Then it is\n  |\n  = message: message\n  = note: told\n\n";
     assert!(summary.starts_with(expected), "{summary}");
 }

@@ -59,6 +59,30 @@ pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Res
     Err(Failure::usage(problems.join("\n")))
 }
 
+/// Returns a warning about the scenarios that have no `Then` step and therefore pass whatever the webhooks do.
+pub(crate) fn unchecked(features: &[Feature]) -> Option<String> {
+    let mut places: Vec<String> = Vec::new();
+    for feature in features {
+        let path = feature.path.as_deref().unwrap_or(Path::new("")).display();
+        let checks = |steps: &[Step]| steps.iter().any(|step| step.ty == StepType::Then);
+        let background = feature.background.as_ref().is_some_and(|background| checks(&background.steps));
+        let rules = feature.rules.iter().flat_map(|rule| {
+            let background = rule.background.as_ref().is_some_and(|background| checks(&background.steps));
+            rule.scenarios.iter().map(move |scenario| (background, scenario))
+        });
+        let all = feature.scenarios.iter().map(|scenario| (false, scenario)).chain(rules);
+        let unchecked = all.filter(|(rule, scenario)| !background && !rule && !checks(&scenario.steps));
+        places.extend(unchecked.map(|(_, scenario)| format!("{path}:{}", scenario.position.line)));
+    }
+    places.dedup();
+    let which = match places.len() {
+        0 => return None,
+        1 => "1 scenario has no Then step, so it checks nothing".to_owned(),
+        count => format!("{count} scenarios have no Then step, so they check nothing"),
+    };
+    Some(format!("{which}: {}", places.join(", ")))
+}
+
 /// A step that has no definition or several, at each place in the files.
 struct WrongStep {
     problem: String,
@@ -218,6 +242,22 @@ mod tests {
     #[test]
     fn a_sentence_under_another_keyword_is_found() {
         check("Then", "a pod is created", Some("a pod is created"));
+    }
+
+    #[test]
+    fn scenarios_without_a_then_step_are_named() {
+        let warning = |text: &str| {
+            let feature = Feature::parse(text, gherkin::GherkinEnv::default()).unwrap();
+            unchecked(&[Feature { path: Some("a.feature".into()), ..feature }])
+        };
+        let given = "Feature: A\n  Scenario: One\n    Given a namespace\n";
+        let other = "  Scenario: Two\n    When a pod is created\n";
+        let then = "    Then it exists\n";
+        let expected = "1 scenario has no Then step, so it checks nothing: a.feature:2";
+        assert_eq!(warning(given).as_deref(), Some(expected));
+        let expected = "2 scenarios have no Then step, so they check nothing: a.feature:2, a.feature:4";
+        assert_eq!(warning(&format!("{given}{other}")).as_deref(), Some(expected));
+        assert_eq!(warning(&format!("{given}{then}")), None);
     }
 
     #[test]

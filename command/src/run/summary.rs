@@ -6,19 +6,32 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use output::OneLine;
 
-use super::record::{Outcome, Record};
+use super::record::{Outcome, Record, ScenarioRecord};
 use crate::diagnostic::{Diagnostic, several};
 use crate::narrator::NoteKind;
+use crate::steps::{HELP, NOTE};
 use crate::style::{BAD, GOOD, NOT_DONE, brief};
+
+/// The details of failures in the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Documents {
+    /// All of a document that a failed step checked.
+    Shown,
+    /// Only the fields that differ.
+    Hidden,
+}
+
+/// The maximum number of scenarios that one error names.
+const MAX_NAMES: usize = 20;
 
 /// Returns the failed scenarios, the skipped scenarios with reasons, and the number of scenarios with each outcome.
 ///
 /// Programs can parse the last line: `N passed, N failed`, with `, N skipped` if scenarios do not apply to the target
 /// or did not run.
-pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
+pub(crate) fn summary(record: &Record, unchecked_audits: usize, documents: Documents) -> String {
     let counts = record.counts();
     let mut text = String::from("\n");
-    failures(&mut text, record);
+    failures(&mut text, record, documents);
     skipped(&mut text, record);
     if counts.not_run > 0 {
         let _ = writeln!(text, "{NOT_DONE}not run: {}{NOT_DONE:#}", several(counts.not_run, "scenario"));
@@ -45,36 +58,65 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
     text
 }
 
-/// Appends the failed scenarios, each with its failed step and the beginning of the message.
-fn failures(text: &mut String, record: &Record) {
-    for scenario in record.failures() {
+/// Appends the failures, each with its scenarios, the failed step, and the message.
+fn failures(text: &mut String, record: &Record, documents: Documents) {
+    for group in record.failure_groups() {
+        let Some(scenario) = group.first() else { continue };
         let planned = &scenario.planned;
         let failure = scenario.failure();
         let line = u64::try_from(failure.line).unwrap_or(u64::MAX);
-        let mut diagnostic = Diagnostic::new(Severity::Error, &planned.name).place(&planned.key.path, line);
+        let title = match group.len() {
+            1 => planned.name.clone(),
+            count => format!("{count} scenarios fail in the same step"),
+        };
+        let mut diagnostic = Diagnostic::new(Severity::Error, title).place(&planned.key.path, line);
         if let Some(step) = failure.step {
             diagnostic = diagnostic.source(Some(&format!("{} {}", step.keyword, step.text)));
         }
-        if let Some(message) = failure.message {
-            diagnostic.note("message", first_sentence(message));
+        if group.len() > 1 {
+            for ScenarioRecord { planned, .. } in group.iter().take(MAX_NAMES) {
+                diagnostic.block(
+                    "scenario",
+                    &format!("{} ({}:{})", planned.name, planned.key.path, planned.key.line),
+                );
+            }
+            if group.len() > MAX_NAMES {
+                diagnostic.note("scenario", format!("and {} more", group.len() - MAX_NAMES));
+            }
         }
-        for note in failure.notes {
-            let label = if note.kind == NoteKind::Help { "help" } else { "note" };
-            diagnostic.note(label, &note.text);
+        let (message, notes) = parts(failure.message.unwrap_or_default());
+        if !message.is_empty() {
+            diagnostic.block("message", &message);
+        }
+        let told = failure.notes.iter().map(|note| (note.kind, note.text.as_str()));
+        for (kind, note) in notes.into_iter().chain(told) {
+            match kind {
+                NoteKind::Help => diagnostic.note("help", note),
+                NoteKind::Event | NoteKind::Cause | NoteKind::Whole => diagnostic.block("note", note),
+            }
+        }
+        if documents == Documents::Shown {
+            failure.documents.iter().for_each(|document| diagnostic.block("note", &document.text));
         }
         diagnostic.write(text);
         text.push('\n');
     }
 }
 
-/// Returns the first line of a message, and the second line if the first ends with a colon.
-pub(super) fn first_sentence(message: &str) -> String {
-    let mut lines = message.lines();
-    let first = lines.next().unwrap_or_default();
-    match lines.next() {
-        Some(second) if first.ends_with(':') => format!("{first} {}", second.trim()),
-        _ => first.to_owned(),
+/// Splits a message into its text and the lines that are notes or help.
+fn parts(message: &str) -> (String, Vec<(NoteKind, &str)>) {
+    let mut text = Vec::new();
+    let mut notes = Vec::new();
+    for line in message.lines() {
+        if let Some(note) = line.strip_prefix(NOTE) {
+            notes.push((NoteKind::Cause, note));
+        } else if let Some(help) = line.strip_prefix(HELP) {
+            notes.push((NoteKind::Help, help));
+        } else {
+            text.push(line);
+        }
     }
+    (text.join("\n"), notes)
 }
 
 /// Returns why scenarios were skipped, and how many for each reason.

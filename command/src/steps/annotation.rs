@@ -98,11 +98,8 @@ async fn is_removed(world: &mut World, step: &Step, key: String, resource: Strin
 }
 
 #[then(expr = "the object has the annotation {string}")]
-fn has(world: &mut World, annotation: String) -> Outcome {
+fn has(world: &mut World, step: &Step, annotation: String) -> Outcome {
     let (key, value) = parts(&annotation)?;
-    super::outcome::contains(
-        "the object",
-        &json!({"metadata": {"annotations": {key: value}}}),
-        world.object()?,
-    )
+    let expected = json!({"metadata": {"annotations": {key: value}}});
+    world.check_contains(step, "the object", &expected, world.object()?)
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::failure::{Outcome, StepFailure};
+use super::hints;
 
 /// A response of the API server.
 #[derive(Clone, Debug)]
@@ -119,7 +120,10 @@ impl Answer {
     /// # Errors
     /// The server rejected the request.
     pub(crate) fn successful(self) -> Outcome<Self> {
-        if self.is_success() { Ok(self) } else { Err(StepFailure::new(self.decision())) }
+        if self.is_success() {
+            return Ok(self);
+        }
+        Err(StepFailure::new(self.decision()).with_help(hints::for_message(self.message())))
     }
 
     /// Returns the response if the request succeeded, or if the object already exists.

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::api::Answer;
 use super::failure::{Outcome, StepFailure};
-use super::outcome::{contains, contains_not};
 use super::parameter::{Admission, Ordinal, Times};
 use super::webhook::Webhook;
 use super::world::World;
@@ -28,14 +27,22 @@ pub(super) struct Call<'a> {
     review: Option<Value>,
     /// A summary of the response.
     answer: String,
-    /// Whether the call of a webhook that is not a fake did not return a valid response.
+    /// Whether the server recorded that the call did not return a valid response.
     has_failed: bool,
+    /// Whether the request continues after the failed call; `None` if the call did not fail or this is not known.
+    failed_open: Option<bool>,
     /// Whether the review was sent: `false` if the server could not connect to the webhook.
     was_sent: bool,
 }
 
 impl<'a> Call<'a> {
-    fn from_fake(webhook: &'a Webhook, place: usize, entry: &Entry) -> Self {
+    /// Creates the call that a fake received; `recorded` is the server's record of it, if there is one.
+    fn from_fake(
+        webhook: &'a Webhook,
+        place: usize,
+        (entry, review): (&Entry, Option<Value>),
+        recorded: Option<&RecordedCall>,
+    ) -> Self {
         let answer = match &entry.outcome {
             CallOutcome::Sent { summary, .. } => summary.clone(),
             CallOutcome::Closed => "closed the connection".to_owned(),
@@ -48,28 +55,35 @@ impl<'a> Call<'a> {
             admission,
             place,
             time: entry.time,
-            review: entry.review(),
+            review,
             answer,
-            has_failed: false,
+            has_failed: recorded.is_some_and(|call| call.has_failed),
+            failed_open: recorded.and_then(|call| call.failed_open),
             was_sent: true,
         }
     }
 
     fn from_own(call: &'a RecordedCall, place: usize) -> Self {
+        Self::from_recorded(&call.webhook, call, place)
+    }
+
+    /// Creates a call from the server's record, with the webhook's name in the feature file.
+    fn from_recorded(webhook: &'a str, call: &RecordedCall, place: usize) -> Self {
         let admission = match call.phase {
             Phase::Mutating => Admission::Mutating,
             Phase::Validating => Admission::Validating,
         };
         let review = serde_json::from_slice(&call.review).ok();
         Self {
-            webhook: &call.webhook,
+            webhook,
             admission,
             place,
             time: call.time,
             review,
             answer: call.result.clone(),
             has_failed: call.has_failed,
-            was_sent: call.was_sent,
+            failed_open: call.failed_open,
+            was_sent: call.was_sent(),
         }
     }
 }
@@ -92,7 +106,10 @@ impl World {
                 webhook == call.webhook && self.names.loaded_configuration(name) == call.configuration
             })
         };
-        self.own_calls = calls.map(|calls: Vec<RecordedCall>| calls.into_iter().filter(is_own).collect());
+        let (own, others): (Option<Vec<_>>, Option<Vec<_>>) =
+            calls.map(|calls: Vec<RecordedCall>| calls.into_iter().partition(is_own)).unzip();
+        self.own_calls = own;
+        self.fake_calls = others.unwrap_or_default();
         Ok(())
     }
 
@@ -102,8 +119,7 @@ impl World {
         // The record also contains calls that a fake did not receive, such as those that it refused.
         let is_recorded = |webhook: &&Webhook| webhook.loaded.is_some() && self.own_calls.is_some();
         for webhook in self.webhooks.iter().filter(|webhook| !is_recorded(webhook)) {
-            let entries = webhook.calls.iter().zip(1..);
-            calls.extend(entries.map(|(entry, place)| Call::from_fake(webhook, place, entry)));
+            calls.extend(self.calls_of_fake(webhook));
         }
         let own = self.own_calls.as_deref().unwrap_or_default();
         for (index, call) in own.iter().enumerate() {
@@ -112,6 +128,25 @@ impl World {
         }
         calls.sort_by_key(|call| call.time);
         calls
+    }
+
+    /// Returns the calls that a fake received, and those that the server could not send to it, in no particular order.
+    fn calls_of_fake<'a>(&self, webhook: &'a Webhook) -> Vec<Call<'a>> {
+        let configuration = webhook.configuration(&self.names);
+        let name = webhook.entry.get("name").and_then(Value::as_str).unwrap_or_default();
+        let recorded: Vec<&RecordedCall> = self
+            .fake_calls
+            .iter()
+            .filter(|call| call.webhook == name && call.configuration == configuration)
+            .collect();
+        let received = webhook.calls.iter().zip(1..).map(|(entry, place)| {
+            let review = entry.review();
+            let uid = review.as_ref().and_then(|review| review.pointer("/request/uid")?.as_str());
+            let record = recorded.iter().copied().find(|call| uid == Some(call.uid.as_str()));
+            Call::from_fake(webhook, place, (entry, review), record)
+        });
+        let unsent = recorded.iter().zip(1..).filter(|(call, _)| !call.was_sent());
+        received.chain(unsent.map(|(call, place)| Call::from_recorded(&webhook.short, call, place))).collect()
     }
 
     /// Returns the calls that reached a fake, or a webhook in a loaded configuration that `short` names by its full name.
@@ -153,7 +188,7 @@ impl World {
             let kind = if answer.is_success() { NoteKind::Event } else { NoteKind::Cause };
             self.note(step, kind, self.names.shorten(&decision));
         }
-        if let Some(hint) = self.service_hint() {
+        for hint in self.service_hint().into_iter().chain(self.request_hint()) {
             self.note(step, NoteKind::Help, hint);
         }
         self.note_unreached();
@@ -176,7 +211,7 @@ impl World {
     fn found(&self, short: &str, expected: usize, found: usize) -> String {
         let all = self.all_calls();
         match self.not_called_again(short, found).filter(|_| expected > found) {
-            Some(reason) => format!("\n{reason}{all}"),
+            Some(reason) => format!("{all}\n{reason}"),
             None => all,
         }
     }
@@ -195,6 +230,8 @@ impl World {
 }
 
 /// Formats a call, such as `sidecar, first round: CREATE pods: allowed, patched with 1 operation`.
+///
+/// A failed call ends with `(failed open)` or `(rejected)`, by its failure policy.
 fn summary(call: &Call<'_>) -> String {
     let text = |pointer: &str| {
         call.review.as_ref().and_then(|review| review.pointer(pointer)?.as_str()).unwrap_or_default()
@@ -209,7 +246,12 @@ fn summary(call: &Call<'_>) -> String {
         (Admission::Mutating, "CREATE" | "UPDATE") => format!(", {} round", Ordinal(call.place)),
         (Admission::Mutating | Admission::Validating, _) => String::new(),
     };
-    format!("{}{round}: {operation} {resource}: {}", call.webhook, call.answer)
+    let consequence = match call.failed_open {
+        Some(true) => " (failed open)",
+        Some(false) => " (rejected)",
+        None => "",
+    };
+    format!("{}{round}: {operation} {resource}: {}{consequence}", call.webhook, call.answer)
 }
 
 /// Formats a number of calls, such as `was called twice`.
@@ -253,30 +295,37 @@ fn are_called_in_the_order(world: &mut World, order: String) -> Outcome {
 #[then(expr = "the {ordinal} review sent to {string} contains:")]
 fn review_contains(world: &mut World, step: &Step, place: Ordinal, short: String) -> Outcome {
     let what = format!("the {place} review sent to \"{short}\"");
-    contains(&what, &world.yaml(step)?, &world.review(&short, place)?)
+    world.check_contains(step, &what, &world.yaml(step)?, &world.review(&short, place)?)
 }
 
 #[then(expr = "the {ordinal} review sent to {string} does not contain:")]
 fn review_does_not_contain(world: &mut World, step: &Step, place: Ordinal, short: String) -> Outcome {
     let what = format!("the {place} review sent to \"{short}\"");
-    let lacks = contains_not(&what, &world.yaml(step)?, &world.review(&short, place)?)?;
-    world.print_missing(step, lacks);
-    Ok(())
+    world.check_contains_not(step, &what, &world.yaml(step)?, &world.review(&short, place)?)
 }
 
 #[then(expr = "the {ordinal} review sent to {string} has the container {string}")]
-fn review_has_container(world: &mut World, place: Ordinal, short: String, name: String) -> Outcome {
+fn review_has_container(
+    world: &mut World,
+    step: &Step,
+    place: Ordinal,
+    short: String,
+    name: String,
+) -> Outcome {
     let container = serde_json::json!({"request": {"object": {"spec": {"containers": [{"name": name}]}}}});
-    contains(&format!("the {place} review sent to \"{short}\""), &container, &world.review(&short, place)?)
+    let what = format!("the {place} review sent to \"{short}\"");
+    world.check_contains(step, &what, &container, &world.review(&short, place)?)
 }
 
 #[then(expr = "the {ordinal} review sent to {string} does not have the container {string}")]
-fn review_does_not_have_container(world: &mut World, place: Ordinal, short: String, name: String) -> Outcome {
+fn review_does_not_have_container(
+    world: &mut World,
+    step: &Step,
+    place: Ordinal,
+    short: String,
+    name: String,
+) -> Outcome {
     let container = serde_json::json!({"request": {"object": {"spec": {"containers": [{"name": name}]}}}});
-    contains_not(
-        &format!("the {place} review sent to \"{short}\""),
-        &container,
-        &world.review(&short, place)?,
-    )
-    .map(drop)
+    let what = format!("the {place} review sent to \"{short}\"");
+    world.check_contains_not(step, &what, &container, &world.review(&short, place)?)
 }

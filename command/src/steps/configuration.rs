@@ -28,6 +28,8 @@ pub(crate) struct Installation {
     written: Vec<String>,
     /// The marker labels of the installed configurations.
     markers: Vec<String>,
+    /// The loaded webhooks that a fake has replaced since the last request, which the next request prints.
+    pub(super) replaced: Vec<String>,
     /// A line about the order of mutating webhooks that the next request prints.
     pub(super) order: Option<String>,
     /// Configurations that the scenario loads from a file or a doc string.

@@ -7,25 +7,93 @@ use serde_json::Value;
 /// A map contains a map if it has each key with a value that contains the expected value. A list contains a list if it
 /// has the items in order, possibly with others in between. All other values must be equal. `null` matches an absent field.
 pub(crate) fn differences(expected: &Value, actual: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    compare("", expected, Some(actual), &mut found);
+    let found = compared(expected, actual);
+    found.into_iter().map(|difference| difference.text).collect()
+}
+
+/// Returns the maps and lists of `actual` that lack an expected value, each once with its path.
+pub(super) fn incomplete<'a>(expected: &Value, actual: &'a Value) -> Vec<(String, &'a Value)> {
+    let mut found: Vec<(String, &Value)> = Vec::new();
+    for parent in compared(expected, actual).into_iter().filter_map(|difference| difference.lacking) {
+        if !found.iter().any(|(path, _)| *path == parent.0) {
+            found.push(parent);
+        }
+    }
     found
 }
 
-fn compare(path: &str, expected: &Value, actual: Option<&Value>, found: &mut Vec<String>) {
-    match (expected, actual) {
-        (Value::Null, None | Some(Value::Null)) => {}
-        (Value::Object(members), Some(Value::Object(actual))) => {
-            for (key, value) in members {
-                compare(&below(path, key), value, actual.get(key), found);
+/// Returns every scalar and empty value in a document as `path: value`.
+pub(super) fn fields(document: &Value) -> Vec<String> {
+    fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(members) if !members.is_empty() => {
+                members.iter().for_each(|(key, value)| collect(&below(path, key), value, found));
+            }
+            Value::Array(items) if !items.is_empty() => {
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at, item)| collect(&format!("{path}[{at}]"), item, found));
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => {
+                let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
+                found.push(format!("{place}{value}"));
             }
         }
-        (Value::Array(items), Some(Value::Array(actual))) => compare_lists(path, items, actual, found),
+    }
+    let mut found = Vec::new();
+    collect("", document, &mut found);
+    found
+}
+
+/// A difference between the expected and the actual document.
+struct Difference<'a> {
+    /// The path and both values.
+    text: String,
+    /// The map or list that lacks the value, with its path; `None` if the value exists and differs.
+    lacking: Option<(String, &'a Value)>,
+}
+
+/// A value and the map or list that contains it, or that lacks it.
+struct Actual<'p, 'a> {
+    value: Option<&'a Value>,
+    parent: (&'p str, &'a Value),
+}
+
+fn compared<'a>(expected: &Value, actual: &'a Value) -> Vec<Difference<'a>> {
+    let mut found = Vec::new();
+    compare("", expected, &Actual { value: Some(actual), parent: ("", actual) }, &mut found);
+    found
+}
+
+fn compare<'a>(path: &str, expected: &Value, actual: &Actual<'_, 'a>, found: &mut Vec<Difference<'a>>) {
+    match (expected, actual.value) {
+        (Value::Null, None | Some(Value::Null)) => {}
+        (Value::Object(members), Some(whole @ Value::Object(actual))) => {
+            for (key, value) in members {
+                let actual = Actual { value: actual.get(key), parent: (path, whole) };
+                compare(&below(path, key), value, &actual, found);
+            }
+        }
+        (Value::Array(items), Some(whole @ Value::Array(actual))) => {
+            compare_lists(path, items, (actual, whole), found);
+        }
         (expected, Some(actual)) if expected == actual => {}
-        (expected, actual) => {
-            let actual = actual.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        (expected, value) => {
+            let found_value = value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
             let place = if path.is_empty() { "the value" } else { path };
-            found.push(format!("{place}: expected {expected}, found {actual}"));
+            let (parent, lacking) = actual.parent;
+            // If a whole map is missing, the fields next to it do not explain more.
+            let is_small = !expected.is_object() || lacking.is_array();
+            found.push(Difference {
+                text: format!("{place}: expected {expected}, found {found_value}"),
+                lacking: value.is_none().then(|| (parent.to_owned(), lacking)).filter(|_| is_small),
+            });
         }
     }
 }
@@ -33,18 +101,26 @@ fn compare(path: &str, expected: &Value, actual: Option<&Value>, found: &mut Vec
 /// Matches each expected item with the first unmatched item that contains it.
 ///
 /// A missing item is compared with the item at its position, which is most likely the item that the author meant.
-fn compare_lists(path: &str, expected: &[Value], actual: &[Value], found: &mut Vec<String>) {
+fn compare_lists<'a>(
+    path: &str,
+    expected: &[Value],
+    (actual, whole): (&'a [Value], &'a Value),
+    found: &mut Vec<Difference<'a>>,
+) {
     let mut next = 0;
     for (place, item) in expected.iter().enumerate() {
         let position = (next..actual.len())
             .find(|&candidate| actual.get(candidate).is_some_and(|it| differences(item, it).is_empty()));
-        match position {
-            Some(position) => next = position + 1,
-            None => compare(&format!("{path}[{place}]"), item, actual.get(place), found),
+        if let Some(position) = position {
+            next = position + 1;
+        } else {
+            let actual = Actual { value: actual.get(place), parent: (path, whole) };
+            compare(&format!("{path}[{place}]"), item, &actual, found);
         }
     }
     if expected.is_empty() && !actual.is_empty() {
-        found.push(format!("{path}: expected an empty list, found {} items", actual.len()));
+        let text = format!("{path}: expected an empty list, found {} items", actual.len());
+        found.push(Difference { text, lacking: None });
     }
 }
 

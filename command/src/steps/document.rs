@@ -99,7 +99,8 @@ fn invalid_in(step: &Step, what: &str, error: &serde_saphyr::Error) -> StepFailu
     let message = yaml_message(error);
     let Some(at) = error.location() else { return StepFailure::new(format!("{what}: {message}")) };
     let line = u64::try_from(step.position.line).unwrap_or_default() + 1 + at.line();
-    StepFailure::new(format!("{what} on line {line} of the feature file: {}", without_position(&message)))
+    let message = fake_webhooks::plain_yaml_message(without_position(&message));
+    StepFailure::new(format!("{what} on line {line} of the feature file: {message}"))
 }
 
 /// Returns the first line of a message without its position, which is relative to the doc string or file.
@@ -126,6 +127,42 @@ pub(crate) fn show(value: &Value) -> String {
     serde_saphyr::to_string(&shown).unwrap_or_else(|_| value.to_string())
 }
 
+/// The maximum number of lines of an excerpt.
+const MAX_EXCERPT: usize = 12;
+
+/// Formats a part of an object as YAML; if it is long, without the contents of its maps and lists.
+pub(crate) fn excerpt(value: &Value) -> String {
+    fn inner(value: &Value) -> String {
+        match value {
+            Value::Object(members) if members.is_empty() => "{}".to_owned(),
+            Value::Array(items) if items.is_empty() => "[]".to_owned(),
+            Value::Object(members) => match members.get("name") {
+                Some(name) => format!("{{name: {name}, …}}"),
+                None => "{…}".to_owned(),
+            },
+            Value::Array(_) => "[…]".to_owned(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+        }
+    }
+    let whole = show(value);
+    if whole.trim_end().lines().count() <= MAX_EXCERPT {
+        return whole.trim_end().to_owned();
+    }
+    let mut lines: Vec<String> = match value {
+        Value::Object(members) => {
+            let members = members.iter().filter(|(key, _)| *key != "managedFields");
+            members.map(|(key, value)| format!("{key}: {}", inner(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(|item| format!("- {}", inner(item))).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => vec![value.to_string()],
+    };
+    if lines.len() > MAX_EXCERPT {
+        lines.truncate(MAX_EXCERPT);
+        lines.push("…".to_owned());
+    }
+    lines.join("\n")
+}
+
 /// Returns a doc string without the media type, the indentation, and the escapes that the parser keeps.
 fn plain(raw: &str) -> String {
     let body = match raw.split_once('\n') {
@@ -149,6 +186,16 @@ mod tests {
     #[track_caller]
     fn check(raw: &str, expected: &str) {
         assert_eq!(plain(raw), expected);
+    }
+
+    #[test]
+    fn a_long_part_is_shown_without_the_contents_of_its_fields() {
+        assert_eq!(excerpt(&serde_json::json!({"app": "web", "on": true})), "app: web\n\"on\": true");
+        let long: Vec<Value> = (0..20).map(|number| serde_json::json!({"number": number})).collect();
+        let part = serde_json::json!({"containers": long, "name": "a", "volumes": [], "web": {"name": "b"}});
+        assert_eq!(excerpt(&part), "containers: […]\nname: \"a\"\nvolumes: []\nweb: {name: \"b\", …}");
+        let list = Value::from(long);
+        assert_eq!(excerpt(&list).lines().count(), MAX_EXCERPT + 1);
     }
 
     #[test]

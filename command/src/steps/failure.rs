@@ -3,7 +3,15 @@
 use std::error::Error;
 use std::fmt;
 
+/// The beginning of a line of a message that helps to repair the failure.
+pub(crate) const HELP: &str = "help: ";
+
+/// The beginning of a line of a message that explains the failure.
+pub(crate) const NOTE: &str = "note: ";
+
 /// The reason why a step failed.
+///
+/// Lines of the message that begin with [`HELP`] or [`NOTE`] are shown below the message.
 pub(crate) struct StepFailure(String);
 
 /// The result of a step or of a part of it.
@@ -13,6 +21,14 @@ impl StepFailure {
     /// Creates a failure with the message `message`.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
+    }
+
+    /// Returns the failure with a line of help, which the run shows separately from the message.
+    pub(crate) fn with_help(self, help: Option<impl fmt::Display>) -> Self {
+        match help {
+            Some(help) => Self(format!("{}\n{HELP}{help}", self.0)),
+            None => self,
+        }
     }
 
     /// Returns the failure with `what`, the action that failed, as a prefix of the message.

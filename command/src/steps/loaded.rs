@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::api::{self, Effect, RequestOptions};
 use super::configuration::ROOT;
 use super::failure::{Outcome, StepFailure};
+use super::hints;
 use super::parameter::Admission;
 use super::webhook::Webhook;
 use super::world::World;
@@ -51,6 +52,9 @@ impl World {
 
     /// Returns a mutable reference to a webhook that is a fake or becomes one, like [`World::change`].
     pub(super) fn change_fake(&mut self, short: &str) -> Outcome<&mut Webhook> {
+        if self.change(short)?.loaded == Some(Loaded::Kept) {
+            self.installation.replaced.push(short.to_owned());
+        }
         let webhook = self.change(short)?;
         webhook.loaded = webhook.loaded.map(|_| Loaded::Replaced);
         Ok(webhook)
@@ -95,5 +99,6 @@ impl World {
             .successful()
             .map(drop)
             .map_err(|failure| failure.during(format!("the API server rejects {kind} \"{name}\"")))
+            .map_err(|failure| failure.with_help(hints::for_ca_bundles(own)))
     }
 }

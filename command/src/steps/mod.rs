@@ -18,6 +18,7 @@ mod endpoint;
 mod failure;
 mod fault;
 mod help;
+mod hints;
 mod loaded;
 pub(crate) mod metrics;
 mod names;
@@ -30,6 +31,8 @@ mod policies;
 mod request;
 mod resource;
 mod service;
+mod skipped_selectors;
+mod tls_advice;
 mod verify;
 mod webhook;
 pub(crate) mod world;
@@ -37,6 +40,7 @@ pub(crate) mod world;
 use serde_json::Value;
 
 pub(crate) use document::{file_error, objects_of, yaml_of};
+pub(crate) use failure::{HELP, NOTE};
 pub(crate) use help::STEPS;
 
 /// Returns whether `actual` contains `expected`, as the steps that end with `contains:` define it.

@@ -5,31 +5,34 @@ use std::fmt::Write as _;
 use harness::event::{Mismatch, Round};
 use serde_json::Value;
 
-use super::failure::{Outcome, StepFailure};
+use super::api::Answer;
+use super::failure::{HELP, NOTE, Outcome, StepFailure};
 use super::parameter::Admission;
 use super::world::World;
 use crate::target::RecordedSkip;
 
 /// A webhook of the scenario as the server knows it.
-struct Identity<'a> {
+pub(super) struct Identity<'a> {
     /// The name in the feature file.
     short: &'a str,
     configuration: String,
     name: &'a str,
     /// The `reinvocationPolicy`, if it is set.
     policy: Option<&'a str>,
+    /// The entry in the configuration, without the namespace selector of the scenario.
+    pub(super) entry: &'a Value,
 }
 
 impl Identity<'_> {
     /// Returns whether the server skipped this webhook.
-    fn is_in(&self, skip: &RecordedSkip) -> bool {
+    pub(super) fn is_in(&self, skip: &RecordedSkip) -> bool {
         skip.webhook.name == self.name && skip.webhook.configuration == self.configuration
     }
 }
 
 impl World {
     /// Returns all webhooks of the scenario: the fakes, then the webhooks of loaded configurations.
-    fn identities(&self) -> Vec<Identity<'_>> {
+    pub(super) fn identities(&self) -> Vec<Identity<'_>> {
         fn text<'a>(entry: &'a Value, field: &str) -> Option<&'a str> {
             entry.get(field).and_then(Value::as_str)
         }
@@ -38,6 +41,7 @@ impl World {
             configuration: webhook.configuration(&self.names),
             name: text(&webhook.entry, "name").unwrap_or_default(),
             policy: text(&webhook.entry, "reinvocationPolicy"),
+            entry: &webhook.entry,
         });
         let own = self.installation.own.iter().flat_map(|own| {
             let configuration = own.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -50,6 +54,7 @@ impl World {
                     configuration: self.names.loaded_configuration(configuration),
                     name,
                     policy: text(changed.unwrap_or(entry), "reinvocationPolicy"),
+                    entry: changed.unwrap_or(entry),
                 })
             })
         });
@@ -85,15 +90,10 @@ impl World {
     /// Fails if the webhook `short` was not called for a reason that tells nothing about its configuration: the request
     /// did not reach admission, or `admit run` limited the webhook to other namespaces.
     pub(super) fn require_other_reason(&self, short: &str) -> Outcome {
-        let missing = self.last.as_ref().and_then(|answer| {
-            let is_missing =
-                answer.message().starts_with("namespaces \"") && answer.message().ends_with("\" not found");
-            (is_missing && self.last_path.contains("/namespaces/")).then(|| answer.message())
-        });
-        if let Some(message) = missing {
+        if self.missing_namespace().is_some() {
+            let message = self.last.as_ref().map(Answer::message).unwrap_or_default();
             return Err(StepFailure::new(format!(
-                "\"{short}\" was not called because the request failed before admission: {message}\n\
-                 help: create the namespace in a Given step: `this object exists:`"
+                "\"{short}\" was not called because the request failed before admission: {message}"
             )));
         }
         let identities = self.identities();
@@ -103,14 +103,22 @@ impl World {
             .find_map(|it| self.foreign_namespace(&self.first_skip(it)?.mismatch));
         match limit {
             Some(limit) => Err(StepFailure::new(format!(
-                "\"{short}\" was not called because `admit run` limits it to the namespaces of the scenario: {limit}"
+                "this says nothing about the rules and selectors of \"{short}\", which was not called only because \
+                 {limit}"
             ))),
             None => Ok(()),
         }
     }
 
+    /// Returns the namespace of the last request if the request failed because the namespace does not exist.
+    pub(super) fn missing_namespace(&self) -> Option<&str> {
+        let message = self.last.as_ref()?.message();
+        let name = message.strip_prefix("namespaces \"")?.strip_suffix("\" not found")?;
+        self.last_path.contains("/namespaces/").then_some(name)
+    }
+
     /// Explains that the webhooks are limited to the namespaces of the scenario, if that is why one was not called.
-    fn foreign_namespace(&self, mismatch: &Mismatch) -> Option<String> {
+    pub(super) fn foreign_namespace(&self, mismatch: &Mismatch) -> Option<String> {
         if *mismatch != Mismatch::NamespaceSelector {
             return None;
         }
@@ -144,9 +152,10 @@ impl World {
             return None;
         }
         if it.policy != Some("IfNeeded") {
-            return Some(format!("{short}: not called again: its reinvocationPolicy is Never"));
+            return Some(format!("{NOTE}{short}: not called again: its reinvocationPolicy is Never"));
         }
-        let mut text = format!("{short}: not called again: no webhook changed the object after its call");
+        let mut text =
+            format!("{NOTE}{short}: not called again: no webhook changed the object after its call");
         let own = self.installation.own_webhooks().find(|(_, name)| *name == short);
         if let Some((configuration, _)) = own {
             let earlier = identities.iter().find(|other| {
@@ -157,7 +166,7 @@ impl World {
             if let Some(fake) = earlier {
                 let step =
                     format!("\"{}\" is called after the configuration \"{configuration}\"", fake.short);
-                let _ = write!(text, "\nhelp: add the step `{step}`");
+                let _ = write!(text, "\n{HELP}add the step `{step}`");
             }
         }
         Some(text)

@@ -1,16 +1,19 @@
 //! Defines steps about the response to the client: the decision, the object, and the warnings.
 
+use std::fmt::Write as _;
+
 use cucumber::then;
 use gherkin::Step;
 use http::Method;
 use serde_json::{Value, json};
 
 use super::api::{self, Answer};
-use super::containment::differences;
+use super::containment::{self, differences};
 use super::document;
 use super::failure::{Outcome, StepFailure};
 use super::world::World;
 use super::{StepHelp, then as step};
+use crate::narrator::NoteKind;
 
 pub(super) const OBJECT_LACKS: StepHelp = step(
     "the object does not contain:",
@@ -31,14 +34,8 @@ impl World {
         }
         Err(StepFailure::new(format!(
             "the response contains no object because the request was rejected: {}",
-            self.decision_with_hint(answer)
+            answer.decision()
         )))
-    }
-
-    /// Returns the decision of the last response, with the hint about the Service of the webhook that failed.
-    fn decision_with_hint(&self, answer: &Answer) -> String {
-        let hint = self.service_hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
-        format!("{}{hint}", answer.decision())
     }
 
     /// Returns the last response, which must be a rejection.
@@ -53,11 +50,37 @@ impl World {
         Ok(answer)
     }
 
-    /// Prints `missing`, the names of the missing fields, below the step.
-    pub(super) fn print_missing(&self, step: &Step, missing: Option<String>) {
+    /// Checks that `actual` contains `expected`; the error lists every difference.
+    pub(super) fn check_contains(
+        &self,
+        step: &Step,
+        what: &str,
+        expected: &Value,
+        actual: &Value,
+    ) -> Outcome {
+        contains(what, expected, actual).inspect_err(|_| self.note_whole(step, what, actual))
+    }
+
+    /// Checks that `actual` does not contain all of `unexpected`, and prints the names of the missing fields below the
+    /// step if there are several fields.
+    pub(super) fn check_contains_not(
+        &self,
+        step: &Step,
+        what: &str,
+        unexpected: &Value,
+        actual: &Value,
+    ) -> Outcome {
+        let missing =
+            contains_not(what, unexpected, actual).inspect_err(|_| self.note_whole(step, what, actual))?;
         if let Some(missing) = missing {
             self.tell(step, format!("missing {missing}"));
         }
+        Ok(())
+    }
+
+    /// Adds all of a document to the notes, for reports and for `--verbose`.
+    fn note_whole(&self, step: &Step, what: &str, document: &Value) {
+        self.note(step, NoteKind::Whole, format!("{what}:\n{}", indented(&document::show(document))));
     }
 
     async fn stored(&mut self, word: &str, name: &str) -> Outcome<Answer> {
@@ -66,40 +89,30 @@ impl World {
     }
 }
 
-/// Checks that `actual` contains `expected`; the error lists every difference and all of `actual`.
+/// Checks that `actual` contains `expected`; the error lists every difference, and the fields next to missing ones.
 pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome {
     let differences = differences(expected, actual);
     if differences.is_empty() {
         return Ok(());
     }
-    let found = indented(&document::show(actual));
-    Err(StepFailure::new(format!("{what} differs:\n  {}\n{what}:\n{found}", differences.join("\n  "))))
+    let mut message = format!("{what} differs:\n  {}", differences.join("\n  "));
+    for (path, found) in containment::incomplete(expected, actual) {
+        let place = if path.is_empty() { what.to_owned() } else { format!("{path} of {what}") };
+        let _ = write!(message, "\n{place}:\n{}", indented(&document::excerpt(found)));
+    }
+    Err(StepFailure::new(message))
 }
 
 /// Checks that `actual` does not contain all of `unexpected`; returns the missing fields if there are several fields.
 pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Outcome<Option<String>> {
     let differences = differences(unexpected, actual);
-    let count = fields(unexpected);
+    let count = containment::fields(unexpected).len();
     if differences.is_empty() {
-        let found = indented(&document::show(actual));
+        let found = indented(&containment::fields(unexpected).join("\n"));
         let all = if count > 1 { format!(", all {count} fields") } else { String::new() };
         return Err(StepFailure::new(format!("{what} contains the unexpected value{all}:\n{found}")));
     }
     Ok((count > 1).then(|| format!("{} of {count} fields: {}", differences.len(), differences.join("; "))))
-}
-
-/// Returns the number of scalar and empty values in a document.
-fn fields(value: &Value) -> usize {
-    match value {
-        Value::Object(members) if !members.is_empty() => members.values().map(fields).sum(),
-        Value::Array(items) if !items.is_empty() => items.iter().map(fields).sum(),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_)
-        | Value::Object(_) => 1,
-    }
 }
 
 fn indented(text: &str) -> String {
@@ -113,8 +126,7 @@ fn is_admitted(world: &mut World) -> Outcome {
     if answer.is_success() {
         return Ok(());
     }
-    let decision = world.decision_with_hint(answer);
-    Err(StepFailure::new(format!("expected the request to be admitted, found {decision}")))
+    Err(StepFailure::new(format!("expected the request to be admitted, found {}", answer.decision())))
 }
 
 #[then(expr = "the request is rejected with {int}")]
@@ -174,32 +186,31 @@ fn receives_no_warnings(world: &mut World) -> Outcome {
 
 #[then(expr = "the object contains:")]
 fn object_contains(world: &mut World, step: &Step) -> Outcome {
-    contains("the object", &world.yaml(step)?, world.object()?)
+    world.check_contains(step, "the object", &world.yaml(step)?, world.object()?)
 }
 
 #[then(expr = "the object does not contain:")]
 fn object_does_not_contain(world: &mut World, step: &Step) -> Outcome {
-    let lacks = contains_not("the object", &world.yaml(step)?, world.object()?)?;
-    world.print_missing(step, lacks);
-    Ok(())
+    world.check_contains_not(step, "the object", &world.yaml(step)?, world.object()?)
 }
 
 #[then(expr = "the container {string} has the CPU limit {string}")]
-fn container_has_cpu_limit(world: &mut World, name: String, cpu: String) -> Outcome {
+fn container_has_cpu_limit(world: &mut World, step: &Step, name: String, cpu: String) -> Outcome {
     let container = json!({"name": name, "resources": {"limits": {"cpu": cpu}}});
-    contains("the object", &json!({"spec": {"containers": [container]}}), world.object()?)
+    let expected = json!({"spec": {"containers": [container]}});
+    world.check_contains(step, "the object", &expected, world.object()?)
 }
 
 #[then(expr = "the object has the label {string}")]
-fn object_has_label(world: &mut World, label: String) -> Outcome {
+fn object_has_label(world: &mut World, step: &Step, label: String) -> Outcome {
     let (key, value) = super::webhook::label_parts(&label)?;
-    contains("the object", &json!({"metadata": {"labels": {key: value}}}), world.object()?)
+    world.check_contains(step, "the object", &json!({"metadata": {"labels": {key: value}}}), world.object()?)
 }
 
 #[then(expr = "the stored {word} {string} contains:")]
 async fn stored_contains(world: &mut World, step: &Step, resource: String, name: String) -> Outcome {
     let (expected, stored) = (world.yaml(step)?, world.stored(&resource, &name).await?.successful()?);
-    contains("the stored object", &expected, &stored.body)
+    world.check_contains(step, "the stored object", &expected, &stored.body)
 }
 
 #[then(expr = "the {word} {string} exists")]
@@ -208,15 +219,16 @@ async fn exists(world: &mut World, resource: String, name: String) -> Outcome {
 }
 
 #[then(expr = "the {word} {string} does not exist")]
-async fn does_not_exist(world: &mut World, resource: String, name: String) -> Outcome {
+async fn does_not_exist(world: &mut World, step: &Step, resource: String, name: String) -> Outcome {
     let stored = world.stored(&resource, &name).await?;
     if stored.code == http::StatusCode::NOT_FOUND {
         return Ok(());
     }
-    Err(StepFailure::new(format!(
-        "expected no {resource} {name}, found:\n{}",
-        indented(&document::show(&stored.body))
-    )))
+    if !stored.is_success() {
+        return stored.successful().map(drop);
+    }
+    world.note_whole(step, &format!("the {resource}"), &stored.body);
+    Err(StepFailure::new(format!("expected no {resource} \"{name}\", but it exists")))
 }
 
 fn listed(warnings: &[String]) -> String {
@@ -239,6 +251,21 @@ mod tests {
         let failure = lacks(json!({"a": {"x": 1}, "b": [{"n": "c"}]})).unwrap_err();
         assert!(failure.starts_with("it contains the unexpected value, all 2 fields:"), "{failure}");
         let failure = lacks(json!({"a": {"x": 1}})).unwrap_err();
-        assert!(failure.starts_with("it contains the unexpected value:"), "{failure}");
+        assert_eq!(failure, "it contains the unexpected value:\n  a.x: 1");
+    }
+
+    #[test]
+    fn only_the_fields_next_to_a_missing_one_are_shown() {
+        let actual = json!({
+            "metadata": {"name": "web", "labels": {"app": "web", "team": "blue"}},
+            "spec": {"tolerations": [{"key": "a"}], "nodeName": "n"},
+        });
+        let message = |expected: Value| contains("the object", &expected, &actual).unwrap_err().to_string();
+        assert_eq!(
+            message(json!({"metadata": {"labels": {"stamp": "on"}}, "spec": {"nodeName": "m"}})),
+            "the object differs:\n  metadata.labels.stamp: expected \"on\", found nothing\n  \
+             spec.nodeName: expected \"m\", found \"n\"\n\
+             metadata.labels of the object:\n  app: web\n  team: blue"
+        );
     }
 }

@@ -87,6 +87,12 @@ impl World {
     ) -> Outcome {
         self.install().await?;
         path.clone_into(&mut self.last_path);
+        for name in std::mem::take(&mut self.installation.replaced) {
+            self.tell(
+                step,
+                format!("a fake replaces the webhook \"{name}\", because a step sets its behavior"),
+            );
+        }
         if let Some(order) = self.installation.order.take() {
             self.tell(step, order);
         }
@@ -97,6 +103,7 @@ impl World {
         let answer = sent.await?.supported()?;
         self.read_own_calls(&answer)?;
         self.last = Some(answer);
+        self.explain_skips(body.as_ref()).await;
         self.read_calls().await?;
         self.metric_increase = self.metrics().await?.since(before);
         self.print_result(step);

@@ -1,15 +1,17 @@
 //! Defines steps for webhooks behind a Service.
 
 use cucumber::given;
+use harness::json::text;
 use harness::server::ServiceName;
 use serde_json::{Value, json};
 
 use super::endpoint::RunningFake;
 use super::failure::Outcome;
+use super::tls_advice::{self, TlsPeer};
 use super::webhook::Webhook;
 use super::world::World;
 use super::{StepHelp, given as step};
-use crate::target::{FakesPlace, TargetKind, service_name};
+use crate::target::{Delivery, FakesPlace, RecordedCall, TargetKind, service_name};
 
 pub(super) const HELP: StepHelp = step(
     "{string} is called through the Service {string}",
@@ -47,42 +49,69 @@ impl Webhook {
 }
 
 impl World {
-    /// Returns the names and Services of loaded webhooks that are not replaced by a fake.
-    fn own_services(&self) -> impl Iterator<Item = (&str, ServiceName)> {
+    /// Returns the names and the `clientConfig` of loaded webhooks that are not replaced by a fake.
+    fn own_client_configs(&self) -> impl Iterator<Item = (&str, &Value)> {
         let entries =
             self.installation.own.iter().filter_map(|own| own.get("webhooks")?.as_array()).flatten();
         entries.filter_map(|entry| {
             let name = entry.get("name")?.as_str()?;
             let has_fake = self.webhook(name).is_ok_and(Webhook::has_fake);
-            let service = entry.pointer("/clientConfig/service").filter(|_| !has_fake)?;
-            Some((name, service_name(service)))
+            let client_config = entry.get("clientConfig").filter(|_| !has_fake)?;
+            Some((name, client_config))
         })
     }
 
-    /// Returns the webhook of each call during the last request for which the server could not connect.
-    fn unsent_calls(&self) -> impl Iterator<Item = &str> {
-        let calls = self.own_calls.iter().flatten();
-        calls.filter(|call| !call.was_sent).map(|call| call.webhook.as_str())
+    /// Returns the names and Services of loaded webhooks that are not replaced by a fake.
+    fn own_services(&self) -> impl Iterator<Item = (&str, ServiceName)> {
+        let own = self.own_client_configs();
+        own.filter_map(|(name, client_config)| Some((name, service_name(client_config.get("service")?))))
     }
 
-    /// Suggests `--service`, or names its address, if the call of a loaded webhook failed because the server could not
-    /// connect to its Service.
+    /// Returns the calls during the last request whose review was not sent.
+    fn unsent_calls(&self) -> impl Iterator<Item = &RecordedCall> {
+        self.own_calls.iter().flatten().filter(|call| !call.was_sent())
+    }
+
+    /// Returns the loaded webhook whose call failed during the last request, its `clientConfig`, and the error.
     ///
-    /// If the failure policy is Ignore, only the record of the calls contains the failure.
+    /// If the failure policy is Ignore, only the record of the calls contains the error.
+    fn failed_own_call(&self) -> Option<(&str, &Value, &str)> {
+        let message = self.last.as_ref()?.message();
+        self.own_client_configs().find_map(|(name, client_config)| {
+            let unsent = self.unsent_calls().find(|call| call.webhook == name);
+            let rejected =
+                || message.split_once(&format!("failed calling webhook \"{name}\": ")).map(|(_, it)| it);
+            let error = unsent.map(|call| call.result.as_str()).or_else(rejected)?;
+            Some((name, client_config, error))
+        })
+    }
+
+    /// Explains how to repair the call of a loaded webhook that failed before the review was sent.
     pub(super) fn service_hint(&self) -> Option<String> {
-        let answer = self.last.as_ref()?;
-        let unsent: Vec<&str> = self.unsent_calls().collect();
-        let (_, service) = self.own_services().find(|(name, _)| {
-            answer.message().contains(&format!("failed calling webhook \"{name}\"")) || unsent.contains(name)
-        })?;
+        let (webhook, client_config, error) = self.failed_own_call()?;
         let target = self.target().ok()?;
-        let ServiceName { namespace, name } = &service;
-        match target.services.get(&service) {
+        let service = client_config.get("service").map(service_name);
+        let address = service.as_ref().and_then(|service| target.services.get(service));
+        let delivery = Delivery::of_failure(error);
+        if delivery == Delivery::Untrusted {
+            let place = match (address, &service) {
+                (Some((host, port)), _) => format!("{host}:{port}"),
+                (None, Some(ServiceName { namespace, name })) => format!("{name}.{namespace}.svc"),
+                (None, None) => text(client_config, &["url"]).to_owned(),
+            };
+            let service = service.as_ref().map(|it| format!("{}/{}", it.namespace, it.name));
+            return tls_advice::advice(
+                error,
+                &TlsPeer { webhook, place: &place, service: service.as_deref() },
+            );
+        }
+        let ServiceName { namespace, name } = service.as_ref()?;
+        match address {
             None if target.kind == TargetKind::Cluster => None,
             None => {
                 Some(format!("set the address of the webhook with --service {namespace}/{name}=HOST:PORT"))
             }
-            Some((host, port)) if answer.message().contains("connection refused") || !unsent.is_empty() => {
+            Some((host, port)) if error.contains("connection refused") || delivery == Delivery::Unreached => {
                 Some(format!(
                     "--service {namespace}/{name} is {host}:{port}: check that the webhook listens there"
                 ))
@@ -91,12 +120,12 @@ impl World {
         }
     }
 
-    /// Counts the calls that did not reach a loaded webhook, for a warning at the end of the run.
+    /// Counts the calls whose review was not sent to a loaded webhook, for a warning at the end of the run.
     pub(super) fn note_unreached(&self) {
         let Ok(target) = self.target() else { return };
-        for webhook in self.unsent_calls() {
-            if let Some((_, service)) = self.own_services().find(|(name, _)| *name == webhook) {
-                target.unreached.count(&service);
+        for call in self.unsent_calls() {
+            if let Some((_, service)) = self.own_services().find(|(name, _)| *name == call.webhook) {
+                target.unreached.count(&service, call.delivery);
             }
         }
     }

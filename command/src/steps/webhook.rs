@@ -375,14 +375,12 @@ fn responds_with_status(world: &mut World, short: String, code: u16) -> Outcome 
 
 #[given(expr = "{string} returns the bad response {string}")]
 fn bad_response(world: &mut World, short: String, name: String) -> Outcome {
-    let response = serde_json::from_value(json!(name))?;
-    world.behave(&short, Behavior::BadResponse(response))
+    world.behave(&short, Behavior::BadResponse(named_response(&name)?))
 }
 
 #[given(expr = "{string} returns the bad response {string} on its {ordinal} call")]
 fn bad_response_on_call(world: &mut World, short: String, name: String, call: Ordinal) -> Outcome {
-    let response = serde_json::from_value(json!(name))?;
-    world.behave_on_call(&short, call, Behavior::BadResponse(response))
+    world.behave_on_call(&short, call, Behavior::BadResponse(named_response(&name)?))
 }
 
 #[given(expr = "{string} refuses connections")]
@@ -396,6 +394,12 @@ fn defective_certificate(world: &mut World, short: String, defect: String) -> Ou
     let defect = defect.parse()?;
     world.change_fake(&short)?.transport.certificate = Certificate::Defective(defect);
     Ok(())
+}
+
+/// Returns the bad response with this name.
+fn named_response(name: &str) -> Outcome<BadResponse> {
+    serde_json::from_value(json!(name))
+        .map_err(|error| StepFailure::new(fake_webhooks::plain_yaml_message(&error.to_string())))
 }
 
 fn operations(world: &World, step: &Step) -> Outcome<Behavior> {

@@ -42,6 +42,8 @@ pub(crate) struct World {
     pub(super) last: Option<Answer>,
     /// The calls of webhooks in loaded configurations during the last request; `None` if the target records no calls.
     pub(super) own_calls: Option<Vec<RecordedCall>>,
+    /// The recorded calls of all other webhooks during the last request, such as fakes.
+    pub(super) fake_calls: Vec<RecordedCall>,
     /// The webhooks of the scenario that the server skipped during the last request.
     pub(super) skips: Vec<RecordedSkip>,
     /// The path of the last request of a When step.
@@ -74,6 +76,7 @@ impl World {
             options: RequestOptions::default(),
             last: None,
             own_calls: None,
+            fake_calls: Vec::new(),
             skips: Vec::new(),
             last_path: String::new(),
             reads_metrics: false,

@@ -34,9 +34,6 @@ pub struct TargetArguments {
     pub(crate) admission_control: AdmissionControl,
 
     #[command(flatten)]
-    pub(crate) plugins: PluginFlags,
-
-    #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
 
     /// Run the fakes in a pod of the cluster behind a Service, like real webhooks. They run in this namespace, by default in
@@ -64,6 +61,10 @@ pub struct TargetArguments {
     /// Read the audit log of the cluster's API server from this file
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_log: Option<PathBuf>,
+
+    // Last, because later arguments would be listed under the heading of these flags.
+    #[command(flatten)]
+    pub(crate) plugins: PluginFlags,
 
     /// The audit policy and audit log of the API server; a run uses its own.
     #[arg(skip)]

@@ -34,10 +34,25 @@ pub(crate) struct RecordedCall {
     pub(crate) review: Bytes,
     /// The outcome as text, such as `denied: …`.
     pub(crate) result: String,
+    /// `request.uid` of the review; empty if no review was created.
+    pub(crate) uid: String,
     /// Whether the webhook did not return a valid response.
     pub(crate) has_failed: bool,
-    /// Whether the review was sent: `false` if the server could not connect to the webhook.
-    pub(crate) was_sent: bool,
+    /// Whether the request continues after the failed call (`failurePolicy: Ignore`); `None` if the call did not fail.
+    pub(crate) failed_open: Option<bool>,
+    /// How far the review got.
+    pub(crate) delivery: Delivery,
+}
+
+/// How far the server got with sending a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Delivery {
+    /// The server sent the review.
+    Sent,
+    /// The server could not connect to the webhook.
+    Unreached,
+    /// The TLS handshake failed, for example because the server does not trust the certificate.
+    Untrusted,
 }
 
 /// A webhook that the server did not call in a round.
@@ -118,26 +133,49 @@ impl RecordedCall {
             time: received + called.started,
             review: called.review.clone(),
             result: result(&called.result),
+            uid: called.uid.clone(),
             has_failed: matches!(called.result, CallResult::Failed { .. }),
-            was_sent: match &called.result {
-                CallResult::Failed { failure, .. } => !precedes_review(&failure.reason),
-                CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => true,
+            failed_open: match called.result {
+                CallResult::Failed { failed_open, .. } => Some(failed_open),
+                CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => None,
+            },
+            delivery: match &called.result {
+                CallResult::Failed { failure, .. } => Delivery::of_failure(&failure.reason),
+                CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => {
+                    Delivery::Sent
+                }
             },
         }
     }
+
+    /// Returns whether the review was sent: `false` if there was no connection or the TLS handshake failed.
+    pub(crate) fn was_sent(&self) -> bool {
+        self.delivery == Delivery::Sent
+    }
 }
 
-/// Returns whether the failure of a call happened before the review was sent, by kube-apiserver's message.
-///
-/// The messages of a failed connection begin with the address; other messages may quote the response of the webhook.
-fn precedes_review(reason: &str) -> bool {
-    const CAUSES: [&str; 4] = ["dial tcp", "proxyconnect tcp", "tls: ", "x509: "];
-    if reason.starts_with("could not get REST client: ") {
-        return true;
+impl Delivery {
+    /// Returns how far a failed call got, by kube-apiserver's message.
+    ///
+    /// The messages of a failed connection begin with the address; other messages may quote the response of the webhook.
+    pub(crate) fn of_failure(reason: &str) -> Self {
+        const TLS: [&str; 4] =
+            ["tls: ", "x509: ", "server gave HTTP response to HTTPS client", "root certificates: "];
+        const CONNECTION: [&str; 2] = ["dial tcp", "proxyconnect tcp"];
+        let contains = |causes: &[&str], error: &str| causes.iter().any(|cause| error.contains(cause));
+        if let Some(error) = reason.strip_prefix("could not get REST client: ") {
+            return if contains(&TLS, error) { Self::Untrusted } else { Self::Unreached };
+        }
+        let Some(error) = reason.strip_prefix("failed to call webhook: Post \"") else { return Self::Sent };
+        let is_unknown_service = error.contains(": service \"") && error.ends_with(" not found");
+        if is_unknown_service || contains(&CONNECTION, error) {
+            Self::Unreached
+        } else if contains(&TLS, error) {
+            Self::Untrusted
+        } else {
+            Self::Sent
+        }
     }
-    let Some(error) = reason.strip_prefix("failed to call webhook: Post \"") else { return false };
-    let is_unknown_service = error.contains(": service \"") && error.ends_with(" not found");
-    is_unknown_service || CAUSES.iter().any(|cause| error.contains(cause))
 }
 
 /// Returns the webhooks that the server skipped, with the reasons.
@@ -182,21 +220,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_failed_connection_precedes_the_review() {
-        for reason in [
-            "could not get REST client: unable to load root certificates: no valid certificate",
-            "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused",
-            "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": service \"a\" not found",
-            "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": tls: failed to verify certificate: x509: unknown",
+    fn a_failed_tls_handshake_is_not_a_failed_connection() {
+        for (expected, reason) in [
+            (
+                Delivery::Untrusted,
+                "could not get REST client: unable to load root certificates: no valid certificate",
+            ),
+            (
+                Delivery::Unreached,
+                "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused",
+            ),
+            (
+                Delivery::Unreached,
+                "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": service \"a\" not found",
+            ),
+            (
+                Delivery::Untrusted,
+                "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": tls: failed to verify certificate: x509: unknown",
+            ),
+            (
+                Delivery::Untrusted,
+                "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": http: server gave HTTP response to HTTPS client",
+            ),
         ] {
-            assert!(precedes_review(reason), "{reason}");
+            assert_eq!(Delivery::of_failure(reason), expected, "{reason}");
         }
         for reason in [
             "failed to call webhook: an error on the server (\"cannot reach the backend: dial tcp 127.0.0.1:1\") has prevented the request from succeeding",
             "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": EOF",
             "received invalid webhook response: expected response.uid",
         ] {
-            assert!(!precedes_review(reason), "{reason}");
+            assert_eq!(Delivery::of_failure(reason), Delivery::Sent, "{reason}");
         }
     }
 }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use admit_testing::audit_log::{Annotations, AuditEvent, AuditLog};
 pub use arguments::TargetArguments;
-pub(crate) use call_log::{CallLog, RecordedCall, RecordedSkip};
+pub(crate) use call_log::{CallLog, Delivery, RecordedCall, RecordedSkip};
 pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 
 use crate::Failure;
@@ -78,14 +78,14 @@ impl ReferencedServices {
     }
 }
 
-/// The number of calls to each Service that did not reach a webhook, because the server could not connect.
+/// The number of calls to each Service whose review was not sent, because there was no connection or no trust.
 #[derive(Debug, Default)]
-pub(crate) struct UnreachedCalls(Mutex<BTreeMap<ServiceName, usize>>);
+pub(crate) struct UnreachedCalls(Mutex<BTreeMap<(ServiceName, Delivery), usize>>);
 
 impl UnreachedCalls {
-    pub(crate) fn count(&self, name: &ServiceName) {
+    pub(crate) fn count(&self, name: &ServiceName, delivery: Delivery) {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *calls.entry(name.clone()).or_default() += 1;
+        *calls.entry((name.clone(), delivery)).or_default() += 1;
     }
 }
 
@@ -144,18 +144,24 @@ impl Target {
         unused.map(message).collect()
     }
 
-    /// Returns a message for each Service with calls that did not reach a webhook.
+    /// Returns a message for each Service with calls that did not reach a webhook, or whose TLS handshake failed.
     ///
     /// With the failure policy Ignore, a scenario can pass without them.
     pub(crate) fn unreached_services(&self) -> Vec<String> {
         let calls = self.unreached.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let message = |(name, count): (&ServiceName, &usize)| {
+        let message = |((name, delivery), count): (&(ServiceName, Delivery), &usize)| {
             let calls = several(*count, "call");
-            let address = match self.services.get(name) {
-                Some((host, port)) => format!("at {host}:{port}"),
-                None => "because --service does not set its address".to_owned(),
-            };
-            format!("{calls} did not reach the webhook behind {}/{} {address}", name.namespace, name.name)
+            let webhook = format!("the webhook behind {}/{}", name.namespace, name.name);
+            match (self.services.get(name), delivery) {
+                (Some((host, port)), Delivery::Untrusted) => {
+                    format!("{calls} to {webhook} at {host}:{port} failed in the TLS handshake")
+                }
+                (None, Delivery::Untrusted) => format!("{calls} to {webhook} failed in the TLS handshake"),
+                (Some((host, port)), _) => format!("{calls} did not reach {webhook} at {host}:{port}"),
+                (None, _) => {
+                    format!("{calls} did not reach {webhook} because --service does not set its address")
+                }
+            }
         };
         calls.iter().map(message).collect()
     }

@@ -97,7 +97,7 @@ struct Step<'a> {
     status: &'static str,
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a str>,
+    message: Option<String>,
     told: Vec<&'a str>,
 }
 
@@ -196,10 +196,10 @@ impl<'a> AttemptReport<'a> {
 
 impl<'a> Step<'a> {
     fn new(planned: &'a PlannedStep, record: &'a StepRecord) -> Self {
-        let (status, message) = match &record.outcome {
-            StepOutcome::NotReached => ("not-reached", None),
-            StepOutcome::Passed => ("passed", None),
-            StepOutcome::Failed(message) => ("failed", Some(message.as_str())),
+        let status = match &record.outcome {
+            StepOutcome::NotReached => "not-reached",
+            StepOutcome::Passed => "passed",
+            StepOutcome::Failed(_) => "failed",
         };
         Self {
             keyword: &planned.keyword,
@@ -207,8 +207,8 @@ impl<'a> Step<'a> {
             line: planned.line,
             status,
             seconds: record.duration.as_secs_f64(),
-            message,
-            told: record.told.iter().map(|note| note.text.as_str()).collect(),
+            message: record.message(),
+            told: record.lines().collect(),
         }
     }
 }

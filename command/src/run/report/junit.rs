@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use crate::Failure;
-use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
+use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome, StepRecord};
 
 /// Returns the report as XML. A scenario that failed before it passed is a passed case with flaky failures.
 pub(super) fn document(record: &Record) -> Result<String, Failure> {
@@ -80,8 +80,9 @@ fn rerun(scenario: &ScenarioRecord, attempt: &Attempt) -> TestRerun {
 /// Returns the failed step, and its location with the message.
 fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> (String, String) {
     let planned = &scenario.planned;
+    let message = attempt.steps.iter().find_map(StepRecord::message).unwrap_or_default();
     match scenario.failed_step(attempt) {
-        Some((step, message)) => (
+        Some((step, _)) => (
             format!("{} {}", step.keyword, step.text),
             format!("{}:{}\n{message}", planned.key.path, step.line),
         ),
@@ -107,8 +108,8 @@ fn transcript(scenario: &ScenarioRecord, attempt: &Attempt) -> String {
             StepOutcome::NotReached => '-',
         };
         let _ = writeln!(text, "{mark} {} {}", planned.keyword, planned.text);
-        for note in &step.told {
-            let _ = writeln!(text, "    {}", note.text);
+        for line in step.lines() {
+            let _ = writeln!(text, "    {line}");
         }
     }
     text

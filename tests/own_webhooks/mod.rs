@@ -2,6 +2,8 @@
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
+mod failures;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::{Command, Output};
 
@@ -275,7 +277,7 @@ fn feature(steps: &str, checks: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reason_why_a_webhook_is_not_called_is_shown_and_repeated_in_the_error() {
+async fn reason_why_a_webhook_is_not_called_is_shown_in_the_error() {
     let label = "    Then the object has the label \"injected=true\"\n";
     let stage = Stage::with(&feature("", label)).await;
     let manifest = stage.folder.path().join("manifest.yaml");
@@ -283,8 +285,8 @@ async fn reason_why_a_webhook_is_not_called_is_shown_and_repeated_in_the_error()
     let selector = r#""objectSelector":{"matchLabels":{"inject":"yes"}},"rules""#;
     std::fs::write(manifest, text.replace("\"rules\"", selector)).expect("it is written");
     let text = ends_with(&stage.run("in-process").await, 1);
-    let reason = "inject.example.com: not called: its objectSelector does not select the object";
-    assert_eq!(text.matches(reason).count(), 2, "{text}");
+    let reason = "inject.example.com: not called: its objectSelector requires inject in (yes); the object has no labels";
+    assert_eq!(text.matches(reason).count(), 1, "{text}");
     assert!(text.contains(&format!("= note: {reason}")), "{text}");
 }
 
@@ -303,7 +305,8 @@ async fn missing_reinvocation_is_explained() {
     let reason = "inject.example.com: not called again: no webhook changed the object after its call";
     assert!(text.contains(reason), "{text}");
     let step = "\"a-proxy\" is called after the configuration \"injector\"";
-    assert!(text.contains(&format!("help: add the step `{step}`")), "{text}");
+    assert!(text.contains(&format!("= note: {reason}\n")), "{text}");
+    assert!(text.contains(&format!("= help: add the step `{step}`")), "{text}");
 
     let stage = Stage::with(&feature(&format!("{proxy}{policy}    And {step}\n"), twice)).await;
     ends_with(&stage.run("in-process").await, 0);
@@ -323,29 +326,16 @@ async fn fake_replaces_a_webhook_whose_behavior_a_step_sets() {
         let both = format!("{down}{ignore}");
         for (steps, checks) in [(down, fails), (&*both, admits), (rejects, denied)] {
             let stage = Stage::with(&feature(steps, checks)).await;
-            ends_with(&stage.run(target).await, 0);
+            let text = ends_with(&stage.run(target).await, 0);
             assert!(stage.hosts().is_empty(), "{target}: the webhook is not called");
+            let replaced =
+                "a fake replaces the webhook \"inject.example.com\", because a step sets its behavior";
+            assert!(text.contains(replaced), "{text}");
         }
         // A call whose connection fails is not counted on any target.
         let counted = format!("{fails}    And \"inject.example.com\" is not called\n");
         ends_with(&Stage::with(&feature(down, &counted)).await.run(target).await, 0);
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn failure_of_a_call_that_is_ignored_is_explained() {
-    let ignore = "    And \"inject.example.com\" has the failure policy Ignore\n";
-    let label = "    Then the object has the label \"injected=true\"\n";
-    let stage = Stage::with(&feature(ignore, label)).await;
-    let manifest = stage.folder.path().join("manifest.yaml");
-    let text = std::fs::read_to_string(&manifest).expect("the manifest");
-    let documents = text.split("\n---\n").filter(|document| !document.contains(r#""kind":"Service""#));
-    std::fs::write(manifest, documents.collect::<Vec<_>>().join("\n---\n")).expect("it is written");
-    let text = ends_with(&stage.run_with(&[]).await, 1);
-    let (_, error) = text.split_once("error: ").expect("a failed scenario");
-    assert!(error.contains("service \"webhook\" not found"), "{text}");
-    let help = "= help: set the address of the webhook with --service injector/webhook=HOST:PORT";
-    assert!(error.contains(help), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -398,14 +388,19 @@ Feature: Namespaces
     Then "inject.example.com" is not called
 "#;
     let text = ends_with(&Stage::with(feature).await.run("in-process").await, 1);
-    let limited = "was not called because `admit run` limits it to the namespaces of the scenario: the namespace \
-                   \"default\" is not part of the scenario: add the step";
+    let limited =
+        "was not called only because the namespace \"default\" is not part of the scenario: add the step";
     assert!(text.contains(limited), "{text}");
+    assert_eq!(text.matches("is not part of the scenario").count(), 1, "{text}");
     let missing = feature.replace("namespace: default", "namespace: prd");
     let text = ends_with(&Stage::with(&missing).await.run("in-process").await, 1);
     let failed = "\"inject.example.com\" was not called because the request failed before admission: namespaces \
                   \"prd\" not found";
     assert!(text.contains(failed), "{text}");
+    assert!(
+        text.contains("= help: create the namespace with the step `webhooks are also called in the"),
+        "{text}"
+    );
 }
 
 /// A manifest with its own objects can be loaded by scenarios that would otherwise run at the same time.

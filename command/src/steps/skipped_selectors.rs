@@ -1,0 +1,115 @@
+//! Shows the values that a selector compares, for webhooks that the server skipped.
+
+use harness::event::Mismatch;
+use harness::selector::{Labels, Selector};
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::api;
+use super::names::SCENARIO_LABEL;
+use super::world::World;
+use crate::target::RUN_LABEL;
+
+impl World {
+    /// Adds both sides of the comparison to the reason of each webhook that a selector excluded.
+    ///
+    /// The labels of the object are those after the request: in the response, or in the body that was sent.
+    pub(super) async fn explain_skips(&mut self, sent: Option<&Value>) {
+        let namespace = match self.last_namespace() {
+            Some(name) if self.skips.iter().any(|skip| skip.mismatch == Mismatch::NamespaceSelector) => self
+                .labels_of_namespace(&name)
+                .await
+                .map(|labels| (format!("the namespace \"{name}\""), labels)),
+            Some(_) | None => None,
+        };
+        let object = self.labels_of_object(sent).map(|labels| ("the object".to_owned(), labels));
+        let reasons: Vec<Option<String>> = self
+            .skips
+            .iter()
+            .map(|skip| {
+                let (field, compared) = match skip.mismatch {
+                    Mismatch::NamespaceSelector if self.foreign_namespace(&skip.mismatch).is_none() => {
+                        ("namespaceSelector", namespace.as_ref()?)
+                    }
+                    Mismatch::ObjectSelector => ("objectSelector", object.as_ref()?),
+                    Mismatch::NamespaceSelector
+                    | Mismatch::Rules
+                    | Mismatch::Conditions
+                    | Mismatch::Exempt
+                    | Mismatch::NotReinvoked => return None,
+                };
+                let identities = self.identities();
+                let webhook = identities.iter().find(|it| it.is_in(skip))?;
+                reason(field, webhook.entry.get(field)?, compared)
+            })
+            .collect();
+        for (skip, reason) in self.skips.iter_mut().zip(reasons) {
+            if let Some(reason) = reason {
+                skip.reason = reason;
+            }
+        }
+    }
+
+    /// Returns the namespace in the path of the last request.
+    fn last_namespace(&self) -> Option<String> {
+        let (_, rest) = self.last_path.split_once("/namespaces/")?;
+        rest.split(['/', '?']).next().map(str::to_owned)
+    }
+
+    /// Returns the labels of a namespace, without those that `admit run` adds to the namespace of the scenario.
+    async fn labels_of_namespace(&self, name: &str) -> Option<Map<String, Value>> {
+        let path = format!("/api/v1/namespaces/{name}");
+        let stored =
+            api::send(self.client().ok()?, Method::GET, &path, None).await.ok()?.successful().ok()?;
+        let mut labels = labels(&stored.body);
+        if labels.contains_key(RUN_LABEL) {
+            labels.retain(|key, _| !key.starts_with("pod-security.kubernetes.io/"));
+        }
+        labels.retain(|key, _| ![SCENARIO_LABEL, RUN_LABEL, "kubernetes.io/metadata.name"].contains(&&**key));
+        Some(labels)
+    }
+
+    /// Returns the labels of the object in the last response or, if it does not contain the object, in `sent`.
+    fn labels_of_object(&self, sent: Option<&Value>) -> Option<Map<String, Value>> {
+        let answer = self.last.as_ref().filter(|answer| answer.is_success());
+        let is_object = |object: &&Value| object.get("kind").is_some_and(|kind| kind != "Status");
+        let answered = answer.map(|answer| &answer.body).filter(is_object);
+        answered.or_else(|| sent.filter(is_object)).map(labels)
+    }
+}
+
+fn labels(object: &Value) -> Map<String, Value> {
+    object.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// Describes the first requirement of the selector that the labels do not meet, as `admit review --explain` does.
+fn reason(field: &str, selector: &Value, (what, labels): &(String, Map<String, Value>)) -> Option<String> {
+    let object = json!({"metadata": {"labels": labels}});
+    let refused = Selector::parse(selector).ok()?.refused_by(Labels::from_object(&object)?)?;
+    let found =
+        if labels.is_empty() { "no labels".to_owned() } else { format!("the labels {}", json!(labels)) };
+    Some(format!("its {field} requires {refused}; {what} has {found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_names_the_requirement_and_the_labels() {
+        let selector = json!({"matchLabels": {"stamp": "on"}});
+        let compared =
+            |labels: Value| ("the namespace \"shop\"".to_owned(), labels.as_object().unwrap().clone());
+        assert_eq!(
+            reason("namespaceSelector", &selector, &compared(json!({"stamp": "yes"}))).as_deref(),
+            Some(
+                "its namespaceSelector requires stamp in (on); the namespace \"shop\" has the labels {\"stamp\":\"yes\"}"
+            )
+        );
+        assert_eq!(
+            reason("namespaceSelector", &selector, &compared(json!({}))).as_deref(),
+            Some("its namespaceSelector requires stamp in (on); the namespace \"shop\" has no labels")
+        );
+        assert_eq!(reason("namespaceSelector", &selector, &compared(json!({"stamp": "on"}))), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! The errors of failed scenarios.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{FEATURE, Stage, ends_with, feature};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificate_that_the_api_server_does_not_trust_is_explained() {
+    let ignore = "    And \"inject.example.com\" has the failure policy Ignore\n";
+    let stage = Stage::with(&feature(ignore, "    Then the object has the label \"injected=true\"\n")).await;
+    let other = Stage::with(FEATURE).await;
+    let manifest = std::fs::read_to_string(other.folder.path().join("manifest.yaml")).expect("the manifest");
+    std::fs::write(stage.folder.path().join("manifest.yaml"), &manifest).expect("it is written");
+    let text = ends_with(&stage.run("in-process").await, 1);
+    let address = stage.webhook.address();
+    let note = text.lines().find(|line| line.contains("x509: certificate signed by unknown authority"));
+    assert!(note.is_some_and(|note| note.ends_with("(failed open)")), "{text}");
+    let help =
+        "= help: the caBundle of \"inject.example.com\" does not contain the CA that signed the certificate";
+    assert!(text.contains(help), "{text}");
+    assert!(!text.contains("listens there") && !text.contains("did not reach"), "{text}");
+    let warning = format!(
+        "warning: 1 call to the webhook behind injector/webhook at {address} failed in the TLS handshake\n"
+    );
+    assert!(text.contains(&warning), "{text}");
+
+    // A manifest may still contain the placeholder of its template.
+    let bundle = STANDARD.encode(other.webhook.ca_bundle());
+    std::fs::write(stage.folder.path().join("manifest.yaml"), manifest.replace(&bundle, "CA_BUNDLE"))
+        .expect("it is written");
+    let text = ends_with(&stage.run("in-process").await, 1);
+    assert!(text.contains("illegal base64 data"), "{text}");
+    assert!(
+        text.contains("= help: webhooks[0].clientConfig.caBundle is the placeholder \"CA_BUNDLE\""),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failure_of_a_background_step_is_one_error_without_the_whole_object() {
+    let feature = r#"
+Feature: Shared steps
+  Background:
+    Given the objects in the file "manifest.yaml" exist
+    When a pod is created
+    Then the object has the label "stamp=on"
+  Scenario: One
+    Then the request is admitted
+  Scenario: Two
+    Then the request is admitted
+"#;
+    let stage = Stage::with(feature).await;
+    let service = format!("injector/webhook={}", stage.webhook.address());
+    let text = ends_with(&stage.run("in-process").await, 1);
+    let errors: Vec<&str> = text.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(errors, ["error: 2 scenarios fail in the same step"], "{text}");
+    assert!(text.contains("= scenario: One (my.feature:7)\n"), "{text}");
+    assert!(text.contains("= scenario: Two (my.feature:9)\n"), "{text}");
+    assert_eq!(text.matches("metadata.labels.stamp: expected \"on\", found nothing").count(), 1, "{text}");
+    assert!(text.contains("metadata.labels of the object:"), "{text}");
+    assert!(!text.contains("tolerations") && !text.contains("terminationMessagePath"), "{text}");
+    let quiet = ends_with(&stage.run_with(&["--quiet", "--service", &service]).await, 1);
+    assert!(!quiet.contains("FAIL") && quiet.contains(errors[0]), "{quiet}");
+    let verbose = ends_with(&stage.run_with(&["--verbose", "--service", &service]).await, 1);
+    assert_eq!(verbose.matches("terminationMessagePath").count(), 1, "{verbose}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failure_of_a_call_that_is_ignored_is_explained() {
+    let ignore = "    And \"inject.example.com\" has the failure policy Ignore\n";
+    let label = "    Then the object has the label \"injected=true\"\n";
+    let stage = Stage::with(&feature(ignore, label)).await;
+    let manifest = stage.folder.path().join("manifest.yaml");
+    let text = std::fs::read_to_string(&manifest).expect("the manifest");
+    let documents = text.split("\n---\n").filter(|document| !document.contains(r#""kind":"Service""#));
+    std::fs::write(manifest, documents.collect::<Vec<_>>().join("\n---\n")).expect("it is written");
+    let text = ends_with(&stage.run_with(&[]).await, 1);
+    let (_, error) = text.split_once("error: ").expect("a failed scenario");
+    assert!(error.contains("service \"webhook\" not found"), "{text}");
+    let help = "= help: set the address of the webhook with --service injector/webhook=HOST:PORT";
+    assert!(error.contains(help), "{text}");
+}
