@@ -1,4 +1,4 @@
-//! Counts reasons, such as those of failed calls.
+//! Counts reasons, such as the reasons for failed calls.
 
 use std::collections::BTreeMap;
 

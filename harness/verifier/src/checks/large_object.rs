@@ -23,7 +23,7 @@ const MAX_SECRET_SIZE: usize = 1024 * 1024;
 const TOTAL_ANNOTATION_SIZE_LIMIT: usize = 256 * 1024;
 /// The key of the map entry that enlarges the object.
 const KEY: &str = "admit-filling";
-/// Schema keywords that constrain a value by other values or restrict its text.
+/// Schema keywords that constrain a value by other values or restrict strings.
 const CONSTRAINTS: [&str; 9] =
     ["enum", "format", "pattern", "maxLength", "oneOf", "anyOf", "allOf", "not", "x-kubernetes-validations"];
 

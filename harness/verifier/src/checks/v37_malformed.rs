@@ -40,7 +40,7 @@ pub(super) const CHECK: Check = Check {
 /// The kind of the finding about the responses to all malformed inputs.
 const MALFORMED: &str = "accepts or fails on malformed input";
 
-/// The kind of a fault whose text contains the HTTP status of the response.
+/// The kind of a fault whose message contains the HTTP status of the response.
 const HTTP_STATUS: &str = "HTTP status";
 
 /// Malformed input, or a review that is sent in an incorrect way.

@@ -154,7 +154,7 @@ impl Walk<'_> {
         ];
         for (keyword, number) in numbers {
             let Some(number) = number else { continue };
-            // Whole numbers have no fraction in their shortest text.
+            // The shortest form of an integral number has no fraction.
             if let Ok(number) = serde_json::from_str(&number.to_string()) {
                 self.add(pointer, keyword, number);
             }

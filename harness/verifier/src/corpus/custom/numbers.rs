@@ -43,7 +43,7 @@ pub(super) fn number(schema: &Value, turn: usize) -> Value {
 
 /// Converts a float to a JSON number, which has no fraction if the float is integral.
 fn written(number: f64) -> Value {
-    // Its shortest text has no fraction.
+    // The shortest form of an integral float has no fraction.
     serde_json::from_str(&number.to_string()).unwrap_or_else(|_| number.into())
 }
 
