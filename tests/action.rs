@@ -160,7 +160,7 @@ fn path_with(first: &Path) -> String {
     format!("{}:{path}", first.display())
 }
 
-/// Returns a folder with a configuration in `my webhook.yaml`, which V57 reports as a note.
+/// Returns a directory with a configuration in `my webhook.yaml`, for which V57 reports a note.
 fn folder_with_configuration() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let webhook = json!({"name": "w.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"},

@@ -1,4 +1,4 @@
-//! `--audit-policy-file`: admit and kube-apiserver write the same events for the same requests.
+//! Tests `--audit-policy-file`: admit and kube-apiserver write the same events for the same requests.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -184,7 +184,7 @@ async fn are_used(client: &kube::Client, webhooks: &[FakeWebhook]) {
     panic!("the webhooks are not called");
 }
 
-/// Removes what varies between runs and between servers from an event.
+/// Removes values that vary between runs and between servers from an event.
 fn comparable(event: &Value) -> Value {
     let mut event = event.clone();
     let members = event.as_object_mut().unwrap();

@@ -1,4 +1,4 @@
-//! `admit cel`: types, values, errors, and costs, compared with recordings of Kubernetes' own packages.
+//! Tests `admit cel`: types, values, errors, and costs, compared with recordings of Kubernetes' own packages.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

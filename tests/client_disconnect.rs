@@ -1,4 +1,4 @@
-//! A client that disconnects during a webhook call: neither server counts this as a webhook failure.
+//! Tests a client that disconnects during a webhook call: neither server counts this as a webhook failure.
 //!
 //! Needs KUBEBUILDER_ASSETS for kube-apiserver; without it that half is skipped with a message.
 

@@ -1,4 +1,4 @@
-//! The tests of the `admit` command, in one binary, because linking takes longer than compiling a module.
+//! Runs the tests of the `admit` command in one binary, because linking takes longer than compiling a module.
 //!
 //! `cargo test --test command fakes::` runs the tests of one module.
 

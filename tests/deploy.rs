@@ -1,4 +1,4 @@
-//! `admit fakes deploy` without a cluster: its output and its errors.
+//! Tests `admit fakes deploy` without a cluster: its output and its errors.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! `admit fakes` on the command line and as called by an API server.
+//! Tests `admit fakes` on the command line, and its webhooks as called by an API server.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

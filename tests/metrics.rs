@@ -1,5 +1,5 @@
-//! `/metrics`: after the same requests admit and kube-apiserver expose the same admission metrics, with the same
-//! help, types, labels, buckets, and counts.
+//! Tests `/metrics`: after the same requests, admit and kube-apiserver expose the same admission metrics, with the
+//! same help, types, labels, buckets, and counts.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 

@@ -1,4 +1,4 @@
-//! The spans that a collector receives from admit and from kube-apiserver must be equal. `otlp.txt` contains those of
+//! Checks that a collector receives equal spans from admit and from kube-apiserver. `otlp.txt` contains the spans of
 //! kube-apiserver (`UPDATE_EXPECT=1` records them again).
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
@@ -40,8 +40,8 @@ use self::serve::Serve;
 /// The maximum delay of spans: kube-apiserver sends them every five seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The spans of kube-apiserver that admit has, too, in addition to those of requests: not those of filters and
-/// storage.
+/// The spans of kube-apiserver that admit also has, in addition to the spans of requests. Spans of filters and storage
+/// are not compared.
 const COMPARED: [&str; 7] =
     ["Create", "Update", "Patch", "Delete", "Call mutating webhook", "Call validating webhook", "HTTP POST"];
 

@@ -1,4 +1,4 @@
-//! The pictures in README.md show what the commands print.
+//! Checks that the pictures in README.md show the output of the commands.
 //!
 //! `UPDATE_EXPECT=1 cargo test --test command pictures` draws them again.
 

@@ -1,4 +1,4 @@
-//! The output and exit statuses of `admit run` and `admit steps`.
+//! Tests the output and exit statuses of `admit run` and `admit steps`.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]

@@ -1,4 +1,4 @@
-//! Commands that receive a signal while they are running.
+//! Tests commands that receive a signal while they are running.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};

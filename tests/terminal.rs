@@ -1,4 +1,4 @@
-//! Behavior that all commands share: output errors, closed pipes, colors, progress, and escape sequences.
+//! Tests behavior that all commands share: output errors, closed pipes, colors, progress, and escape sequences.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

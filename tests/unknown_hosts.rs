@@ -1,4 +1,4 @@
-//! Webhooks whose host does not resolve: both servers report the name server.
+//! Tests webhooks whose host does not resolve: both servers report the name server.
 //!
 //! Needs KUBEBUILDER_ASSETS for kube-apiserver, and a name server that rejects the host; skipped parts print a
 //! message.

@@ -1,5 +1,5 @@
-//! Webhook configurations of `admissionregistration.k8s.io/v1beta1` in files: every command that reads them uses the
-//! defaults of that version, and reports the equivalent in v1.
+//! Tests webhook configurations of `admissionregistration.k8s.io/v1beta1` in files: every command that reads them uses
+//! the defaults of that version, and reports the equivalent in v1.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 

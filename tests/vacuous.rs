@@ -1,4 +1,4 @@
-//! Assertions that hold for any webhook fail, and the message says why.
+//! Checks that assertions that hold for any webhook fail, and that the message says why.
 
 use expect_test::expect;
 

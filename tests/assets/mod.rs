@@ -1,4 +1,4 @@
-//! `admit assets`: the replacements for envtest's binaries, compared with the real ones.
+//! Tests `admit assets`: the replacements for envtest's binaries, compared with the real ones.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 

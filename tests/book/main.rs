@@ -24,7 +24,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the Markdown files of a folder and its subfolders, relative to the root, in alphabetical order.
+/// Returns the Markdown files in a directory and its subdirectories, relative to the root, in alphabetical order.
 fn pages_in(folder: &str) -> Vec<PathBuf> {
     let mut pages = Vec::new();
     let mut folders = vec![root().join(folder)];

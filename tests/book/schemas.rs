@@ -130,7 +130,7 @@ fn accepts(name: &str, document: &str) {
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// Returns a folder with a fake webhook, its configuration, and objects.
+/// Returns a directory with a fake webhook, its configuration, and objects.
 fn sandbox() -> Sandbox {
     let mut sandbox = Sandbox::new();
     sandbox.write("fakes.yaml", FAKES);

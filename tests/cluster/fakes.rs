@@ -1,4 +1,4 @@
-//! `admit fakes deploy` and `delete`.
+//! Tests `admit fakes deploy` and `admit fakes delete` on a cluster.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Fakes and `admit verify` in a real cluster: deployed, called by its API server, and removed cleanly.
+//! Tests fakes and `admit verify` in a real cluster: deployed, called by its API server, and removed cleanly.
 //!
 //! Uses the cluster from the kubeconfig in `ADMIT_TEST_CLUSTER`. The images `admit-fakes` and `admit` must be on every
 //! node. Needs kubectl 1.36 to 1.38. Without the variable the test is skipped with a message: it does not use any

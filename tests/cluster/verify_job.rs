@@ -1,4 +1,5 @@
-//! `admit verify` as an Indexed Job, with the exact commands of the guide: many pods together report the same as one.
+//! Tests `admit verify` as an Indexed Job, with the exact commands of the guide: many pods together report the same as
+//! one pod.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -13,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 pub(crate) struct Serve(Child);
 
 impl Serve {
-    /// Starts the server in `folder` with these flags. Returns it with a client of its kubeconfig.
+    /// Starts the server in `folder` with these flags. Returns the server and a client for its kubeconfig.
     pub(crate) async fn start(folder: &Path, flags: &[&str]) -> (Self, kube::Client) {
         Self::start_with(folder, flags, Stdio::inherit()).await
     }

@@ -1,5 +1,6 @@
-//! One file for each finding, which has only that finding: `UPDATE_EXPECT=1 cargo test --test command lint::` writes
-//! the expected output.
+//! Checks one file for each possible finding, which has only that finding.
+//!
+//! `UPDATE_EXPECT=1 cargo test --test command lint::` writes the expected output.
 
 use expect_test::expect_file;
 

@@ -1,4 +1,5 @@
-//! The command reports the exact errors with which a real kube-apiserver rejected configurations in recorded cases.
+//! Checks that the command reports the exact errors with which a real kube-apiserver rejected configurations in
+//! recorded cases.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The arguments and exit statuses of the command.
+//! Tests the arguments and exit statuses of the command.
 
 use std::fs;
 

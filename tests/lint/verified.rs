@@ -1,4 +1,5 @@
-//! The manifests of well-known projects have only errors that `admit verify` also finds in their running webhooks.
+//! Checks that the manifests of well-known projects have only errors that `admit verify` also finds in their running
+//! webhooks.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! `admit run` with the webhook author's own webhook, which a manifest configures and `--service` locates.
+//! Tests `admit run` with the webhook author's own webhook, which a manifest configures and `--service` locates.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 

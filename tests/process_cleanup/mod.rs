@@ -1,4 +1,4 @@
-//! However `admit run` ends, its etcd and kube-apiserver end with it.
+//! Checks that etcd and kube-apiserver end with `admit run`, however the command ends.
 //!
 //! Needs KUBEBUILDER_ASSETS; without it the tests are skipped with a message.
 

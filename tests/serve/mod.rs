@@ -1,4 +1,4 @@
-//! `admit serve`: its process, its socket, and its behavior for clients.
+//! Tests `admit serve`: its process, its socket, and its behavior for clients.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]

@@ -1,4 +1,4 @@
-//! Commands that do not serve also read webhooks from files.
+//! Checks that commands other than `admit serve` also read webhooks from files.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -1,5 +1,5 @@
-//! Webhook configurations from files (`staticManifestsDir`): admit and kube-apiserver reject the same files, call the
-//! same webhooks, and report the same.
+//! Tests webhook configurations from files (`staticManifestsDir`): admit and kube-apiserver reject the same files, call
+//! the same webhooks, and report the same.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]

@@ -1,4 +1,4 @@
-//! Directories with which a server does not start.
+//! Tests directories with which a server does not start.
 
 use std::fs;
 use std::process::Command;

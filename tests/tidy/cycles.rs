@@ -20,7 +20,7 @@ fn regex(expression: &str) -> Regex {
     Regex::new(expression).expect("the expression is valid")
 }
 
-/// Returns the `src` folders of all crates of the workspace, whose Rust files are `files`.
+/// Returns the `src` directories of all crates in the workspace, whose Rust files are `files`.
 fn crates(files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let folders = files.iter().filter_map(|file| {
         let folder = file.parent()?;

@@ -1,4 +1,4 @@
-//! The findings of a verification, without values that vary between runs: `NAME/found.json`.
+//! Represents the findings of a verification, without values that vary between runs: `NAME/found.json`.
 
 use std::collections::BTreeMap;
 use std::fs;

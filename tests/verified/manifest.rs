@@ -1,4 +1,4 @@
-//! The build and launch settings of a webhook: `NAME/webhook.yaml`.
+//! Represents the build and launch settings of a webhook: `NAME/webhook.yaml`.
 
 use std::collections::BTreeMap;
 use std::fs;

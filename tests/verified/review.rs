@@ -1,4 +1,4 @@
-//! The reviews of findings: `NAME/review.yaml`.
+//! Represents the reviews of findings: `NAME/review.yaml`.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `--baseline` and `--write-baseline`.
+//! Tests `--baseline` and `--write-baseline` of `admit verify`.
 
 use serde_json::Value;
 

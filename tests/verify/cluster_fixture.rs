@@ -1,4 +1,4 @@
-//! V38 to V41, V45, and V47: side effects of a webhook, its latency, and its TLS handshake.
+//! Tests V38 to V41, V45, and V47: side effects of a webhook, its latency, and its TLS handshake.
 
 use std::net::SocketAddr;
 use std::time::Duration;

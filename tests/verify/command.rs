@@ -1,4 +1,4 @@
-//! The command: its arguments, its output, and its exit statuses.
+//! Tests the command: its arguments, its output, and its exit statuses.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! V55, and the effect of match conditions on the checks that make no call: V48, V49, V50, V52, and V56.
+//! Tests V55, and the effect of match conditions on the checks that make no call: V48, V49, V50, V52, and V56.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};

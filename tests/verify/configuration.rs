@@ -1,4 +1,4 @@
-//! Checks of a single configuration that need no call: V48, V50, V51, V53, V54, and V57.
+//! Tests the checks of a single configuration that need no call: V48, V50, V51, V53, V54, and V57.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};

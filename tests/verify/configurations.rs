@@ -1,4 +1,4 @@
-//! Checks of all configurations together that need no call: V52 and V56.
+//! Tests the checks of all configurations together that need no call: V52 and V56.
 
 use harness::verify::Settings;
 use harness::verify::report::{CheckReport, Tally};

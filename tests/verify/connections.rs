@@ -1,4 +1,4 @@
-//! Webhooks whose servers close connections: only a failure on a new connection counts.
+//! Tests webhooks whose servers close connections: only a failure on a new connection counts.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Findings with one cause are listed as one finding.
+//! Checks that findings with one cause are listed as one finding.
 
 use fake_webhooks::{Behavior, Fake, FakeWebhook};
 use harness::verify::report::{Finding, Report};

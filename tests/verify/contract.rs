@@ -1,4 +1,4 @@
-//! V12 and V23 to V28: requirements for responses, also for parallel calls and other review versions.
+//! Tests V12 and V23 to V28: requirements for responses, also for parallel calls and other review versions.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;

@@ -1,4 +1,4 @@
-//! `admit verify` with the conversion webhook of a definition from a file or a cluster.
+//! Tests `admit verify` with the conversion webhook of a definition from a file or a cluster.
 
 use base64::Engine as _;
 use serde_json::{Value, json};

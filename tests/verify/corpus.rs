@@ -1,5 +1,6 @@
-//! A real kube-apiserver accepts the objects in the built-in corpus. Needs `KUBEBUILDER_ASSETS`; without it the test
-//! is skipped with a message.
+//! Checks that a real kube-apiserver accepts the objects in the built-in corpus.
+//!
+//! Needs `KUBEBUILDER_ASSETS`; without it the test is skipped with a message.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! V11: the same request has the same response.
+//! Tests V11: the same request has the same response.
 
 use harness::verify::Severity;
 

@@ -1,4 +1,4 @@
-//! The steps that run checks on the author's own webhook: a manifest, and the address of its service.
+//! Tests the steps that run checks on the author's own webhook: a manifest, and the address of its service.
 
 use std::process::{Command, Output};
 

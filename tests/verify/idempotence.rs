@@ -1,4 +1,4 @@
-//! V01: a webhook does not change its own result.
+//! Tests V01: a webhook does not change its own result.
 
 use harness::verify::report::Tally;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A run that the user interrupts.
+//! Tests a run that the user interrupts.
 
 use std::process::Stdio;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! `--ready-command`, `--rotate-command`, and `--stop-command`: commands that control webhooks in separate processes.
+//! Tests `--ready-command`, `--rotate-command`, and `--stop-command`: commands that control webhooks in separate
+//! processes.
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,5 @@
-//! Webhooks with one defect each, for which all checks together find only that defect and its consequences, and
-//! correct ones, for which they find nothing.
+//! Tests webhooks with one defect each, for which all checks together find only that defect and its consequences, and
+//! correct ones, for which the checks find nothing.
 
 use std::collections::BTreeMap;
 

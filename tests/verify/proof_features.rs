@@ -1,4 +1,5 @@
-//! `proof.feature`: it reproduces the finding, on a real kube-apiserver too, and fails once the webhook has changed.
+//! Tests `proof.feature`: the feature reproduces the finding, also on a real kube-apiserver, and fails once the webhook
+//! has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The directories of `--proofs`: their content, and that their commands work.
+//! Tests the directories of `--proofs`: their content, and whether their commands work.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! V16 to V21: the form of a patch, and its result.
+//! Tests V16 to V21: the form of a patch, and its result.
 
 use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};

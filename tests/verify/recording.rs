@@ -1,4 +1,4 @@
-//! V38 to V40 through the command: writes of webhooks to the API server whose kubeconfig it gives them.
+//! Tests V38 to V40 through the command: writes of webhooks to the API server that the command runs for them.
 
 use std::process::Stdio;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! V02, V03, and V58: changes by other webhooks between calls.
+//! Tests V02, V03, and V58: changes by other webhooks between calls.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;

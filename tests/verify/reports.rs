@@ -1,4 +1,4 @@
-//! Files that the command writes, and merged reports of many shards.
+//! Tests the files that the command writes, and merged reports of many shards.
 
 use std::collections::BTreeSet;
 

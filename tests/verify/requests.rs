@@ -1,4 +1,4 @@
-//! V22, V29, and V32: the requests, and the form of the responses.
+//! Tests V22, V29, and V32: the requests, and the form of the responses.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;

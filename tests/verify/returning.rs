@@ -1,4 +1,4 @@
-//! V04, V08, V09, and V13: objects that are restored, have additional fields, or come from another user.
+//! Tests V04, V08, V09, and V13: objects that are restored, have additional fields, or come from another user.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;

@@ -1,4 +1,4 @@
-//! V37, V42, and V44: invalid requests, disconnecting clients, and high load.
+//! Tests V37, V42, and V44: invalid requests, disconnecting clients, and high load.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! V46: the certificates of a webhook during rotation.
+//! Tests V46: the certificates of a webhook during rotation.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! V30, V31, and V33 to V36: requests that a real API server sends and that tests often omit.
+//! Tests V30, V31, and V33 to V36: requests that a real API server sends and that tests often omit.
 
 use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};

@@ -1,4 +1,4 @@
-//! V43: the results of calls while a webhook stops.
+//! Tests V43: the results of calls while a webhook stops.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

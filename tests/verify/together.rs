@@ -1,4 +1,4 @@
-//! V05, V06, V07, and V10: several webhooks at once, and other owners of the object.
+//! Tests V05, V06, V07, and V10: several webhooks at once, and other owners of the object.
 
 use harness::verify::report::Tally;
 

@@ -1,4 +1,4 @@
-//! Invalid files of `--admission-control-config-file`: admit and kube-apiserver report the same errors.
+//! Tests invalid files of `--admission-control-config-file`: admit and kube-apiserver report the same errors.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Users whose credentials come from a program (`exec` of a kubeconfig).
+//! Tests users whose credentials come from a program (`exec` in a kubeconfig).
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;

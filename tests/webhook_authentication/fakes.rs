@@ -1,4 +1,5 @@
-//! `admit fakes` with webhooks that require credentials, and the configuration that it writes for an API server.
+//! Tests `admit fakes` with webhooks that require credentials, and the configuration that the command writes for an API
+//! server.
 
 use std::fmt::Write as _;
 use std::io::Read as _;

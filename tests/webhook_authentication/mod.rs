@@ -1,4 +1,5 @@
-//! The credentials of `--admission-control-config-file`: admit and kube-apiserver send the same requests to webhooks.
+//! Tests the credentials of `--admission-control-config-file`: admit and kube-apiserver send the same requests to
+//! webhooks.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 

@@ -1,4 +1,4 @@
-//! The statements that the situations prove, for `just coverage`.
+//! Lists the statements that the situations prove, for `just coverage`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

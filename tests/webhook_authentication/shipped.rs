@@ -1,4 +1,4 @@
-//! The shipped feature about authentication, with the configuration that it requires.
+//! Runs the shipped feature about authentication, with the configuration that it requires.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Certificates that earlier server versions accepted are counted when a call fails because of them.
+//! Checks that certificates that earlier server versions accepted are counted when a call fails because of them.
 
 use std::time::Duration;
 

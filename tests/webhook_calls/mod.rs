@@ -1,4 +1,4 @@
-//! Properties of webhook calls other than their reviews, compared between admit and kube-apiserver.
+//! Compares properties of webhook calls other than their reviews between admit and kube-apiserver.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 

@@ -1,4 +1,4 @@
-//! Proxy environment variables: admit and kube-apiserver send the same calls through proxies.
+//! Tests proxy environment variables: admit and kube-apiserver send the same calls through proxies.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

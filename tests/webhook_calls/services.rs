@@ -1,4 +1,4 @@
-//! The address of a Service is resolved for each call, even if a connection exists.
+//! Checks that the address of a Service is resolved for each call, even if a connection exists.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Calls that take longer than 500 ms: admit and kube-apiserver log the same spans and steps of the request.
+//! Tests calls that take longer than 500 ms: admit and kube-apiserver log the same spans and steps of the request.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The trace context of a request: admit and kube-apiserver send the same headers to webhooks.
+//! Tests the trace context of a request: admit and kube-apiserver send the same headers to webhooks.
 
 use std::time::Duration;
 
