@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, de};
 
 /// A cause of an error, with its explanation and advice.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Cause {
     pub(super) id: String,
     #[serde(deserialize_with = "regex")]
@@ -16,6 +16,12 @@ pub(super) struct Cause {
     /// Whether the pattern applies to the complete message rather than only to the error of a call.
     #[serde(default)]
     pub(super) anywhere: bool,
+    /// Whether the pattern also applies to a message without `failed calling webhook`.
+    #[serde(default)]
+    pub(super) fragment: bool,
+    /// Whether the message is in the log of the webhook and not in that of kube-apiserver.
+    #[serde(default)]
+    pub(super) is_in_webhook_log: bool,
     /// The class of the cause, if no fault of the catalog determines it.
     class: Option<Class>,
     /// The Kubernetes file or Go package that contains the message, if the message has no recording.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::causes::{CAUSES, Cause};
+use super::messages::{is_about_webhook, messages, separated, unquoted};
 
 /// Matches `failed calling webhook "NAME": `, or the message of a failed call of a conversion webhook.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
@@ -22,12 +23,18 @@ static CALL: LazyLock<Regex> = LazyLock::new(|| {
 });
 static DENIAL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"admission webhook "(?<webhook>[^"]*)" "#));
 static POST: LazyLock<Regex> = LazyLock::new(|| pattern(r#"Post "(?<url>[^"]*)""#));
-static BEGIN: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^(?:[IWEF]\d{4} |\[?\d{4}-\d\d-\d\d|\{|(?i:error|warning|info|fatal)\b|time=|level=|ts=)")
+static FRAGMENT_PREFIX: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"(?x)^
+        (?: failed\ to\ call\ webhook:\  )? (?: (?:Post|Get)\ "[^"]*":\  )? (?: dial\ tcp\ [\d.:\[\]]+\  (?: connect:\  )? )?
+        (?: tls:\ failed\ to\ verify\ certificate:\  )? (?: http:\  )? $"#,
+    )
 });
+/// Matches a name in parentheses, which is omitted if its value is unknown.
+static PARENTHESES: LazyLock<Regex> = LazyLock::new(|| pattern(r" \(\{\w+\}\)"));
 static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{(\w+)\}"));
 
-fn pattern(text: &str) -> Regex {
+pub(super) fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -54,7 +61,7 @@ pub(super) struct Explanation {
     pub(super) cause: &'static str,
     /// The explanation of the cause.
     pub(super) meaning: String,
-    /// How the failure policy applied.
+    /// How the failure policy applied, or how it applies if the message does not say.
     pub(super) consequence: &'static str,
     /// The most common reasons for the error.
     pub(super) usually: &'static [String],
@@ -86,84 +93,57 @@ pub(super) struct KnownFault {
     pub(super) help: &'static str,
 }
 
+/// The explanations of the messages in a text.
+#[derive(Debug, Default)]
+pub(super) struct Explanations {
+    pub(super) known: Vec<Explanation>,
+    /// The messages about webhooks whose cause is not known.
+    pub(super) unknown: Vec<String>,
+}
+
 /// Explains the messages in `text`: one message, a `Status` as JSON, or the lines of a log.
 ///
-/// Each message is explained once; other text is ignored.
-pub(super) fn explain(text: &str) -> Vec<Explanation> {
+/// Each message is explained once; text that is not about webhooks is ignored.
+pub(super) fn explain(text: &str) -> Explanations {
+    let mut all = Explanations::default();
     if let Some(message) = message_of_status(text) {
-        return explain_message(&message).into_iter().collect();
+        all.add(&message);
+        return all;
     }
-    let mut all: Vec<Explanation> = Vec::new();
     let messages = messages(text);
-    for found in messages.iter().filter_map(|message| explain_message(message)) {
-        let same = |known: &&mut Explanation| {
-            (known.cause, &known.meaning, &known.webhook) == (found.cause, &found.meaning, &found.webhook)
-        };
-        match all.iter_mut().find(same) {
-            Some(known) => known.count += 1,
-            None => all.push(found),
-        }
+    for message in &messages {
+        all.add(message);
     }
-    if all.is_empty() {
+    if all.known.is_empty() {
         // A terminal or an editor may have wrapped the line.
         let text = unquoted(&messages.join(" "));
-        all.extend(explain_message(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
+        let mut joined = Explanations::default();
+        for message in separated(&text.split_whitespace().collect::<Vec<_>>().join(" ")) {
+            joined.add(&message);
+        }
+        if !joined.known.is_empty() {
+            return joined;
+        }
     }
     all
 }
 
-/// Splits a log into messages: lines with their continuation lines, and the strings in lines that are JSON.
-fn messages(text: &str) -> Vec<String> {
-    let mut messages: Vec<String> = Vec::new();
-    for line in text.lines() {
-        // Terraform draws a bar in front of its errors.
-        let line = line.trim_start_matches(['│', '╷', '╵', '|', ' ', '\t']).trim_end();
-        if let Ok(value @ Value::Object(_)) = serde_json::from_str(line) {
-            collect_strings(&value, &mut messages);
-            continue;
-        }
-        let line = unquoted(line);
-        match messages.last_mut() {
-            Some(message) if is_incomplete(message) && !begins_message(&line) => {
-                message.push(' ');
-                message.push_str(&line);
+impl Explanations {
+    fn add(&mut self, message: &str) {
+        let Some(found) = explain_message(message) else {
+            if is_about_webhook(message) && !self.unknown.iter().any(|known| known == message) {
+                self.unknown.push(message.to_owned());
             }
-            _ => messages.push(line),
+            return;
+        };
+        let same = |known: &&mut Explanation| {
+            (known.cause, &known.meaning, &known.webhook) == (found.cause, &found.meaning, &found.webhook)
+        };
+        match self.known.iter_mut().find(same) {
+            Some(known) => known.count += 1,
+            None => self.known.push(found),
         }
     }
-    messages
-}
-
-/// Returns the message without the backslashes with which a log escapes quotation marks.
-fn unquoted(text: &str) -> String {
-    text.replace("\\\"", "\"")
-}
-
-/// Adds the strings in a JSON log entry that may be messages: those with several words.
-fn collect_strings(value: &Value, strings: &mut Vec<String>) {
-    match value {
-        // The message and the error of an entry are often the same.
-        Value::String(text)
-            if text.contains(' ') && !strings.last().is_some_and(|last| last.contains(text)) =>
-        {
-            strings.push(unquoted(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, strings)),
-        Value::Object(members) => members.values().for_each(|member| collect_strings(member, strings)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Returns whether `message` is about a webhook, so that the next line may continue it.
-fn is_incomplete(message: &str) -> bool {
-    ["failed calling webhook", "conversion webhook for", "admission webhook \""]
-        .iter()
-        .any(|it| message.contains(it))
-}
-
-/// Returns whether a line begins a message: it is empty, or has a time, a klog header, or a word such as `Error`.
-fn begins_message(line: &str) -> bool {
-    line.is_empty() || BEGIN.is_match(line)
 }
 
 fn message_of_status(text: &str) -> Option<String> {
@@ -171,13 +151,18 @@ fn message_of_status(text: &str) -> Option<String> {
     Some(status.get("message")?.as_str()?.to_owned())
 }
 
-fn explain_message(message: &str) -> Option<Explanation> {
+/// Explains one message, or returns `None` if no cause is known.
+pub(super) fn explain_message(message: &str) -> Option<Explanation> {
     let message = message.trim();
     let call = CALL.captures(message);
     let problem = call.as_ref().and_then(|call| Some(call.name("problem")?.as_str()));
     let (cause, captures) = CAUSES.iter().find_map(|cause| {
-        let text = if cause.anywhere { message } else { problem? };
-        Some((cause, cause.pattern.captures(text)?))
+        let captures = match problem {
+            _ if cause.anywhere => cause.pattern.captures(message),
+            Some(problem) => cause.pattern.captures(problem),
+            None => fragment(cause, message),
+        };
+        Some((cause, captures?))
     })?;
     let group = |name| Some(call.as_ref()?.name(name)?.as_str().to_owned());
     let denied = || Some(DENIAL.captures(message)?.name("webhook")?.as_str().to_owned());
@@ -187,16 +172,19 @@ fn explain_message(message: &str) -> Option<Explanation> {
     let service = parsed.as_ref().and_then(service);
     let names = names(cause, &captures, webhook.as_deref(), parsed.as_ref(), service.as_ref());
     let converts = group("kind");
+    let is_complete = cause.anywhere || call.is_some();
     Some(Explanation {
         message: message.to_owned(),
         count: 1,
-        consequence: consequence(cause, message, converts.is_some()),
+        consequence: consequence(cause, message, is_complete, converts.is_some()),
         webhook,
         converts,
         url,
         service,
         cause: &cause.id,
-        meaning: filled(&cause.meaning, &names).unwrap_or_else(|| cause.meaning.clone()),
+        meaning: filled(&cause.meaning, &names)
+            .or_else(|| filled(&PARENTHESES.replace_all(&cause.meaning, ""), &names))
+            .unwrap_or_else(|| cause.meaning.clone()),
         usually: &cause.usually,
         look: cause.look.iter().filter_map(|line| filled(line, &names)).collect(),
         source: cause.source.as_deref(),
@@ -206,6 +194,15 @@ fn explain_message(message: &str) -> Option<Explanation> {
             .map(|fault| KnownFault { id: &fault.id, name: &fault.name, help: &fault.help })
             .collect(),
     })
+}
+
+/// Matches the end of a message without `failed calling webhook`, as users copy it from a log.
+///
+/// Only what kube-apiserver writes before the cause may precede it, so that other programs' errors are not explained.
+fn fragment<'a>(cause: &Cause, message: &'a str) -> Option<Captures<'a>> {
+    let captures = cause.pattern.captures(message).filter(|_| cause.fragment)?;
+    let before = message.get(..captures.get(0)?.start())?;
+    FRAGMENT_PREFIX.is_match(before).then_some(captures)
 }
 
 /// Returns the Service in `https://NAME.NAMESPACE.svc:PORT/`.
@@ -253,7 +250,7 @@ fn filled(text: &str, names: &BTreeMap<String, Option<String>>) -> Option<String
     Some(filled + text.get(end..)?)
 }
 
-fn consequence(cause: &Cause, message: &str, converts: bool) -> &'static str {
+fn consequence(cause: &Cause, message: &str, is_complete: bool, converts: bool) -> &'static str {
     if converts {
         return "Conversion webhooks have no failure policy: every request that needs the conversion fails.";
     }
@@ -261,6 +258,9 @@ fn consequence(cause: &Cause, message: &str, converts: bool) -> &'static str {
         return "failurePolicy is Ignore: the request was admitted without the webhook.";
     }
     match cause.class() {
+        Some(Class::Policy) if !is_complete || cause.is_in_webhook_log => {
+            "If the call fails, failurePolicy Fail rejects the request, and Ignore admits it without the webhook."
+        }
         Some(Class::Policy) => {
             "failurePolicy is Fail: the request failed. With Ignore it would have been admitted without the webhook."
         }

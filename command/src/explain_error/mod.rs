@@ -2,13 +2,14 @@
 
 mod causes;
 mod explanation;
+mod messages;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 
-use self::explanation::Explanation;
+use self::explanation::{Explanation, Explanations};
 use crate::check_help::documentation;
 use crate::{ExitCode, Failure, documents, screen};
 
@@ -45,6 +46,8 @@ Examples:
 
 Exit status: 0 if a message is recognized, 1 otherwise.";
 
+/// The maximum number of messages with an unknown cause to print.
+const MAX_UNKNOWN: usize = 5;
 /// The maximum number of faults to print as text.
 const MAX_FAULTS: usize = 3;
 
@@ -54,9 +57,12 @@ impl ExplainError {
     /// # Errors
     /// A file cannot be read.
     pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
-        let mut explanations = explanation::explain(&self.message.join(" "));
+        let Explanations { known: mut explanations, mut unknown } =
+            explanation::explain(&self.message.join(" "));
         for path in &self.files {
-            explanations.extend(explanation::explain(&read(path)?));
+            let found = explanation::explain(&read(path)?);
+            explanations.extend(found.known);
+            unknown.extend(found.unknown);
         }
         match self.output {
             Output::Json => {
@@ -67,14 +73,19 @@ impl ExplainError {
                 screen::print(&explanations.iter().map(text).collect::<Vec<_>>().join("\n"))?;
             }
         }
-        if explanations.is_empty() {
-            screen::status!(
-                "no known error about a webhook in the input; known errors: {}",
-                documentation!("reference/faults.md")
-            );
-            return Ok(ExitCode::Failed);
+        for message in unknown.iter().take(MAX_UNKNOWN) {
+            screen::status!("the cause is not known: {}", output::one_line(message));
         }
-        Ok(ExitCode::Ok)
+        if let Some(more) = unknown.len().checked_sub(MAX_UNKNOWN).filter(|more| *more > 0) {
+            screen::status!("and {more} more messages whose cause is not known");
+        }
+        if explanations.is_empty() && unknown.is_empty() {
+            screen::status!("no error about a webhook in the input");
+        }
+        if explanations.is_empty() || !unknown.is_empty() {
+            screen::status!("known causes: {}", documentation!("reference/faults.md#find-an-error"));
+        }
+        Ok(if explanations.is_empty() { ExitCode::Failed } else { ExitCode::Ok })
     }
 }
 

@@ -7,8 +7,12 @@ use std::path::Path;
 use fake_webhooks::{Class, catalog};
 use serde_json::{Value, json};
 
-use super::explanation::{Service, explain};
+use super::explanation::{self, Explanation, Service};
 use super::text;
+
+fn explain(text: &str) -> Vec<Explanation> {
+    explanation::explain(text).known
+}
 
 /// Faults whose message does not mention a webhook.
 const OTHERS: [(&str, &str); 4] = [
@@ -273,4 +277,105 @@ fn denial_has_a_behavior_instead_of_faults_and_other_errors_have_few_faults() {
     let more = uid.faults.len() - super::MAX_FAULTS;
     assert!(shown.contains(&format!("and {more} more: ")), "{shown}");
     assert!(shown.ends_with(&format!("{last}; see `admit fakes list`\n")), "{shown}");
+}
+
+/// Returns the causes of the messages in `text`, each with its webhook.
+fn causes(text: &str) -> Vec<String> {
+    let shown = |it: &Explanation| format!("{} {}", it.webhook.as_deref().unwrap_or("-"), it.cause);
+    explain(text).iter().map(shown).collect()
+}
+
+fn call(webhook: &str, problem: &str) -> String {
+    format!(
+        r#"failed calling webhook "{webhook}": failed to call webhook: Post "https://{webhook}.ns.svc:443/?timeout=10s": {problem}"#
+    )
+}
+
+#[test]
+fn each_message_of_several_lines_is_explained() {
+    let (a, b) =
+        (call("a", r#"no endpoints available for service "a""#), call("b", "context deadline exceeded"));
+    let expected = ["a no-endpoints", "b timeout"];
+    for text in [
+        format!("Internal error occurred: {a}\nInternal error occurred: {b}\n"),
+        format!(
+            "Error from server (InternalError): Internal error occurred: {a}\nhelm: Internal error occurred: {b}"
+        ),
+        format!("{a}\n{b}\n"),
+        format!(
+            "LAST SEEN   TYPE      REASON         OBJECT       MESSAGE\n\
+             2m          Warning   FailedCreate   replicaset/w Error creating: Internal error occurred: {a}\n\
+             90s         Normal    Scheduled      pod/x        Successfully assigned default/x\n\
+             3m (x2 over 4m)   Warning   FailedCreate   job/v   Error creating: Internal error occurred: {b}\n"
+        ),
+        format!("  * Internal error occurred: {a}\n  * Internal error occurred: {b}\n\n"),
+        format!("[Internal error occurred: {a}, Internal error occurred: {b}]"),
+        format!("Internal error occurred: {a}\npod/web created\ndeployment.apps/x unchanged\n{b}\n"),
+    ] {
+        assert_eq!(causes(&text), expected, "{text}");
+    }
+    // The last line does not name a webhook.
+    let patch = r#"Internal error occurred: jsonpatch add operation does not apply: doc is missing path: "/x": missing value"#;
+    let text =
+        format!("Internal error occurred: {a}\n{patch}\nThe Pod \"web\" is invalid: spec: Required value\n");
+    assert_eq!(causes(&text), ["a no-endpoints", "- patch-path-missing"]);
+    let explanations = explain(&format!(
+        "{a}\npods \"c\" is forbidden: no new finalizers can be added if the object is being deleted"
+    ));
+    assert_eq!(explanations.len(), 2);
+    assert_eq!(explanations[0].message, a);
+}
+
+#[test]
+fn a_line_that_a_terminal_broke_within_words_is_one_message() {
+    let message =
+        format!("Internal error occurred: {}", call("validate.nginx.example", "context deadline exceeded"));
+    let characters: Vec<char> = message.chars().collect();
+    for width in 41..=characters.len() {
+        let broken: Vec<String> = characters.chunks(width).map(|line| line.iter().collect()).collect();
+        let found = explain(&format!("{}\n{}\n", broken.join("\n"), call("b", "EOF")));
+        let found: Vec<_> = found.iter().map(|it| (it.webhook.as_deref(), it.cause)).collect();
+        assert_eq!(found.last(), Some(&(Some("b"), "connection-closed")), "{broken:#?}");
+        assert_eq!(found.first(), Some(&(Some("validate.nginx.example"), "timeout")), "{broken:#?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_message_is_explained_without_its_beginning() {
+    for (text, cause) in [
+        ("remote error: tls: bad certificate", "certificate-rejected-by-client"),
+        (
+            "2024/03/11 12:00:00 http: TLS handshake error from 10.244.0.0:45646: remote error: tls: bad certificate",
+            "certificate-rejected-by-client",
+        ),
+        ("http: TLS handshake error from 10.0.0.1:1: EOF", "handshake-closed"),
+        ("http: server gave HTTP response to HTTPS client", "plain-http"),
+        (r#"Post "https://a.ns.svc:443/": http: server gave HTTP response to HTTPS client"#, "plain-http"),
+        ("x509: certificate is valid for foo.svc, not bar.svc", "certificate-for-another-name"),
+        (
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+            "unknown-authority",
+        ),
+        (r#"no endpoints available for service "a""#, "no-endpoints"),
+        ("dial tcp 10.0.0.1:443: connect: connection refused", "connection-refused"),
+        ("dial tcp 10.0.0.1:443: connect: no route to host", "not-reachable"),
+        (r#"expected response.uid="a", got """#, "wrong-uid"),
+    ] {
+        let explanations = explain(text);
+        let [explanation] = explanations.as_slice() else { panic!("{text}: {explanations:?}") };
+        assert_eq!(explanation.cause, cause, "{text}");
+        assert!(explanation.consequence.starts_with("If the call fails, "), "{}", explanation.consequence);
+        assert!(!explanation.meaning.contains('{'), "{}", explanation.meaning);
+    }
+}
+
+#[test]
+fn a_message_whose_cause_is_not_known_is_counted() {
+    let found = explanation::explain(&format!(
+        "{}\n{}\n{}\n",
+        call("a", "the moon is full"),
+        call("b", "EOF"),
+        call("a", "the moon is full")
+    ));
+    assert_eq!((found.known.len(), found.unknown), (1, vec![call("a", "the moon is full")]));
 }

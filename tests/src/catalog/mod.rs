@@ -1,5 +1,6 @@
 //! Generates the cases of the fault catalog: each fault under `failurePolicy: Fail` and under `Ignore`.
 
+mod causes;
 mod page;
 mod verdict;
 

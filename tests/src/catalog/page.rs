@@ -89,8 +89,10 @@ fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
         "<!-- Written by `cargo run -p tests -- faults --page` from recordings; change the catalog instead. -->
 # Faults
 
-{total} ways in which a webhook can fail, each with the response of a real kube-apiserver {version}, recorded{DATE}{date}. Search this page for the error you see. `admit fakes` reproduces every fault.
+{total} ways in which a webhook can fail, each with the response of a real kube-apiserver {version}, recorded{DATE}{date}. `admit fakes` reproduces every fault. [Find an error](#find-an-error) lists the messages
+that `admit explain-error` recognizes. The faults are in these sections:
 
+{contents}
 ## Classes
 
 | Class | `failurePolicy: Fail` | `failurePolicy: Ignore` | Faults |
@@ -132,12 +134,14 @@ Faults of conversion webhooks work in the same way. Their webhook is not in a co
 `admit fakes list` prints the table, and `admit fakes list -o json` all details of each fault.
 ",
         total = measured.len(),
+        contents = contents(measured),
         version = versions.join(", "),
         policy = count(Class::Policy),
         immune = count(Class::Immune),
         accepted = count(Class::Accepted),
         refused = count(Class::Refused),
     );
+    text.push_str(&super::causes::index());
     for family in Family::ALL {
         let faults: Vec<_> = measured.iter().filter(|(fault, _)| fault.family == family).collect();
         if !faults.is_empty() {
@@ -184,8 +188,22 @@ fn heading(fault: &Fault) -> String {
     format!("{} {}", fault.id, fault.name)
 }
 
+/// Returns a list of the sections with faults.
+fn contents(measured: &[(&Fault, Measured)]) -> String {
+    let mut text = String::new();
+    for family in Family::ALL {
+        let count = measured.iter().filter(|(fault, _)| fault.family == family).count();
+        if count > 0 {
+            let section = title(family);
+            let anchor = section.to_lowercase().replace(' ', "-");
+            let _ = writeln!(text, "- [{section}](#{anchor}): {count}");
+        }
+    }
+    text
+}
+
 /// Returns the anchor that GitHub and mdBook generate for the heading of a fault.
-fn anchor(fault: &Fault) -> String {
+pub(super) fn anchor(fault: &Fault) -> String {
     heading(fault).to_lowercase().replace(' ', "-")
 }
 
@@ -281,6 +299,6 @@ fn plain(message: &str) -> String {
     plain
 }
 
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

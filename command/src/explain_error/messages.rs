@@ -1,0 +1,195 @@
+//! Splits logs and the output of kubectl into messages.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::explanation::{explain_message, pattern};
+
+/// Matches the beginning of a line that begins a message: a time, a klog header, a word such as `Error`, a row of
+/// `kubectl get events`, or a result of kubectl.
+static BEGIN: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"(?x)^ (?:
+            [IWEF]\d{4}\  | \[?\d{4}[-/]\d\d[-/]\d\d | \d\d:\d\d:\d\d | [A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d
+            | \{ | (?i: error | warning | info | fatal )\b | time= | level= | ts=
+            | LAST\ SEEN\b | Normal\s\s | (?: \S+\s+ )? (?: \d+[smhdy] )+ (?: \s\( .*? \) )? \s+ (?: Normal | Warning )\s
+            | Unable\ to\  | The\ \S+\ "[^"]*"\ is\ invalid | \S+\ "[^"]*"\ is\ (?: invalid | forbidden ):
+            | [\w.-]+/[\w.-]+\ (?: \w+ed | unchanged )\b
+        )"#,
+    )
+});
+
+/// Matches a text that only the beginning of a message contains.
+static MARKER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"Internal error occurred:|failed calling webhook "|conversion webhook for |admission webhook ""#,
+    )
+});
+
+/// Matches a message that ends within a name or a URL, which a terminal broke without a space.
+static WITHIN_WORD: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(?:webhook|Post|service|[Ll]ease) "[^"\s]*$"#));
+
+/// The minimum width of a terminal that breaks lines within words.
+const MIN_WIDTH: usize = 40;
+
+/// The length at which a message is considered complete, so that a log without times is not read as one message.
+const MAX_LENGTH: usize = 16 << 10;
+
+/// A message, and the lengths of the lines that it consists of.
+#[derive(Default)]
+struct Message {
+    text: String,
+    /// The text without added spaces between the lines, as a terminal breaks it within words.
+    unspaced: String,
+    /// The number of characters in the first line.
+    width: usize,
+    /// Whether each line except the last one has this number of characters.
+    is_rectangular: bool,
+    lines: usize,
+    /// The number of characters in the last line.
+    last: usize,
+    /// Whether the last line ends with a space.
+    ends_with_space: bool,
+    /// Whether the next line cannot continue the message.
+    is_closed: bool,
+}
+
+/// Splits a log into messages: lines with their continuation lines, and the strings in lines that are JSON.
+pub(super) fn messages(text: &str) -> Vec<String> {
+    let mut messages: Vec<Message> = Vec::new();
+    for raw in text.lines() {
+        // Terraform draws a bar in front of its errors.
+        let line = raw.trim_start_matches(['│', '╷', '╵', '|', ' ', '\t']).trim_end();
+        if let Ok(value @ Value::Object(_)) = serde_json::from_str(line) {
+            let mut strings = Vec::new();
+            collect_strings(&value, &mut strings);
+            messages.extend(strings.into_iter().map(|text| Message {
+                text,
+                is_closed: true,
+                ..Message::default()
+            }));
+            continue;
+        }
+        let (line, length) = (unquoted(line), raw.chars().count());
+        match messages.last_mut() {
+            Some(message) if message.is_continued_by(&line) => {
+                message.append(&line, raw);
+            }
+            _ => messages.push(Message {
+                unspaced: line.clone(),
+                text: line,
+                width: length,
+                is_rectangular: true,
+                lines: 1,
+                last: length,
+                ends_with_space: raw.ends_with(' '),
+                is_closed: false,
+            }),
+        }
+    }
+    messages.into_iter().flat_map(|message| separated(message.best())).collect()
+}
+
+impl Message {
+    /// Returns the text, with its lines joined so that its cause is known, if possible.
+    fn best(&self) -> &str {
+        let is_known = |text: &str| explain_message(text).is_some();
+        if self.lines > 1 && !is_known(&self.text) && is_known(&self.unspaced) {
+            return &self.unspaced;
+        }
+        &self.text
+    }
+
+    fn is_continued_by(&self, line: &str) -> bool {
+        !self.is_closed
+            && self.text.len() <= MAX_LENGTH
+            && is_incomplete(&self.text)
+            && !begins_message(&self.text, line)
+    }
+
+    fn append(&mut self, line: &str, raw: &str) {
+        let length = raw.chars().count();
+        let has_space = raw.starts_with(' ') || self.ends_with_space;
+        self.is_rectangular &= self.last == self.width;
+        let is_cut = self.is_rectangular && self.lines > 1 && self.width >= MIN_WIDTH && length <= self.width;
+        if !WITHIN_WORD.is_match(&self.text) && (has_space || !is_cut) {
+            self.text.push(' ');
+        }
+        if has_space {
+            self.unspaced.push(' ');
+        }
+        self.text.push_str(line);
+        self.unspaced.push_str(line);
+        self.lines += 1;
+        self.last = length;
+        self.ends_with_space = raw.ends_with(' ');
+    }
+}
+
+/// Splits a line with several messages, such as an aggregated error, before each `Internal error occurred: `.
+pub(super) fn separated(text: &str) -> Vec<String> {
+    const BEGIN: &str = "Internal error occurred: failed calling webhook \"";
+    let mut messages: Vec<String> = Vec::new();
+    for (index, part) in text.split(BEGIN).enumerate() {
+        match messages.last_mut() {
+            None => messages.push(part.to_owned()),
+            // The words before the first message belong to it.
+            Some(message) if index == 1 && !is_about_webhook(message) => {
+                *message = format!("{message}{BEGIN}{part}")
+            }
+            Some(_) => messages.push(format!("{BEGIN}{part}")),
+        }
+    }
+    messages
+}
+
+/// Returns the message without the backslashes with which a log escapes quotation marks.
+pub(super) fn unquoted(text: &str) -> String {
+    text.replace("\\\"", "\"")
+}
+
+/// Adds the strings in a JSON log entry that may be messages: those with several words.
+fn collect_strings(value: &Value, strings: &mut Vec<String>) {
+    match value {
+        // The message and the error of an entry are often the same.
+        Value::String(text)
+            if text.contains(' ') && !strings.last().is_some_and(|last| last.contains(text)) =>
+        {
+            strings.push(unquoted(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, strings)),
+        Value::Object(members) => members.values().for_each(|member| collect_strings(member, strings)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns whether `message` is about a webhook, so that the next line may continue it.
+fn is_incomplete(message: &str) -> bool {
+    is_about_webhook(message)
+        || message.ends_with("Internal error occurred:")
+        // The line may break off within `failed calling webhook`.
+        || message.contains("Internal error occurred: failed")
+}
+
+/// Returns whether `message` names a webhook, or the kind that a webhook converts.
+pub(super) fn is_about_webhook(message: &str) -> bool {
+    ["failed calling webhook", "conversion webhook for", "admission webhook \""]
+        .iter()
+        .any(|it| message.contains(it))
+}
+
+/// Returns whether `line` begins a message and does not continue `message`.
+fn begins_message(message: &str, line: &str) -> bool {
+    if line.is_empty() || BEGIN.is_match(line) {
+        return true;
+    }
+    let is_introduction = message.ends_with(':') && !is_about_webhook(message);
+    if MARKER.is_match(line) {
+        return !is_introduction || line.contains("Internal error occurred:");
+    }
+    // A line that breaks off before the cause ends with a colon.
+    !message.ends_with(':') && explain_message(line).is_some() && explain_message(message).is_some()
+}
