@@ -54,10 +54,39 @@ pub(crate) fn page(manifests: &[Manifest]) -> String {
             count(Severity::Note)
         );
     }
+    page.push_str(&index(&all));
     for (manifest, found) in &all {
         page.push_str(&section(manifest, found));
     }
     format!("{}\n", page.trim_end())
+}
+
+/// Lists the webhooks with findings of each check, with links to the findings.
+fn index(all: &[(&Manifest, VerificationFindings)]) -> String {
+    let mut webhooks: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (manifest, found) in all {
+        let mut linked = BTreeSet::new();
+        for opinion in review::read(manifest) {
+            for finding in found.findings.iter().filter(|finding| opinion.is_about(finding)) {
+                if linked.insert(finding.check.as_str()) {
+                    let link = format!("[{}](#{})", manifest.name, anchor(manifest, &finding.check));
+                    webhooks.entry(finding.check.clone()).or_default().push(link);
+                }
+            }
+        }
+    }
+    let mut text = "\n## Findings by check\n\n| Check | Webhooks |\n|---|---|\n".to_owned();
+    for (check, links) in webhooks {
+        let title = harness::verify::checks::find(&check).map_or("", |check| check.title);
+        let title = title.split(": ").next().unwrap_or_default();
+        let _ = writeln!(text, "| {check} {title} | {} |", links.join(", "));
+    }
+    text
+}
+
+/// Returns the anchor of the first finding of a check.
+fn anchor(manifest: &Manifest, check: &str) -> String {
+    format!("{}-{}", manifest.name, check.to_lowercase())
 }
 
 fn section(manifest: &Manifest, found: &VerificationFindings) -> String {
@@ -80,7 +109,16 @@ fn section(manifest: &Manifest, found: &VerificationFindings) -> String {
     }
     text.push_str(&not_checked(found));
     let opinions = review::read(manifest);
+    let mut anchored = BTreeSet::new();
     for opinion in &opinions {
+        let checks = found.findings.iter().filter(|finding| opinion.is_about(finding));
+        let checks: BTreeSet<&str> = checks.map(|finding| finding.check.as_str()).collect();
+        let anchors = checks.into_iter().filter(|check| anchored.insert(*check));
+        let anchors = anchors.map(|check| format!("<a id=\"{}\"></a>", anchor(manifest, check)));
+        let anchors = anchors.collect::<Vec<_>>().join("");
+        if !anchors.is_empty() {
+            let _ = write!(text, "\n{anchors}\n");
+        }
         text.push_str(&paragraph(opinion, found));
     }
     text
