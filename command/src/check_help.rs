@@ -58,6 +58,29 @@ pub(crate) fn known(id: &str) -> Result<&'static Check, String> {
     })
 }
 
+/// Returns the error about an ID that `admit COMMAND` does not know, which names the other command if that has the check.
+pub(crate) fn unknown(id: &str, command: &str) -> String {
+    let other = if command == "lint" { "verify" } else { "lint" };
+    match known(id) {
+        Ok(check) => format!(
+            "{} is a check of `admit {other}`, not of `admit {command}`; see `admit {command} --list`",
+            check.id
+        ),
+        Err(_) => format!("unknown check `{id}`; see `admit {command} --list`"),
+    }
+}
+
+/// Returns the text of `admit COMMAND --list`: a line for each check with the ID, the severity, and the subject.
+pub(crate) fn overview<'a>(command: &str, checks: impl IntoIterator<Item = &'a Check>) -> String {
+    let mut text = String::new();
+    for Check { id, title, severity, .. } in checks {
+        let subject = title.split(": ").next().unwrap_or_default();
+        let _ = writeln!(text, "{id}  {:<7}  {subject}", word(*severity));
+    }
+    let _ = writeln!(text, "\nDetails: admit {command} --explain ID, or --list -v for all checks");
+    text
+}
+
 /// Returns the documentation of a check, which `--explain` prints.
 pub(crate) fn explanation(check: &Check) -> String {
     let Check { id, title, severity, why, help, source, audience: applies_to, .. } = check;

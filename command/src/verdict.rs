@@ -7,7 +7,7 @@ use harness::verify::report::{CheckResult, Finding, Report, Tally};
 use harness::verify::{Probe, Severity, checks};
 use serde::Serialize;
 
-use crate::diagnostic::several;
+use crate::diagnostic::{self, several};
 
 /// The errors that determine a verdict: the check, the kind of the finding if it matters, and the verdict.
 const HEADLINES: [(&str, Option<&str>, &str); 5] = [
@@ -54,6 +54,25 @@ pub(crate) fn verdict_summaries(report: &Report) -> Vec<VerdictSummary> {
         findings: verdict.findings,
     };
     verdicts(report).into_iter().map(named).collect()
+}
+
+impl WebhookVerdict {
+    /// Returns the verdict without styles, such as `NOT safe to reinvoke (2 errors); idempotent`.
+    pub(crate) fn sentence(&self) -> String {
+        let passed = self.passed.as_ref().map(|passed| format!("; {passed}")).unwrap_or_default();
+        let (words, counts) = self.parts();
+        format!("{words}{counts}{passed}")
+    }
+
+    /// Returns the verdict and the number of findings in parentheses; only the numbers if there are no words.
+    pub(crate) fn parts(&self) -> (String, String) {
+        let counts = diagnostic::counts(self.findings.iter().copied());
+        match (self.words.is_empty(), counts.is_empty()) {
+            (true, _) => (counts, String::new()),
+            (false, true) => (self.words.clone(), counts),
+            (false, false) => (self.words.clone(), format!(" ({counts})")),
+        }
+    }
 }
 
 /// How a verdict is displayed: as good, bad, or unknown.

@@ -50,6 +50,11 @@ fn what_is_known_is_accepted_and_only_the_rest_fails() {
     let stderr = String::from_utf8_lossy(&written.stderr);
     let missing = "1 entry in the baseline has no reason: fill in `reason`, or pass --baseline-reason TEXT\n";
     assert_eq!((written.status.code(), &*stderr), (Some(0), missing));
+    let stdout = String::from_utf8_lossy(&written.stdout);
+    assert!(
+        stdout.contains("  = help: ") && stdout.contains("  = baseline: accepts this finding from now on\n"),
+        "{stdout}"
+    );
     let refused = lint(&[&["--baseline", &folder.path("known.yaml")], &failing[..]].concat());
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{stderr}");

@@ -17,6 +17,11 @@ fn the_page_of_the_checks_is_their_list_as_markdown() {
 #[test]
 fn the_list_has_each_check_with_its_page_for_people_and_programs() {
     let text = prints(&lint(&["--list"]), 0);
+    assert!(text.starts_with("L01  error    configuration validity\n"), "{text}");
+    assert!(text.ends_with("\n\nDetails: admit lint --explain ID, or --list -v for all checks\n"), "{text}");
+    assert_eq!(text.lines().count(), checks::STATIC.len() + 2, "{text}");
+    assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    let text = prints(&lint(&["--list", "-v"]), 0);
     let list: Value = serde_json::from_str(&prints(&lint(&["--list", "-o", "json"]), 0)).expect("JSON");
     assert_eq!(list["checks"].as_array().map(Vec::len), Some(checks::STATIC.len()));
     for (index, (check, page)) in checks::STATIC.iter().enumerate() {

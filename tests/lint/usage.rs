@@ -38,7 +38,12 @@ fn checks_are_chosen_and_skipped_with_a_reason() {
     assert!(text.contains("\nV50 skipped      it guards kube-system\n"), "{text}");
     complains(&["-c", KUBE_SYSTEM, "--check", "V50", "--skip", "V50=why not"], 4, "all checks are skipped");
     complains(&["-c", KUBE_SYSTEM, "--skip", "V50"], 2, "expected ID=REASON");
-    complains(&["-c", KUBE_SYSTEM, "--check", "V01"], 2, "unknown lint check `V01`: must be one of L01, L02");
+    complains(
+        &["-c", KUBE_SYSTEM, "--check", "V01"],
+        2,
+        "V01 is a check of `admit verify`, not of `admit lint`; see `admit lint --list`",
+    );
+    complains(&["-c", KUBE_SYSTEM, "--check", "L99"], 2, "unknown check `L99`; see `admit lint --list`\n");
 }
 
 #[test]
@@ -236,8 +241,12 @@ fn a_workflow_gets_a_summary_of_the_findings() {
     assert!(!String::from_utf8_lossy(&printed.stdout).contains("## admit lint"));
     let summary = fs::read_to_string(step).expect("the file exists");
     assert!(summary.starts_with("# earlier\n## admit lint\n\n"), "{summary}");
-    assert!(summary.contains(&format!("| {KUBE_SYSTEM}:")), "{summary}");
-    assert!(summary.contains("| [V50](https://"), "{summary}");
+    let (before, _) = summary.split_once("<details>").expect("the checks are hidden");
+    assert!(
+        before.contains("### [V50](https://") && before.contains(&format!(" {KUBE_SYSTEM}:")),
+        "{summary}"
+    );
+    assert!(before.contains("\n- ❌ **") && before.contains("\n**Help:** "), "{summary}");
 }
 
 #[test]

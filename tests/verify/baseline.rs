@@ -15,13 +15,19 @@ async fn what_is_known_is_accepted_and_only_the_rest_fails() {
     let stage = Stage::with("non-idempotent").await;
     verify(&stage, &[], 1).await;
     // Known findings do not fail the run, but every entry needs a reason before it counts.
-    verify(&stage, &["--write-baseline", "known.yaml"], 0).await;
+    let text = verify(&stage, &["--write-baseline", "known.yaml"], 0).await;
+    // The command shows what the baseline accepts from now on.
+    assert!(text.contains("error[V01]: called with its own result") && text.contains("  = help: "), "{text}");
+    assert!(text.contains("  = baseline: accepts this finding from now on\n"), "{text}");
+    assert!(text.contains("0 findings, 1 accepted (1 added to the baseline); "), "{text}");
     let text = verify(&stage, &["--baseline", "known.yaml"], 2).await;
     assert!(
         text.contains("known.yaml:9: findings[0].reason: must say why the finding is accepted"),
         "{text}"
     );
     verify(&stage, &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"], 0).await;
+    let text = verify(&stage, &["--write-baseline", "known.yaml"], 0).await;
+    assert!(text.contains("(injector#12)") && !text.contains("accepts this finding from now on"), "{text}");
     let text = verify(&stage, &["--baseline", "known.yaml"], 0).await;
     assert!(text.contains("accepted[V01] c/w.example.com: ") && text.contains("(injector#12)"), "{text}");
     assert!(text.contains("0 findings, 1 accepted; "), "{text}");

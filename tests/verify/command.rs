@@ -490,11 +490,3 @@ async fn a_client_config_that_is_no_object_is_an_error_also_where_it_is_to_be_re
     let expected = "webhooks[0].clientConfig: must be an object, found a string";
     assert!(text.contains("text.yaml:1: ") && text.contains(expected), "{text}");
 }
-
-#[test]
-fn an_unknown_check_is_an_error_that_names_those_there_are() {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "-c", "x", "--check", "V99"]).output();
-    let text = ends_with(&output.expect("the command runs"), 2);
-    assert!(text.contains("unknown check `V99`: must be one of V01, V02"), "{text}");
-}

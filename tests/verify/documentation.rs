@@ -23,8 +23,13 @@ fn the_page_of_the_checks_is_their_list_as_markdown() {
 }
 
 #[test]
-fn the_list_of_checks_says_why_and_runs_nothing() {
+fn the_list_of_checks_has_a_line_for_each_and_details_on_request() {
     let text = list(&[]);
+    assert!(text.starts_with("V01  error    idempotence\nV02  "), "{text}");
+    assert!(text.contains("Details: admit verify --explain ID, or --list -v for all checks\n"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with('V')).count(), checks::ALL.len(), "{text}");
+    assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    let text = list(&["-v"]);
     for check in checks::ALL {
         assert!(text.contains(check.id) && text.contains(check.why), "{}", check.id);
     }
@@ -45,4 +50,16 @@ fn the_list_of_checks_is_the_same_for_programs() {
     });
     let chosen: Value = serde_json::from_str(&list(&["-o", "json", "--check", "V20"])).expect("JSON");
     assert_eq!(chosen, json!({"version": 1, "checks": [expected]}));
+}
+
+#[test]
+fn an_unknown_check_is_an_error_that_names_the_list_and_the_other_command() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "-c", "x", "--check", "V99"]).output();
+    let text = ends_with(&output.expect("the command runs"), 2);
+    assert!(text.contains("unknown check `V99`; see `admit verify --list`\n"), "{text}");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "-c", "x", "--check", "L04"]).output();
+    let text = ends_with(&output.expect("the command runs"), 2);
+    assert!(text.contains("L04 is a check of `admit lint`, not of `admit verify`; see "), "{text}");
 }

@@ -117,7 +117,8 @@ async fn one_run_writes_every_report_and_names_file_and_line() {
     let annotations = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         annotations.starts_with("::error file=configuration.yaml,line=1,title=V01 ")
-            && annotations.contains("::c/w.example.com: called with its own result"),
+            && annotations.contains("::c/w.example.com: called with its own result")
+            && annotations.contains("%0Ahelp: Check whether the object already has the field"),
         "{annotations}"
     );
     let read = |name: &str| std::fs::read_to_string(stage.path(name)).expect("the file is there");
@@ -126,10 +127,24 @@ async fn one_run_writes_every_report_and_names_file_and_line() {
     assert_eq!(result["ruleId"], "V01");
     let place = &result["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "configuration.yaml");
-    assert!(read("junit.xml").contains(r#"<testcase name="c/w.example.com" classname="V01""#));
+    let junit = read("junit.xml");
+    assert!(junit.contains(r#"<testcase name="c/w.example.com" classname="V01""#));
+    let (help, why) = (junit.find("\nhelp: Check whether"), junit.find("\nwhy: kube-apiserver calls"));
+    assert!(help.is_some() && help < why, "{junit}");
+    assert!(
+        result["message"]["text"].as_str().is_some_and(|text| text.contains("\nhelp: Check whether")),
+        "{result}"
+    );
     let summary = read("step.md");
     assert!(summary.starts_with("# earlier\n## admit verify\n"), "{summary}");
-    assert!(summary.contains("### V01 error: c/w.example.com"), "{summary}");
+    let order = [
+        "\n- ❌ **c/w.example.com**: NOT idempotent (",
+        "### V01 error: c/w.example.com",
+        "\n**Help:** ",
+        "<details>",
+    ];
+    let order = order.map(|part| summary.find(part).unwrap_or_else(|| panic!("{part}: {summary}")));
+    assert!(order.is_sorted(), "{summary}");
 
     // An unwritable file is reported before the first call.
     let text = ends_with(&stage.verify(&[&BASE[..], &["--sarif", "no/such/folder"]].concat()).await, 3);

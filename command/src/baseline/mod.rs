@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_saphyr::{Location as At, Spanned};
 
 use crate::report_file::ReportFile;
-use crate::{Failure, documents, screen};
+use crate::{Failure, check_help, documents, screen};
 
 /// The version of the file format.
 const VERSION: u32 = 1;
+
+/// The reason of a finding that this run adds to the baseline.
+pub(crate) const ADDED: &str = "added to the baseline";
 
 /// The options about a baseline.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,8 +42,6 @@ pub(crate) struct BaselineOptions {
 pub(crate) struct Subcommand {
     /// The name of the subcommand, such as `verify`.
     pub(crate) name: &'static str,
-    /// The word for its checks, such as `check`.
-    pub(crate) noun: &'static str,
     /// Returns the canonical ID of a check, if it exists.
     pub(crate) find: fn(&str) -> Option<&'static Check>,
     /// Returns whether a finding can refer to a webhook of a given name.
@@ -196,8 +197,13 @@ impl Accepting {
                         if missing == 1 { "has" } else { "have" }
                     );
                 }
-                for (_, accepted) in report.findings() {
-                    *accepted = Some("written to the baseline".to_owned());
+                for (keys, accepted) in report.findings() {
+                    let reason = match known.reason(&keys) {
+                        None => ADDED.to_owned(),
+                        Some(reason) if reason.is_empty() => "in the baseline without a reason".to_owned(),
+                        Some(reason) => reason,
+                    };
+                    *accepted = Some(reason);
                 }
                 Ok(())
             }
@@ -290,11 +296,11 @@ impl Baseline {
         file: &str,
         reasons: Reasons,
     ) -> Result<(), (At, &'static str, String)> {
-        let Subcommand { name, noun, find, is_webhook, webhook: expected } = self.subcommand;
+        let Subcommand { name, find, is_webhook, webhook: expected } = self.subcommand;
         let WrittenEntry { check, kind, fields, webhooks, reason } = entry;
         let is_empty = |text: &str| text.trim().is_empty();
         let Some(known) = find(&check.value) else {
-            let message = format!("unknown {noun} `{}`: see `admit {name} --list`", check.value);
+            let message = check_help::unknown(&check.value, name);
             return Err((check.referenced, "check", message));
         };
         if is_empty(&kind.value) {
@@ -343,6 +349,13 @@ impl Baseline {
         Ok(())
     }
 
+    /// Returns the reason for accepting a finding with these keys, or `None` if the baseline lacks one of them.
+    fn reason(&self, keys: &BTreeSet<Known>) -> Option<String> {
+        let reasons: Option<BTreeSet<&str>> =
+            keys.iter().map(|key| Some(self.entries.get(key)?.reason.as_str())).collect();
+        reasons.map(|reasons| reasons.into_iter().collect::<Vec<_>>().join("; "))
+    }
+
     /// Marks accepted findings, and reports entries without a finding.
     ///
     /// A finding is accepted only if the baseline lists all of its webhooks and fields, so that an additional webhook or
@@ -350,9 +363,7 @@ impl Baseline {
     fn apply(&self, report: &mut impl Findings) {
         let mut found = BTreeSet::new();
         for (known, accepted) in report.findings() {
-            let reasons: Option<BTreeSet<&str>> =
-                known.iter().map(|known| Some(self.entries.get(known)?.reason.as_str())).collect();
-            *accepted = reasons.map(|reasons| reasons.into_iter().collect::<Vec<_>>().join("; "));
+            *accepted = self.reason(&known);
             found.extend(known);
         }
         let entries = self.entries.iter();

@@ -183,3 +183,26 @@ fn what_is_wrong_is_named_with_line_and_field() {
         assert!(message.contains(expected), "{message}\n{text}");
     }
 }
+
+#[test]
+fn only_findings_that_the_baseline_lacks_are_added() {
+    for (entries, expected) in [
+        (vec![], ADDED),
+        (vec![entry("V01", "grows", "c/a", "known")], ADDED),
+        (vec![entry("V01", "grows", "c/a, c/b", "known")], "known"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b.yaml");
+        if !entries.is_empty() {
+            std::fs::write(&path, file(&entries)).unwrap();
+        }
+        let options = BaselineOptions {
+            baseline: None,
+            write_baseline: Some(path),
+            baseline_reason: Some("later".to_owned()),
+        };
+        let mut report = report();
+        options.open(&VERIFY).unwrap().apply(&mut report).unwrap();
+        assert_eq!(report.checks[0].findings[0].accepted.as_deref(), Some(expected), "{entries:?}");
+    }
+}

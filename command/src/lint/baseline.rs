@@ -11,7 +11,6 @@ use crate::check_help::is_verbose_note;
 /// Describes `admit lint` to the baseline.
 pub(super) const LINT: Subcommand = Subcommand {
     name: "lint",
-    noun: "lint check",
     find: crate::check_help::linted,
     // A finding can be about a configuration with an invalid name.
     is_webhook: |_| true,

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::output;
 use super::page;
-use crate::Failure;
-use crate::check_help::audience as webhooks;
+use crate::check_help::{audience as webhooks, overview};
 use crate::machine_readable::{json, yaml};
 use crate::verify::output::{Format, word};
+use crate::{Failure, screen};
 
 /// The document that `-o json` prints.
 #[derive(Debug, Serialize)]
@@ -40,8 +40,16 @@ impl List {
     }
 }
 
-/// Formats the checks as text, JSON, YAML, or Markdown.
-pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
+/// Prints the checks in `format`; as text with one line for each check, or with the details.
+pub(super) fn print(checks: &[&'static Check], format: Format, has_details: bool) -> Result<(), Failure> {
+    if format == Format::Text && !has_details {
+        return screen::print_document(&overview("lint", checks.iter().copied()));
+    }
+    screen::print_document(&list(checks, format)?)
+}
+
+/// Formats the checks with their details as text, JSON, YAML, or Markdown.
+fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
     match format {
         Format::Text => Ok(text(checks)),
         Format::Markdown => Ok(markdown(checks)),

@@ -48,7 +48,8 @@ pub(crate) struct Lint {
     )]
     configuration: Vec<PathBuf>,
 
-    /// Print all checks in the format of --output (text, json, yaml, or markdown) without reading files
+    /// Print all checks, or those of --check, without reading files: one per line, with details if -v is set, or in the
+    /// format of --output
     #[arg(long)]
     list: bool,
 
@@ -121,7 +122,7 @@ Exit status:
        skipped";
 
 fn known_check(id: &str) -> Result<&'static Check, String> {
-    chosen::find(id, "lint check", checks::STATIC.iter().map(|(check, _)| *check))
+    chosen::find(id, "lint", checks::STATIC.iter().map(|(check, _)| *check))
 }
 
 fn skip(text: &str) -> Result<Skip, String> {
@@ -146,7 +147,7 @@ impl Lint {
             return Ok(ExitCode::Ok);
         }
         if self.list {
-            screen::print_document(&list::list(&self.chosen(), self.output)?)?;
+            list::print(&self.chosen(), self.output, self.verbose)?;
             return Ok(ExitCode::Ok);
         }
         let junit = ReportFile::create_if_requested(self.junit.as_deref(), Readers::Umask)?;
@@ -185,7 +186,7 @@ impl Lint {
                 file.write(&output::document(&report, format, self.fail_on)?)?;
             }
         }
-        summary.write(|| output::markdown(&report))?;
+        summary.write(|| output::markdown::summary(&report))?;
         if let Some(file) = html {
             file.write("admit lint", &output::document(&report, Format::Json, self.fail_on)?)?;
         }

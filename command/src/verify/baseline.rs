@@ -11,7 +11,6 @@ use crate::check_help::is_verbose_note;
 /// Describes `admit verify` to the baseline.
 pub(crate) const VERIFY: Subcommand = Subcommand {
     name: "verify",
-    noun: "check",
     find: checks::find,
     is_webhook: |name| name == TOGETHER || name.contains('/'),
     webhook: "CONFIGURATION/WEBHOOK or `all webhooks together`",

@@ -2,6 +2,8 @@
 
 use harness::verify::Check;
 
+use crate::check_help;
+
 /// The value of `--skip`: a check and the reason for skipping it.
 #[derive(Clone, Debug)]
 pub(crate) struct Skip {
@@ -26,17 +28,15 @@ impl Skip {
     }
 }
 
-/// Returns the check in `all` with this ID, ignoring case; errors call the checks `what`.
+/// Returns the check in `all`, the checks of `admit COMMAND`, with this ID, ignoring case.
 ///
 /// # Errors
-/// Returns an error that lists the known IDs if no check has this ID.
+/// Returns an error that names the command that lists the checks, and another command that has the check.
 pub(crate) fn find(
     id: &str,
-    what: &str,
-    all: impl Iterator<Item = &'static Check> + Clone,
+    command: &str,
+    mut all: impl Iterator<Item = &'static Check>,
 ) -> Result<&'static Check, String> {
-    all.clone().find(|check| check.id.eq_ignore_ascii_case(id.trim())).ok_or_else(|| {
-        let ids: Vec<&str> = all.map(|check| check.id).collect();
-        format!("unknown {what} `{id}`: must be one of {}", ids.join(", "))
-    })
+    let id = id.trim();
+    all.find(|check| check.id.eq_ignore_ascii_case(id)).ok_or_else(|| check_help::unknown(id, command))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::output::{self, Format};
 use crate::machine_readable::{json, yaml};
-use crate::{Failure, check_help};
+use crate::{Failure, check_help, screen};
 
 /// The version of [`List`], which increases when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
@@ -38,8 +38,16 @@ struct Listed {
     looks_at: &'static str,
 }
 
-/// Formats the checks in `format`.
-pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
+/// Prints the checks in `format`; as text with one line for each check, or with the details.
+pub(super) fn print(checks: &[&'static Check], format: Format, has_details: bool) -> Result<(), Failure> {
+    if format == Format::Text && !has_details {
+        return screen::print_document(&check_help::overview("verify", checks.iter().copied()));
+    }
+    screen::print_document(&list(checks, format)?)
+}
+
+/// Formats the checks with their details in `format`.
+fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
     let checks: Vec<Listed> = checks.iter().copied().map(Listed::from_check).collect();
     match format {
         Format::Text => Ok(text(&checks)),

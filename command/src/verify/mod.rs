@@ -75,7 +75,8 @@ pub(crate) struct Verify {
     #[command(flatten)]
     objects: Objects,
 
-    /// Print all checks, or those of --check, in the format of --output without running them
+    /// Print all checks, or those of --check, without running them: one per line, with details if -v is set, or in the
+    /// format of --output
     #[arg(long, help_heading = "Selection")]
     list: bool,
 
@@ -214,7 +215,7 @@ const MATTER_TO_MATCHING: [&str; 6] =
     ["Namespace", "CustomResourceDefinition", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
 
 fn known_check(id: &str) -> Result<&'static Check, String> {
-    chosen::find(id, "check", checks::ALL.iter().copied())
+    chosen::find(id, "verify", checks::ALL.iter().copied())
 }
 
 fn skip(text: &str) -> Result<Skip, String> {
@@ -247,7 +248,7 @@ impl Verify {
         }
         if self.list {
             let checks: Vec<&Check> = self.checks().into_iter().map(|(check, _)| check).collect();
-            screen::print_document(&list::list(&checks, self.outputs.output)?)?;
+            list::print(&checks, self.outputs.output, self.outputs.verbose)?;
             return Ok(ExitCode::Ok);
         }
         let mut signals = exit_code::install_signal_handlers(1)?;

@@ -35,18 +35,20 @@ pub(super) fn document(report: &Report, fail_on: FailOn) -> Result<String, Failu
             let place = Some((finding.file.as_str(), finding.line));
             let severity = word(finding.severity);
             if let Some(reason) = &finding.accepted {
-                let told = Some(format!("{severity}: {}\naccepted: {reason}\n", finding.message));
+                let told =
+                    format!("{severity}: {}\naccepted: {reason}\nhelp: {}\n", finding.message, finding.help);
+                let told = Some(told);
                 add(name.trim(), TestCaseStatus::success(), place, told);
             } else if fail_on.includes(finding.severity) {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_type(severity).set_message(finding.message.as_str());
                 status.set_description(format!(
-                    "why: {}\nhelp: {}\n{}",
-                    finding.why, finding.help, finding.page
+                    "help: {}\nwhy: {}\n{}",
+                    finding.help, finding.why, finding.page
                 ));
                 add(name.trim(), status, place, None);
             } else {
-                let told = Some(format!("{severity}: {}\n", finding.message));
+                let told = Some(format!("{severity}: {}\nhelp: {}\n", finding.message, finding.help));
                 add(name.trim(), TestCaseStatus::success(), place, told);
             }
         }

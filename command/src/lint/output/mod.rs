@@ -1,22 +1,20 @@
 //! Formats and prints the report of `admit lint`.
 
 mod junit;
+pub(super) mod markdown;
 mod sarif;
 mod text;
-
-use std::fmt::Write as _;
 
 use harness::verify::report::StaleEntry;
 use harness::verify::{Check, Severity};
 use serde::Serialize;
 
-use crate::baseline::stale;
+use crate::baseline::ADDED;
 use crate::check_help::{is_verbose_note, linted};
 use crate::diagnostic::{self, several};
 use crate::machine_readable;
-use crate::markdown::{cell, line};
 use crate::verify::output::annotations::stale_entries;
-use crate::verify::output::{FailOn, Format, word};
+use crate::verify::output::{FailOn, Format};
 use crate::{Failure, github, screen};
 
 /// The version of [`Report`] and of the list of checks. It changes when a field is removed or changes its meaning.
@@ -115,7 +113,7 @@ pub(super) fn document(report: &Report, format: Format, fail_on: FailOn) -> Resu
         Format::Text => Ok(text::text(report, false)),
         Format::Json => machine_readable::json(report),
         Format::Yaml => machine_readable::yaml(report),
-        Format::Markdown => Ok(markdown(report)),
+        Format::Markdown => Ok(markdown::summary(report)),
         Format::Junit => junit::document(report, fail_on),
         Format::Sarif => Ok(sarif::document(report)),
     }
@@ -131,7 +129,7 @@ pub(super) fn annotations(report: &Report) -> String {
         };
         // Standard input is not a file of the repository.
         let place = (finding.file != "STDIN").then_some((finding.file.as_str(), finding.line));
-        github::command(finding.severity, place, &title, &finding.sentence())
+        github::command(finding.severity, place, &title, &finding.advice())
     });
     findings.collect::<String>() + &stale_entries(&report.stale)
 }
@@ -149,6 +147,11 @@ impl Report {
         self.hidden_notes = count - self.findings.len();
     }
 
+    /// Returns the findings that this run adds to the baseline.
+    fn added(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.accepted.as_deref() == Some(ADDED))
+    }
+
     /// Returns the findings that the baseline accepts, each with its reason.
     fn accepted(&self) -> impl Iterator<Item = (&Finding, &str)> {
         self.findings.iter().filter_map(|finding| Some((finding, finding.accepted.as_deref()?)))
@@ -159,6 +162,11 @@ impl Finding {
     /// Returns whether only `-v` shows the finding.
     pub(super) fn is_verbose_note(&self) -> bool {
         is_verbose_note(self.check, &self.kind)
+    }
+
+    /// Formats a finding as `WEBHOOK FIELD: MESSAGE`, followed by the advice on how to fix it on another line.
+    fn advice(&self) -> String {
+        format!("{}\nhelp: {}", self.sentence(), self.help)
     }
 
     /// Formats a finding as `WEBHOOK FIELD: MESSAGE`.
@@ -185,7 +193,10 @@ fn counts(report: &Report) -> String {
     let parts = if parts.is_empty() { String::new() } else { format!(" ({parts})") };
     let accepted = match report.accepted().count() {
         0 => String::new(),
-        accepted => format!(", {accepted} accepted"),
+        accepted => match report.added().count() {
+            0 => format!(", {accepted} accepted"),
+            added => format!(", {accepted} accepted ({added} added to the baseline)"),
+        },
     };
     let hidden = crate::diagnostic::hidden_notes(report.hidden_notes);
     format!(
@@ -193,43 +204,6 @@ fn counts(report: &Report) -> String {
         several(report.new_findings().count(), "finding"),
         several(report.configurations, "configuration"),
     )
-}
-
-/// Returns the summary of a report as Markdown.
-pub(super) fn markdown(report: &Report) -> String {
-    let (unchecked, skipped) = (report.not_checked.len(), report.skipped.len());
-    let mut text =
-        format!("## admit lint\n\n{}; {unchecked} not checked, {skipped} skipped\n", counts(report));
-    if report.new_findings().next().is_some() {
-        text.push_str("\n| place | severity | check | finding |\n|---|---|---|---|\n");
-    }
-    for finding in report.new_findings() {
-        let place = cell(&format!("{}:{}", finding.file, finding.line));
-        let (severity, check, page) = (word(finding.severity), finding.check, finding.page);
-        let _ =
-            writeln!(text, "| {place} | {severity} | [{check}]({page}) | {} |", cell(&finding.sentence()));
-    }
-    if report.accepted().next().is_some() {
-        text.push_str(
-            "\n### Accepted by the baseline\n\n| place | check | finding | reason |\n|---|---|---|---|\n",
-        );
-    }
-    for (finding, reason) in report.accepted() {
-        let place = cell(&format!("{}:{}", finding.file, finding.line));
-        let (check, page, told) = (finding.check, finding.page, cell(&finding.sentence()));
-        let _ = writeln!(text, "| {place} | [{check}]({page}) | {told} | {} |", cell(reason));
-    }
-    for entry in &report.stale {
-        let (file, at, told) = (line(&entry.place.file), entry.place.line, line(&stale(entry)));
-        let _ = writeln!(text, "\n> **Stale** {file}:{at}: {told}");
-    }
-    for unchecked in &report.not_checked {
-        let _ = writeln!(text, "\n> **Not checked** {} {}", unchecked.check, line(&unchecked.sentence()));
-    }
-    for Skipped { check, reason } in &report.skipped {
-        let _ = writeln!(text, "\n> **Skipped** {check}: {}", line(reason));
-    }
-    text
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(super) fn document(report: &Report) -> String {
 }
 
 fn rule(check: &'static Check) -> Value {
-    let help = format!("{}\n\nSource: {}\n\n{}", check.why, check.source, page(check));
+    let help = format!("{}\n\n{}\n\nSource: {}\n\n{}", check.help, check.why, check.source, page(check));
     json!({
         "id": check.id,
         "name": check.title,
@@ -75,7 +75,7 @@ fn result(finding: &Finding, checks: &[&'static Check]) -> Value {
         "ruleId": finding.check,
         "ruleIndex": checks.iter().position(|check| check.id == finding.check),
         "level": word(finding.severity),
-        "message": {"text": finding.sentence()},
+        "message": {"text": finding.advice()},
         "locations": [location],
         // The fingerprint excludes the line, so that a finding stays the same if it moves.
         "partialFingerprints": {

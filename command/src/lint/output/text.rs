@@ -7,7 +7,7 @@ use harness::verify::Severity;
 use output::OneLine;
 
 use super::{Finding, Report, Skipped, counts};
-use crate::baseline::stale;
+use crate::baseline::{ADDED, stale};
 use crate::check_help::lint_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
@@ -18,7 +18,15 @@ const MAX_IDS: usize = 10;
 /// Returns the report as text; with `lists_checks`, includes the result of each check.
 pub(super) fn text(report: &Report, lists_checks: bool) -> String {
     let mut text = String::new();
-    verdicts(&mut text, report);
+    for verdict in verdicts(report) {
+        let style = match verdict.worst {
+            None => GOOD,
+            Some(Severity::Error) => BAD,
+            Some(Severity::Warning | Severity::Note) => WARNING,
+        };
+        let (subject, words) = (OneLine(verdict.subject), verdict.words);
+        let _ = writeln!(text, "{subject}: {style}{words}{style:#}");
+    }
     let mut findings: Vec<&Finding> = report.new_findings().collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let mut explained = BTreeSet::new();
@@ -26,15 +34,22 @@ pub(super) fn text(report: &Report, lists_checks: bool) -> String {
         text.push('\n');
         diagnostic(finding, explained.insert(finding.check)).write(&mut text);
     }
+    for finding in report.added() {
+        text.push('\n');
+        let mut shown = diagnostic(finding, explained.insert(finding.check));
+        shown.note("baseline", "accepts this finding from now on");
+        shown.write(&mut text);
+    }
     for entry in &report.stale {
         text.push('\n');
         let stale = Diagnostic::new(Severity::Warning, stale(entry));
         stale.place(&entry.place.file, entry.place.line).write(&mut text);
     }
-    if report.accepted().next().is_some() {
+    let mut accepted = report.accepted().filter(|(_, reason)| *reason != ADDED).peekable();
+    if accepted.peek().is_some() {
         text.push('\n');
     }
-    for (finding, reason) in report.accepted() {
+    for (finding, reason) in accepted {
         let place = OneLine(format!("{}:{}", finding.file, finding.line));
         let sentence = OneLine(format!("{} ({reason})", finding.sentence()));
         let _ = writeln!(text, "{FAINT}accepted[{}]{FAINT:#} {place}: {sentence}", finding.check);
@@ -47,8 +62,17 @@ pub(super) fn text(report: &Report, lists_checks: bool) -> String {
     text
 }
 
-/// Appends a line for each configuration with findings, and one line for all others.
-fn verdicts(text: &mut String, report: &Report) {
+/// The verdict on a configuration, or on all configurations without findings.
+pub(super) struct Verdict {
+    /// The name of the configuration, or the number of configurations.
+    pub(super) subject: String,
+    pub(super) words: String,
+    /// The highest severity of the findings, or `None` if there are none.
+    pub(super) worst: Option<Severity>,
+}
+
+/// Returns a verdict for each configuration with findings, and one for all others.
+pub(super) fn verdicts(report: &Report) -> Vec<Verdict> {
     let mut found: BTreeMap<&str, Vec<Severity>> = BTreeMap::new();
     for finding in report.new_findings() {
         found.entry(configuration_of(finding)).or_default().push(finding.severity);
@@ -57,22 +81,21 @@ fn verdicts(text: &mut String, report: &Report) {
     let accepted = accepted.count();
     let others = report.names.iter().filter(|name| !found.contains_key(name.as_str())).count();
     let other = if found.is_empty() { "" } else { "other " };
-    for (configuration, severities) in found {
-        let style = match severities.iter().max() {
-            Some(Severity::Error) => BAD,
-            _ => WARNING,
-        };
-        let (configuration, counts) = (OneLine(configuration), diagnostic::counts(severities));
-        let _ = writeln!(text, "{configuration}: {style}{counts}{style:#}");
-    }
+    let found = found.into_iter().map(|(configuration, severities)| Verdict {
+        subject: configuration.to_owned(),
+        worst: severities.iter().max().copied(),
+        words: diagnostic::counts(severities),
+    });
+    let mut verdicts: Vec<Verdict> = found.collect();
     if others > 0 {
-        let configurations = several(others, &format!("{other}configuration"));
+        let subject = several(others, &format!("{other}configuration"));
         let words = match accepted {
             0 => "no problems found".to_owned(),
             accepted => format!("no new problems; {accepted} accepted"),
         };
-        let _ = writeln!(text, "{configurations}: {GOOD}{words}{GOOD:#}");
+        verdicts.push(Verdict { subject, words, worst: None });
     }
+    verdicts
 }
 
 /// Returns the name of the configuration that a finding is about.
@@ -123,15 +146,21 @@ fn checks(text: &mut String, report: &Report) {
     }
 }
 
+/// Returns the number of checks that passed, and the IDs of those that could not be completed.
+pub(super) fn completed(report: &Report) -> (usize, Vec<&'static str>) {
+    let has_finding = |id: &str| report.findings.iter().any(|finding| finding.check == id);
+    let unchecked: BTreeSet<&'static str> =
+        report.not_checked.iter().map(|unchecked| unchecked.check).collect();
+    let passed = report.checks.iter().filter(|check| !has_finding(check.id) && !unchecked.contains(check.id));
+    (passed.count(), unchecked.into_iter().collect())
+}
+
 /// Appends how many checks passed, which checks did not run, and how many findings there are.
 fn summary(text: &mut String, report: &Report, lists_checks: bool) {
-    let has_finding = |id: &str| report.findings.iter().any(|finding| finding.check == id);
-    let unchecked: BTreeSet<&str> = report.not_checked.iter().map(|unchecked| unchecked.check).collect();
-    let passed = report.checks.iter().filter(|check| !has_finding(check.id) && !unchecked.contains(check.id));
+    let (passed, unchecked) = completed(report);
     let hint = |hint: &str| if lists_checks { String::new() } else { format!(" (-v {hint})") };
-    let _ = writeln!(text, "\n{} passed{}", several(passed.count(), "check"), hint("lists them"));
+    let _ = writeln!(text, "\n{} passed{}", several(passed, "check"), hint("lists them"));
     let skipped = report.skipped.iter().map(|skipped| skipped.check).collect();
-    let unchecked: Vec<&str> = unchecked.into_iter().collect();
     for (ids, what) in [(unchecked, "not completed"), (skipped, "skipped")] {
         if !ids.is_empty() {
             let count = several(ids.len(), "check");

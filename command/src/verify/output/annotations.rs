@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use harness::verify::report::{Report, StaleEntry};
 
-use super::details;
+use super::{details, help};
 use crate::baseline::stale;
 use crate::check_help::is_verbose_note;
 use crate::github::command;
@@ -20,6 +20,9 @@ pub(super) fn commands(report: &Report) -> String {
         let place = report.places(finding).next().map(|(_, place)| (place.file.as_str(), place.line));
         let title = format!("{} {}", check.id, check.title);
         let mut message = format!("{}: {}", finding.webhook(), finding.message);
+        if let Some(help) = help(check, finding) {
+            let _ = write!(message, "\n{help}");
+        }
         for detail in details(report, finding) {
             let _ = write!(message, "\n{detail}");
         }

@@ -1,11 +1,12 @@
 //! Creates the report of `--junit`: a test suite for each check and a test case for each webhook.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report as Verification, Tally};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::{FailOn, details, differences, table, word};
+use super::{FailOn, details, differences, help, table, word};
 use crate::Failure;
 use crate::github::relative;
 use crate::verdict::most;
@@ -94,15 +95,19 @@ fn fails<'a>(check: &'a CheckReport, result: &'a CheckResult, fail_on: FailOn) -
         .find(|finding| finding.accepted.is_none() && fail_on.includes(finding.severity))
 }
 
-/// Formats every finding with its differences.
+/// Formats every finding with the advice on how to fix it and its differences.
 ///
 /// If several webhooks share a finding, only the case of the first webhook contains the differences.
 fn findings(verification: &Verification, check: &CheckReport, result: &CheckResult) -> String {
     let mut text = String::new();
+    let mut advised = BTreeSet::new();
     for finding in check.findings_of(&result.webhook) {
         let _ = writeln!(text, "{}: {}", word(finding.severity), finding.message);
         if let Some(reason) = &finding.accepted {
             let _ = writeln!(text, "accepted: {reason}");
+        }
+        if let Some(help) = help(check, finding).filter(|help| advised.insert(help.clone())) {
+            let _ = writeln!(text, "{help}");
         }
         if finding.webhook() != result.webhook {
             let _ = writeln!(text, "the same finding as that of {}", finding.webhook());

@@ -1,21 +1,90 @@
 //! Creates the report of `--summary`: Markdown for the page of a workflow run.
+//!
+//! The verdict on each webhook and the findings come first; the results of all checks are in a collapsed table.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use harness::verify::Difference;
-use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
+use harness::verify::report::{CheckReport, Finding, Report, Tally};
 use output::OneLine;
 
-use super::text::{self as people, MAX_DIFFERENCES};
-use super::{details, table, word};
+use super::table::{self, Line};
+use super::text::{self as people, CheckCounts, MAX_DIFFERENCES};
+use super::{details, word};
 use crate::baseline::stale;
+use crate::check_help;
+use crate::diagnostic::several;
 use crate::markdown::{cell, fence, line};
-use crate::verdict::{brief, most};
+use crate::verdict::{Outcome, brief, verdicts};
 use crate::verify::SKIPPED_BY_QUICK;
 
 /// Returns the summary of a report as Markdown.
 pub(super) fn summary(report: &Report) -> String {
-    let mut text = format!("## admit verify\n\n{}\n", people::counts(report));
+    let mut text = "## admit verify\n\n".to_owned();
+    for (webhook, verdict) in verdicts(report) {
+        let symbol = match verdict.outcome {
+            Outcome::Good => "✅",
+            Outcome::Bad => "❌",
+            Outcome::Unknown => "❓",
+        };
+        let _ = writeln!(text, "- {symbol} **{}**: {}", line(webhook), line(&verdict.sentence()));
+    }
+    let _ = writeln!(text, "\n{}", people::totals(report));
+    if report.interrupted {
+        text.push_str("\n> **Interrupted** this report contains only the findings so far\n");
+    }
+    let mut findings: Vec<(&CheckReport, &Finding)> = report.new_findings().collect();
+    findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
+    let mut explained = BTreeSet::new();
+    for (check, found) in findings {
+        finding(&mut text, report, check, found, explained.insert(&check.id));
+    }
+    remarks(&mut text, report);
+    accepted(&mut text, report);
+    for (webhook, denials) in people::denials(report) {
+        let _ = writeln!(text, "\n{} {}:\n", line(webhook), denials.sum);
+        for (count, reason) in denials.reasons {
+            let _ = writeln!(text, "* {count}: {}", line(reason));
+        }
+    }
+    for (reason, count) in &report.left_out {
+        let _ = writeln!(text, "\n{} skipped: {}", people::several_objects(*count), line(reason));
+    }
+    checks(&mut text, report);
+    text
+}
+
+/// Appends a finding: the message, how to fix it, the details, and with `explains` why it matters.
+fn finding(text: &mut String, report: &Report, check: &CheckReport, finding: &Finding, explains: bool) {
+    let (severity, webhook) = (word(finding.severity), finding.webhook());
+    let _ = writeln!(text, "\n### {} {severity}: {}\n", check.id, line(webhook));
+    let _ = writeln!(text, "{}", line(&finding.message));
+    let help = check.help_of(finding);
+    if !help.is_empty() {
+        let _ = writeln!(text, "\n**Help:** {}", line(help));
+    }
+    for detail in details(report, finding) {
+        let _ = writeln!(text, "\n{}", line(&detail));
+    }
+    if !finding.differences.is_empty() {
+        let differences = differences(&finding.differences);
+        let fence = fence(&differences);
+        let _ = writeln!(text, "\n{fence}diff\n{differences}{fence}");
+    }
+    if explains || finding.why.is_some() {
+        let _ = writeln!(text, "\nWhy: {}", line(check.why_of(finding)));
+    }
+    if let Some(proof) = &finding.proof {
+        let _ = writeln!(text, "\nProof: {}", line(proof));
+    }
+    if explains {
+        let _ = writeln!(text, "\n[Documentation of {}]({})", check.id, check_help::url(&check.id));
+    }
+}
+
+/// Appends remarks about conditions that limit the whole report.
+fn remarks(text: &mut String, report: &Report) {
     for (webhook, reason) in report.unanswered() {
         let cause = brief(report, webhook, reason);
         let what = format!("the webhook did not return a valid response to any call: {cause}");
@@ -37,39 +106,10 @@ pub(super) fn summary(report: &Report) -> String {
             line(&request.to_string())
         );
     }
-    text.push_str("\n| check | webhook | result |\n|---|---|---|\n");
-    for check in &report.checks {
-        let title = cell(check.title.as_str());
-        let check_cell = format!("{} {title}", check.id);
-        if let Some(reason) = check.skipped.as_ref().filter(|reason| *reason != SKIPPED_BY_QUICK) {
-            let _ = writeln!(text, "| {check_cell} | | skipped: {} |", cell(reason));
-        }
-        for result in &check.results {
-            let _ = writeln!(
-                text,
-                "| {check_cell} | {} | {} |",
-                cell(&result.webhook),
-                cell(&outcome(report, check, result))
-            );
-        }
-    }
-    for (check, finding) in report.new_findings() {
-        let (severity, webhook) = (word(finding.severity), finding.webhook());
-        let _ = writeln!(text, "\n### {} {severity}: {}\n", check.id, line(webhook));
-        let _ = writeln!(text, "{}", line(&finding.message));
-        for detail in details(report, finding) {
-            let _ = writeln!(text, "\n{}", line(&detail));
-        }
-        if !finding.differences.is_empty() {
-            let differences = differences(&finding.differences);
-            let fence = fence(&differences);
-            let _ = writeln!(text, "\n{fence}diff\n{differences}{fence}");
-        }
-        let _ = writeln!(text, "\n{}", line(check.why_of(finding)));
-        if let Some(proof) = &finding.proof {
-            let _ = writeln!(text, "\nProof: {}", line(proof));
-        }
-    }
+}
+
+/// Appends the findings that the baseline accepts, and the baseline entries without a finding.
+fn accepted(text: &mut String, report: &Report) {
     let mut accepted = report
         .findings()
         .filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)))
@@ -93,39 +133,56 @@ pub(super) fn summary(report: &Report) -> String {
             line(&stale(entry))
         );
     }
-    for (webhook, denials) in people::denials(report) {
-        let _ = writeln!(text, "\n{} {}:\n", line(webhook), denials.sum);
-        for (count, reason) in denials.reasons {
-            let _ = writeln!(text, "* {count}: {}", line(reason));
-        }
-    }
-    for (reason, count) in &report.left_out {
-        let _ = writeln!(text, "\n{count} objects were skipped: {}", line(reason));
-    }
-    text
 }
 
-fn outcome(report: &Report, check: &CheckReport, result: &CheckResult) -> String {
-    let with = |word: &str, detail: String| {
+/// Appends the results of all checks, which a browser shows after a click.
+fn checks(text: &mut String, report: &Report) {
+    let CheckCounts { passed, not_applicable, incomplete, skipped } = CheckCounts::new(report, false);
+    let mut counts = vec![format!("{} passed", several(passed, "check"))];
+    for (count, what) in
+        [(incomplete.len(), "not completed"), (not_applicable, "not applicable"), (skipped.len(), "skipped")]
+    {
+        if count > 0 {
+            counts.push(format!("{count} {what}"));
+        }
+    }
+    let _ = writeln!(text, "\n<details>\n<summary>{}</summary>\n", counts.join(", "));
+    text.push_str("| check | webhooks | result |\n|---|---|---|\n");
+    let lines = table::lines(report);
+    let is_needless = |line: &&Line<'_>| line.verdict.is_none() && line.reason == SKIPPED_BY_QUICK;
+    let is_last = |line: &&Line<'_>| matches!(line.verdict, None | Some(Tally::NotApplicable));
+    let first = lines.iter().filter(|line| !is_last(line));
+    let last = lines.iter().filter(|line| is_last(line) && !is_needless(line));
+    for row in first.chain(last) {
+        let checks = match row.checks.as_slice() {
+            [check] => format!("{} {}", check.id, row.title()),
+            checks => checks.iter().map(|check| check.id.as_str()).collect::<Vec<_>>().join(", "),
+        };
+        let (webhooks, result) = (cell(&row.webhooks.join(", ")), cell(&outcome(row)));
+        let _ = writeln!(text, "| {} | {webhooks} | {result} |", cell(&checks));
+    }
+    text.push_str("\n</details>\n");
+}
+
+fn outcome(row: &Line<'_>) -> String {
+    let with = |word: &str, detail: &str| {
         if detail.is_empty() { word.to_owned() } else { format!("{word}: {detail}") }
     };
-    match result.verdict {
-        Tally::Found => {
-            let new = check.findings_of(&result.webhook).filter(|finding| finding.accepted.is_none()).count();
-            let accepted = check.findings_of(&result.webhook).count() - new;
+    match row.verdict {
+        None => with("skipped", &row.reason),
+        Some(Tally::Found) => {
+            let new = row.findings.iter().filter(|finding| finding.accepted.is_none()).count();
+            let accepted = row.findings.len() - new;
             match (new, accepted) {
-                (0, 0) => match report.cause_of(check, &result.webhook) {
-                    Some((cause, _)) => format!("❌ see {}", cause.id),
-                    None => "❌ found".to_owned(),
-                },
+                (0, 0) => with("❌ found", &row.reason),
                 (0, accepted) => format!("{accepted} accepted"),
                 (new, 0) => format!("❌ {new} found"),
                 (new, accepted) => format!("❌ {new} found, {accepted} accepted"),
             }
         }
-        Tally::Passed => with("✅ passed", table::held(result)),
-        Tally::NotChecked => with("❓ not checked", most(&result.not_checked)),
-        Tally::NotApplicable => with("not applicable", table::reasons(&result.not_applicable)),
+        Some(Tally::Passed) => with("✅ passed", &row.notes.join("; ")),
+        Some(Tally::NotChecked) => with("❓ not checked", &row.reason),
+        Some(Tally::NotApplicable) => with("not applicable", &row.reason),
     }
 }
 

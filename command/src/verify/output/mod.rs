@@ -10,7 +10,7 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use harness::verify::report::{Finding, Report, Tally};
+use harness::verify::report::{CheckReport, Finding, Report, Tally};
 use harness::verify::{Severity, without_positions};
 use output::Readers;
 
@@ -36,7 +36,7 @@ pub(super) struct Outputs {
     /// List every check with its result, including those that passed, do not apply, or could not run, and show minor
     /// notes
     #[arg(short, long, visible_alias = "checks")]
-    verbose: bool,
+    pub(super) verbose: bool,
 
     /// Write a JUnit report with a suite for each check and a case for each webhook
     #[arg(long, value_name = "FILE")]
@@ -266,6 +266,12 @@ fn other_fields(finding: &Finding) -> Option<String> {
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let named = others.iter().take(MAX_FIELDS).copied().collect::<Vec<_>>().join(", ");
     (!others.is_empty()).then(|| format!("{named}{more}"))
+}
+
+/// Returns the advice on how to fix a finding, such as `help: set the field`, or `None` if there is none.
+fn help(check: &CheckReport, finding: &Finding) -> Option<String> {
+    let help = check.help_of(finding);
+    (!help.is_empty()).then(|| format!("help: {help}"))
 }
 
 /// Returns the lines that follow the message of a finding.

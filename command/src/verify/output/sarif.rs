@@ -10,7 +10,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{details, differences};
+use super::{details, differences, help};
 use crate::baseline::stale;
 use crate::check_help;
 use crate::github::relative;
@@ -36,16 +36,20 @@ pub(super) fn document(report: &Report) -> String {
 }
 
 fn rule(check: &CheckReport) -> Value {
-    let silence = format!("--skip {}=REASON", check.id);
+    let advice = if check.help.is_empty() { String::new() } else { format!("{}\n\n", check.help) };
+    let text = |quote: &str| {
+        format!(
+            "{advice}{}\n\nSource: {}\n\nIf the webhook is meant to behave like this, accept the finding in a \
+             baseline ({quote}--baseline FILE{quote}) or skip the check ({quote}--skip {}=REASON{quote}).",
+            check.why, check.source, check.id
+        )
+    };
     json!({
         "id": check.id,
         "name": check.title,
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": check.why},
-        "help": {
-            "text": format!("{}\n\nSource: {}\n\nLeave it out: {silence}", check.why, check.source),
-            "markdown": format!("{}\n\nSource: {}\n\nLeave it out: `{silence}`", check.why, check.source),
-        },
+        "help": {"text": text(""), "markdown": text("`")},
         "helpUri": check_help::url(&check.id),
         "defaultConfiguration": {"level": level(check.severity), "enabled": check.skipped.is_none()},
         "properties": {"tags": ["kubernetes", "admission-webhook"]},
@@ -67,7 +71,7 @@ fn results(report: &Report) -> Vec<Value> {
 fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Finding) -> Value {
     let webhook = finding.webhook();
     let mut text = format!("{webhook}: {}", finding.message);
-    for more in details(report, finding) {
+    for more in help(check, finding).into_iter().chain(details(report, finding)) {
         text = format!("{text}\n{more}");
     }
     if !finding.differences.is_empty() {

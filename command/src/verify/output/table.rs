@@ -20,19 +20,22 @@ pub(super) fn table(report: &Report) -> String {
 }
 
 /// A line of the table: the result of a check for some webhooks, or of several checks for the same reason.
-struct Line<'a> {
-    verdict: Option<Tally>,
-    checks: Vec<&'a CheckReport>,
-    webhooks: Vec<String>,
-    reason: String,
-    findings: Vec<&'a Finding>,
-    notes: &'a [String],
+pub(super) struct Line<'a> {
+    /// The result, or `None` for a skipped check.
+    pub(super) verdict: Option<Tally>,
+    pub(super) checks: Vec<&'a CheckReport>,
+    /// The webhooks, each with the number of objects if it passed.
+    pub(super) webhooks: Vec<String>,
+    /// The reason why there is no result, or where the cause of a finding is reported.
+    pub(super) reason: String,
+    pub(super) findings: Vec<&'a Finding>,
+    pub(super) notes: &'a [String],
 }
 
 /// Returns the lines of the table.
 ///
 /// Equal results for several webhooks share a line. Checks without a result for the same reason also share a line.
-fn lines(report: &Report) -> Vec<Line<'_>> {
+pub(super) fn lines(report: &Report) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for check in &report.checks {
         let begin = lines.len();
@@ -111,6 +114,15 @@ impl<'a> Line<'a> {
             && other.notes.is_empty()
     }
 
+    /// Returns the title of the first check; the short one if no action is needed.
+    pub(super) fn title(&self) -> &'a str {
+        let title = self.checks.first().map_or("", |check| check.title.as_str());
+        match self.verdict {
+            Some(Tally::Found) => title,
+            _ => title.split(": ").next().unwrap_or_default(),
+        }
+    }
+
     fn write(&self, text: &mut String) {
         let Some((check, others)) = self.checks.split_first() else { return };
         let (style, word) = match self.verdict {
@@ -136,11 +148,7 @@ impl<'a> Line<'a> {
         };
         let webhooks = named(&one_line(&self.webhooks.join(", ")), &findings);
         let reason = OneLine(&self.reason);
-        let title = match self.verdict {
-            Some(Tally::Found) => &check.title,
-            // The short title suffices if no action is needed.
-            _ => check.title.split(": ").next().unwrap_or_default(),
-        };
+        let title = self.title();
         let what = match (others.is_empty(), self.reason.is_empty()) {
             (true, true) => title.to_owned(),
             (true, false) => format!("{title} {FAINT}({reason}){FAINT:#}"),
@@ -166,10 +174,15 @@ fn named(webhook: &str, detail: &str) -> String {
 pub(super) fn held(result: &CheckResult) -> String {
     let unclear: u64 = result.not_checked.values().sum();
     match (result.held, unclear) {
-        (1, 0) => String::new(),
-        (held, 0) => format!("{held} objects"),
-        (held, unclear) => format!("{held} objects; {unclear} not checked: {}", most(&result.not_checked)),
+        // Checks of the configuration do not have objects.
+        (0 | 1, 0) => String::new(),
+        (held, 0) => objects(held),
+        (held, unclear) => format!("{}; {unclear} not checked: {}", objects(held), most(&result.not_checked)),
     }
+}
+
+fn objects(count: u64) -> String {
+    several(usize::try_from(count).unwrap_or(usize::MAX), "object")
 }
 
 /// Returns all reasons with counts, or the only reason. The most frequent reason may not be the most important one.
@@ -179,11 +192,7 @@ pub(super) fn reasons(reasons: &std::collections::BTreeMap<String, u64>) -> Stri
     }
     let mut all: Vec<(&String, &u64)> = reasons.iter().collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let all: Vec<String> = all
-        .iter()
-        .map(|(reason, count)| {
-            format!("{reason}: {}", several(usize::try_from(**count).unwrap_or(usize::MAX), "object"))
-        })
-        .collect();
+    let all: Vec<String> =
+        all.iter().map(|(reason, count)| format!("{reason}: {}", objects(**count))).collect();
     all.join("; ")
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::table;
 use super::{caveats, consequences, examples, other_fields};
 use crate::ExitCode;
-use crate::baseline::stale;
+use crate::baseline::{ADDED, stale};
 use crate::check_help::verify_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
@@ -50,17 +50,13 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
             Outcome::Bad => BAD,
             Outcome::Unknown => WARNING,
         };
-        let counts = diagnostic::counts(verdict.findings);
-        let (words, counts) = match (verdict.words.is_empty(), counts.is_empty()) {
-            (true, _) => (counts, String::new()),
-            (false, true) => (verdict.words, counts),
-            (false, false) => (verdict.words, format!(" ({counts})")),
-        };
+        let (words, counts) = verdict.parts();
         let passed = verdict.passed.map(|passed| format!("; {}", OneLine(passed))).unwrap_or_default();
         let (webhook, words) = (OneLine(webhook), OneLine(words));
         let _ = writeln!(text, "{webhook}: {style}{words}{style:#}{counts}{passed}");
     }
     findings(&mut text, report);
+    added(&mut text, report);
     remarks(&mut text, report, lists_checks);
     accepted(&mut text, report);
     for (webhook, denials) in denials(report) {
@@ -252,14 +248,30 @@ fn objects(report: &Report) -> usize {
     usize::try_from(report.objects).unwrap_or(usize::MAX)
 }
 
-fn several_objects(count: u64) -> String {
+pub(super) fn several_objects(count: u64) -> String {
     if count == 1 { "1 object was".to_owned() } else { format!("{count} objects were") }
 }
 
-/// Appends the findings that the baseline accepts, and the baseline entries without a finding.
+/// Appends the findings that this run adds to the baseline, so that the user sees what the baseline will accept.
+fn added(text: &mut String, report: &Report) {
+    let mut explained = BTreeSet::new();
+    for (check, found) in report.findings().filter(|(_, finding)| is_added(finding)) {
+        text.push('\n');
+        let mut shown = finding(report, check, found, explained.insert(&check.id));
+        shown.note("baseline", "accepts this finding from now on");
+        shown.write(text);
+    }
+}
+
+/// Returns whether this run adds the finding to the baseline.
+fn is_added(finding: &Finding) -> bool {
+    finding.accepted.as_deref() == Some(ADDED)
+}
+
+/// Appends the findings that the baseline already accepts, and the baseline entries without a finding.
 fn accepted(text: &mut String, report: &Report) {
-    let accepted =
-        report.findings().filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)));
+    let accepted = report.findings().filter(|(_, finding)| !is_added(finding));
+    let accepted = accepted.filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)));
     for (index, (check, finding, reason)) in accepted.enumerate() {
         if index == 0 {
             text.push('\n');
@@ -281,24 +293,7 @@ fn accepted(text: &mut String, report: &Report) {
 
 /// Appends how many checks passed, which checks were not completed, and how many findings there are.
 fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes: usize) {
-    let (mut passed, mut not_applicable) = (0, 0);
-    let (mut incomplete, mut skipped): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-    for check in &report.checks {
-        let any = |tally: Tally| check.results.iter().any(|result| result.verdict == tally);
-        if let Some(reason) = &check.skipped {
-            if lists_checks || reason != SKIPPED_BY_QUICK {
-                skipped.push(&check.id);
-            }
-        } else if any(Tally::NotChecked) {
-            incomplete.push(&check.id);
-        } else if any(Tally::Found) {
-            // These checks have a finding, which may be accepted.
-        } else if any(Tally::Passed) {
-            passed += 1;
-        } else {
-            not_applicable += 1;
-        }
-    }
+    let CheckCounts { passed, not_applicable, incomplete, skipped } = CheckCounts::new(report, lists_checks);
     let hint = |hint: &str| if lists_checks { String::new() } else { format!(" (-v {hint})") };
     let others = match not_applicable {
         0 => String::new(),
@@ -312,17 +307,14 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes:
             let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}{list}{}", hint("says why"));
         }
     }
-    let shard = report.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();
     let style = match report.new_findings().map(|(_, finding)| finding.severity).max() {
         Some(Severity::Error) => BAD,
         Some(Severity::Warning) => WARNING,
         Some(Severity::Note) | None => GOOD,
     };
     let findings = findings_by_severity(report);
-    let calls = usize::try_from(report.calls).unwrap_or(usize::MAX);
-    let (objects, calls) = (several(objects(report), "object"), several(calls, "call"));
     let hidden = diagnostic::hidden_notes(hidden_notes);
-    let _ = writeln!(text, "{style}{findings}{style:#}; {objects}{shard}, {calls}{hidden}");
+    let _ = writeln!(text, "{style}{findings}{style:#}; {}{hidden}", effort(report));
     if report.new_findings().any(|(_, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
         let _ = writeln!(
             text,
@@ -373,23 +365,56 @@ fn findings_by_severity(report: &Report) -> String {
     let new = report.new_findings().count();
     let findings = several(new, "finding");
     let findings = if counts.is_empty() { findings } else { format!("{findings} ({counts})") };
-    match report.findings().count() - new {
-        0 => findings,
-        accepted => format!("{findings}, {accepted} accepted"),
+    let added = report.findings().filter(|(_, finding)| is_added(finding)).count();
+    match (report.findings().count() - new, added) {
+        (0, _) => findings,
+        (accepted, 0) => format!("{findings}, {accepted} accepted"),
+        (accepted, added) => format!("{findings}, {accepted} accepted ({added} added to the baseline)"),
     }
 }
 
-/// Returns all counts of the report in one line.
-pub(super) fn counts(report: &Report) -> String {
-    let skipped = report.checks.iter().filter(|check| check.skipped.is_some()).count();
+/// Returns the number of objects and calls, such as `12 objects (shard 1/4), 96 calls`.
+fn effort(report: &Report) -> String {
     let shard = report.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();
-    format!(
-        "{}; {} passed, {} not checked, {} not applicable, {skipped} skipped; {} objects{shard}, {} calls",
-        findings_by_severity(report),
-        report.count(Tally::Passed),
-        report.count(Tally::NotChecked),
-        report.count(Tally::NotApplicable),
-        report.objects,
-        report.calls,
-    )
+    let calls = usize::try_from(report.calls).unwrap_or(usize::MAX);
+    format!("{}{shard}, {}", several(objects(report), "object"), several(calls, "call"))
+}
+
+/// Returns the number of findings, objects, and calls in one line.
+pub(super) fn totals(report: &Report) -> String {
+    format!("{}; {}", findings_by_severity(report), effort(report))
+}
+
+/// The number of checks by result. Checks with a finding, which may be accepted, are not counted.
+pub(super) struct CheckCounts<'a> {
+    pub(super) passed: usize,
+    pub(super) not_applicable: usize,
+    /// The IDs of the checks that could not be completed.
+    pub(super) incomplete: Vec<&'a str>,
+    /// The IDs of the checks that were skipped.
+    pub(super) skipped: Vec<&'a str>,
+}
+
+impl<'a> CheckCounts<'a> {
+    /// Counts the checks; those that `--quick` skips only with `with_quick`.
+    pub(super) fn new(report: &'a Report, with_quick: bool) -> Self {
+        let mut counts = Self { passed: 0, not_applicable: 0, incomplete: Vec::new(), skipped: Vec::new() };
+        for check in &report.checks {
+            let any = |tally: Tally| check.results.iter().any(|result| result.verdict == tally);
+            if let Some(reason) = &check.skipped {
+                if with_quick || reason != SKIPPED_BY_QUICK {
+                    counts.skipped.push(&check.id);
+                }
+            } else if any(Tally::NotChecked) {
+                counts.incomplete.push(&check.id);
+            } else if any(Tally::Found) {
+                // Findings are counted on their own.
+            } else if any(Tally::Passed) {
+                counts.passed += 1;
+            } else {
+                counts.not_applicable += 1;
+            }
+        }
+        counts
+    }
 }
