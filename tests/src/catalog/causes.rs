@@ -41,7 +41,8 @@ pub(super) fn index() -> String {
     .to_owned();
     for cause in &causes {
         let messages = readable(&cause.pattern);
-        let messages = messages.iter().take(MAX_MESSAGES).map(|message| format!("`{}`", cell(message.trim())));
+        let messages =
+            messages.iter().take(MAX_MESSAGES).map(|message| format!("`{}`", cell(message.trim())));
         let faults = catalog().iter().filter(|fault| cause.faults.contains(&fault.id)).take(MAX_FAULTS);
         let link = |fault: &Fault| format!("[{}](#{})", fault.id, anchor(fault));
         let _ = writeln!(
