@@ -80,10 +80,10 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
 /// Returns the path of the webhook's code that created a response, according to `response.allowed`.
 fn path_of(body: &[u8]) -> Path {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
-    match at(&answer, &["response", "allowed"]) {
-        Value::Bool(true) => ALLOWS,
-        Value::Bool(false) => DENIES,
-        _ => ANSWERS,
+    match at(&answer, &["response", "allowed"]).as_bool() {
+        Some(true) => ALLOWS,
+        Some(false) => DENIES,
+        None => ANSWERS,
     }
 }
 
