@@ -44,9 +44,9 @@ static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
 /// Matches the CEL type name to which kube-apiserver appends a random number.
 static SELF_TYPE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bselfType\d+").ok());
-/// Matches a `resourceVersion` in a message that quotes an object.
+/// Matches a `resourceVersion` in a message that quotes an object, and in an object in YAML.
 static VERSION: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"("resourceVersion":")(\d+)(")"#).ok());
+    LazyLock::new(|| Regex::new(r#"(resourceVersion\\?"?: ?\\?")(\d+)(\\?")"#).ok());
 /// Matches a `resourceVersion` in a message about a precondition.
 static PRECONDITION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(ResourceVersion in (?:precondition|object meta): )(\d+)()").ok());

@@ -36,6 +36,7 @@ pub mod review;
 pub mod trace_context;
 pub mod trace_log;
 pub mod warnings;
+pub mod yaml;
 
 mod custom_scale;
 mod mutation;

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use crate::attributes::GroupVersionKind;
 use crate::config::{self, MUTATING, VALIDATING};
-use crate::review::decode::in_go;
+use crate::yaml;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 /// The name of the scheme in the server's error messages.
@@ -90,13 +90,8 @@ fn json(document: &[u8]) -> Result<Json, DecodeError> {
 ///
 /// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSON` and `YAMLToJSONStrict`.
 fn yaml(text: &str) -> Result<Json, String> {
-    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    let value = serde_saphyr::from_str_with_options(text, options.clone()).or_else(|error| {
-        let documents: Vec<Value> =
-            serde_saphyr::from_multiple_with_options(text, options).unwrap_or_default();
-        documents.into_iter().next().ok_or(error)
-    });
-    let value: Value = value.map_err(|error| format!("yaml: {}", in_go(&error.to_string())))?;
+    let value: Value =
+        yaml::first_document(text).map_err(|error| format!("yaml: {}", yaml::message(text, &error)))?;
     let repeated = serde_saphyr::from_str::<Value>(text).err().and_then(|error| repeated(&error));
     Ok(Json { text: value.to_string(), value, repeated })
 }

@@ -6,6 +6,7 @@ use kubernetes_types::quoting::quote;
 use serde_json::{Map, Value};
 
 pub use crate::attributes::GroupVersionKind;
+use crate::yaml;
 
 /// The reason why a reply cannot be decoded into the expected object: Go's error message.
 #[derive(Debug, PartialEq, Eq)]
@@ -164,25 +165,8 @@ fn json(body: &[u8]) -> Result<Value, DecodeError> {
 /// Decodes YAML. If there are several documents, only the first is used.
 fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
     let text = String::from_utf8_lossy(body);
-    let parsed = serde_saphyr::from_str(&text).or_else(|error| {
-        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
-        documents.into_iter().next().ok_or(error)
-    });
-    parsed.map_err(|error| DecodeError::new(format!("yaml: {}", in_go(&error.to_string()))))
-}
-
-/// Returns the first line of a YAML error in the format of Go's messages.
-///
-/// The column is always removed, and the line number is removed if it is 1.
-pub(crate) fn in_go(error: &str) -> String {
-    let first = error.lines().next().unwrap_or_default();
-    let first = first.strip_prefix("error: ").unwrap_or(first);
-    let parts = first.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
-    match parts.map(|(place, text)| (place.split(' ').next().unwrap_or_default(), text)) {
-        None => first.to_owned(),
-        Some(("1", text)) => text.to_owned(),
-        Some((line, text)) => format!("line {line}: {text}"),
-    }
+    let parsed = yaml::first_document(&text);
+    parsed.map_err(|error| DecodeError::new(format!("yaml: {}", yaml::message(&text, &error))))
 }
 
 fn not_an_object(value: &Value) -> DecodeError {
@@ -224,12 +208,5 @@ mod tests {
         assert_eq!(package("admission.k8s.io", "v1beta1", "PatchOptions").as_deref(), Some("v1"));
         assert_eq!(package("apps", "v1beta1", "PatchOptions"), None);
         assert_eq!(package("apps", "v2", "Status").as_deref(), Some("v1"));
-    }
-
-    #[test]
-    fn a_yaml_error_names_its_line_unless_it_is_the_first() {
-        assert_eq!(in_go("error: line 1 column 5: unexpected end\n 1 | {"), "unexpected end");
-        assert_eq!(in_go("line 3 column 5: unexpected end"), "line 3: unexpected end");
-        assert_eq!(in_go("unexpected end"), "unexpected end");
     }
 }

@@ -173,6 +173,10 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
         [_] => target(resource, namespace, "", ""),
         [_, name] => target(resource, namespace, name, ""),
         [_, name, subresource] => target(resource, namespace, name, subresource),
+        // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
+        [_, name, subresource, ..] if resource.custom.is_some() => {
+            target(resource, namespace, name, subresource)
+        }
         [_, name, "proxy", ..] => target(resource, namespace, name, "proxy"),
         _ => Route::NoResource,
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::ownership::TimePrecision;
+use kubernetes_admission::yaml;
 use kubernetes_types::json::json_type;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::schema::{self, Type, strictness};
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 use super::body::{self, FieldValidation, Types};
 use super::create;
 use super::field_manager::{self, ManagedObject};
+use super::field_validation;
 use super::request::ObjectRequest;
 use super::update::check_name;
 use crate::apimachinery::empty_fields;
@@ -56,7 +58,9 @@ impl ApplyPatch {
 pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<Status>> {
     let bytes = request.body.clone();
     let bad = |why: String| Box::new(Status::bad_request(why));
+    let mut failed = "error encoding patch";
     let json = if bytes.trim_ascii_start().starts_with(b"{") {
+        failed = "error decoding patch: error converting YAML to JSON";
         body::reserve(request)?;
         serde_json::from_slice::<Value>(&bytes).ok()
     } else {
@@ -67,10 +71,7 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
         Some(read) => read,
         None if bytes.trim_ascii().is_empty() => Value::Null,
         None => {
-            let options =
-                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-            let read = serde_saphyr::from_slice_with_options::<Value>(&bytes, options);
-            let read = read.map_err(|error| bad(format!("error encoding patch: yaml: {error}")))?;
+            let read = field_validation::yaml(&bytes).map_err(|error| bad(format!("{failed}: {error}")))?;
             body::hold(request, &read)?;
             read
         }
@@ -219,9 +220,7 @@ fn named(kind: &GroupVersionKind) -> String {
 ///
 /// Source: sigs.k8s.io/yaml goyaml.v2/decode.go, `setMapIndex`.
 pub(crate) fn repeated_keys(text: &str) -> Vec<String> {
-    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    let found = serde_saphyr::from_str_with_options::<Repeated>(text, options);
-    found.map(|Repeated(found)| found).unwrap_or_default()
+    yaml::first_document(text).map(|Repeated(found)| found).unwrap_or_default()
 }
 
 /// The errors about duplicate keys in a value, innermost first.

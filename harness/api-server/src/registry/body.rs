@@ -5,24 +5,22 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::review::decode::{self, type_meta};
-use kubernetes_types::json::text as text_at;
 use kubernetes_types::json_text;
-use kubernetes_types::schema::{self, EmptyFields, Type, strictness};
-use kubernetes_types::status::{FieldError, Status};
+use kubernetes_types::schema::{EmptyFields, Type, strictness};
+use kubernetes_types::status::Status;
 use kubernetes_types::weight::{expected, weight};
 use serde_json::{Value, json};
 
 use super::apply;
 pub(crate) use super::field_validation::FieldValidation;
 use super::field_validation::yaml;
+use super::object_types::SCHEME;
+pub(crate) use super::object_types::{Types, free_form, internal_package, is_custom, no_version, typed};
 use super::request::{BodyRetention, ObjectRequest};
 use crate::apimachinery::empty_fields;
-use crate::apimachinery::metadata;
 use crate::apimachinery::protobuf;
 use crate::apimachinery::protobuf::{DecodeError, Envelope};
-use crate::kinds::apiextensions::custom_resources::CustomResourceInfo;
 use crate::kinds::discovery::Resource;
-use crate::kinds::strategy;
 
 /// The supported encodings of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,11 +133,25 @@ pub(crate) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
     }
     let body = &request.body;
     let read = match encoding {
-        Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
-        Encoding::Yaml => yaml(body),
+        Encoding::Json | Encoding::Yaml => text(body, encoding).and_then(|read| {
+            let kind = type_meta(&read).map_err(decode::DecodeError::into_text);
+            kind.map(|_| read)
+        }),
         Encoding::Protobuf => delete_options(body).map_err(|error| error.to_string()),
     };
     read.map(Some).map_err(|error| Box::new(Status::bad_request(error)))
+}
+
+/// Decodes a body in JSON or YAML. The errors are those of kube-apiserver.
+///
+/// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`, and meta.go, `Interpret`.
+fn text(body: &[u8], encoding: Encoding) -> Result<Value, String> {
+    if encoding == Encoding::Yaml {
+        return yaml(body);
+    }
+    json_text::scan(body, json_text::MAX_DEPTH, |_| {})
+        .and_then(|()| serde_json::from_slice(body).map_err(|error| error.to_string()))
+        .map_err(|error| format!("{UNREADABLE}: {error}"))
 }
 
 /// Decodes delete options. For any other kind, returns only `apiVersion` and `kind`.
@@ -201,7 +213,8 @@ pub(crate) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         Encoding::Yaml | Encoding::Protobuf => 0,
     };
     let Decoded { object, unknown, empty_fields } =
-        read(&request.headers, &request.body, &request.target.resource, kind)?;
+        read(&request.headers, &request.body, &request.target.resource, kind)
+            .map_err(|status| failed_to_decode(status, &request.target.resource, kind))?;
     request.empty_fields = empty_fields;
     let takes = weight(&object) * copies(request.keep);
     request.reservation.try_grow(takes.saturating_sub(reserved))?;
@@ -217,13 +230,27 @@ pub(crate) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         validation.tell(strict_errors(request, &unknown, kind))
     };
     let told = told.map_err(|why| {
+        let expected = kind;
         let GroupVersionKind { kind, version, .. } = GroupVersionKind::from_object(&object);
-        Box::new(Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-        )))
+        let why = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
+        let resource = &request.target.resource;
+        failed_to_decode(Box::new(Status::bad_request(why)), resource, expected)
     })?;
     request.early_warnings.extend(told);
     Ok(object)
+}
+
+/// Replaces the error of a body that cannot be decoded as the Scale of a custom resource.
+///
+/// kube-apiserver looks up the Go type of the Scale among the types of the custom resource, and reports that this fails.
+///
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `transformDecodeError`; apiextensions-apiserver
+/// `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`.
+fn failed_to_decode(status: Box<Status>, resource: &Resource, kind: &GroupVersionKind) -> Box<Status> {
+    if is_custom(resource, kind) || resource.custom.is_none() || status.code != 400 {
+        return status;
+    }
+    Box::new(Status::bad_request(format!("no kind is registered for the type v1.Scale in {SCHEME}")))
 }
 
 /// Returns the errors of strict decoding about unknown and duplicate fields, in the order of the fields.
@@ -266,31 +293,25 @@ fn read(
     resource: &Resource,
     kind: &GroupVersionKind,
 ) -> Result<Decoded, Box<Status>> {
-    let custom = resource.custom.is_some();
+    let custom = is_custom(resource, kind);
     let encoding = encoding(headers)?;
     let bad = |message: String| Box::new(Status::bad_request(message));
-    let read: Result<Value, String> = match encoding {
+    let read = match encoding {
         Encoding::Protobuf if custom => return Err(unknown_format(CUSTOM_FORMATS)),
         Encoding::Protobuf => {
             let (object, unknown) =
                 typed(from_protobuf(body, kind)?, kind, Types::for_resource(resource, kind))?;
             return Ok(Decoded { object, unknown, empty_fields: EmptyFields::default() });
         }
-        Encoding::Json => json_text::scan(body, json_text::MAX_DEPTH, |_| {})
-            .and_then(|()| serde_json::from_slice(body).map_err(|error| error.to_string())),
-        Encoding::Yaml => yaml(body),
+        Encoding::Json | Encoding::Yaml => text(body, encoding),
     };
-    let read = read.map_err(|error| format!("{UNREADABLE}: {error}")).and_then(|read| {
-        let wrong = type_meta(&read).err().map(decode::DecodeError::into_text);
-        // An `apiVersion` that is a string but invalid is reported elsewhere.
-        match wrong.filter(|wrong| wrong.starts_with(UNREADABLE)) {
-            Some(wrong) => Err(wrong),
-            None if read.is_object() => Ok(read),
-            // Go decodes `null` as a struct without fields.
-            None if read.is_null() && !custom => Ok(json!({})),
-            None if read.is_null() => Err("Object 'Kind' is missing in 'null'".to_owned()),
-            None => Err(format!("{UNREADABLE}: json: cannot unmarshal into Go value of type struct")),
+    let read = read.and_then(|read| {
+        let found = type_meta(&read).map_err(decode::DecodeError::into_text)?;
+        if custom && found.kind.is_empty() {
+            return Err(format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body)));
         }
+        // Go decodes `null` as a struct without fields.
+        Ok(if read.is_null() { json!({}) } else { read })
     });
     let object = read.map_err(|wrong| {
         let (kind, start) = (&kind.kind, start(body));
@@ -301,177 +322,10 @@ fn read(
     Ok(Decoded { object, unknown, empty_fields })
 }
 
-/// The source of the known fields of an object.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Types<'a> {
-    /// The fields of a built-in type.
-    Server,
-    /// The schema of a custom resource. Without a schema, for example for a subresource, all fields are allowed.
-    Custom(Option<&'a CustomResourceInfo>),
-}
-
-impl<'a> Types<'a> {
-    /// Returns the source of the known fields for objects of `kind` in requests for a resource.
-    pub(crate) fn for_resource(resource: &'a Resource, kind: &GroupVersionKind) -> Self {
-        match &resource.custom {
-            None => Self::Server,
-            Some(custom) => Self::Custom((*kind == resource.kind).then_some(custom)),
-        }
-    }
-}
-
-/// Returns the Go package of the internal type of a kind.
-pub(crate) fn internal_package(kind: &GroupVersionKind) -> &str {
-    match kind.group.as_str() {
-        "" | "events.k8s.io" => "core",
-        "internal.apiserver.k8s.io" => "apiserverinternal",
-        group => group.split_once('.').map_or(group, |(package, _)| package),
-    }
-}
-
-/// Checks and normalizes an object. Returns the object and the paths of its unknown fields.
-///
-/// Sets `apiVersion` and `kind` if an object of a built-in type omits them.
-///
-/// # Errors
-/// Returns 400 if the object is of another kind or a field has a wrong type, 422 if a subresource of a custom resource
-/// is of another kind, or 501 for a schema that admit does not support.
-pub(crate) fn typed(
-    mut object: Value,
-    kind: &GroupVersionKind,
-    types: Types<'_>,
-) -> Result<(Value, Vec<String>), Box<Status>> {
-    let bad = |message: String| Box::new(Status::bad_request(message));
-    let found = GroupVersionKind::from_object(&object);
-    if let Types::Custom(custom) = types {
-        check_custom(&object, &found, kind)?;
-        if custom.is_none() && found.kind != kind.kind {
-            let why = format!("must be {}", kind.kind);
-            let error = FieldError::invalid("kind", Value::from(found.kind.as_str()), why);
-            let name = metadata::text(&object, "name");
-            return Err(Box::new(Status::invalid(&kind.group, &found.kind, name, &[error])));
-        }
-        return free_form(object, &found, custom.filter(|_| found == *kind));
-    }
-    let claimed = GroupVersionKind {
-        group: if found.version.is_empty() { kind.group.clone() } else { found.group },
-        version: if found.version.is_empty() { kind.version.clone() } else { found.version },
-        kind: if found.kind.is_empty() { kind.kind.clone() } else { found.kind },
-    };
-    if claimed != *kind && !strategy::accepts_beta_eviction(&claimed, kind) {
-        let why = if claimed.kind == kind.kind {
-            format!(
-                "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/runtime/scheme.go:111\"",
-                claimed.kind,
-                claimed.api_version()
-            )
-        } else {
-            format!(
-                "converting ({}.{}) to ({}.{}): unknown conversion",
-                claimed.version,
-                claimed.kind,
-                internal_package(kind),
-                kind.kind
-            )
-        };
-        return Err(bad(format!(
-            "{} in version \"{}\" cannot be handled as a {}: {why}",
-            claimed.kind, claimed.version, kind.kind
-        )));
-    }
-    if let Some(members) = object.as_object() {
-        schema::type_error(members, kind, "").map_err(|why| {
-            let (claimed, version) = (&kind.kind, &kind.version);
-            bad(format!("{claimed} in version \"{version}\" cannot be handled as a {claimed}: {why}"))
-        })?;
-    }
-    if let Some(members) = object.as_object_mut() {
-        members.insert("apiVersion".to_owned(), kind.api_version().into());
-        members.insert("kind".to_owned(), kind.kind.clone().into());
-    }
-    // Other empty lists are equivalent to absent ones. Empty managedFields have the same meaning as one empty entry.
-    let resets = metadata::managed_fields(&object).as_array().is_some_and(Vec::is_empty);
-    let unknown = schema::normalize(&mut object, kind);
-    if resets {
-        metadata::set(&mut object, "managedFields", json!([{}]));
-    }
-    Ok((object, unknown))
-}
-
-/// Decodes a custom resource whose body specifies the kind `found`.
-///
-/// Without `custom`, only numbers and metadata are normalized. This function also accepts an object of another kind,
-/// which validation rejects later.
-///
-/// # Errors
-/// Returns 400 for a field of a wrong type, or 501 for a schema that admit does not support.
-///
-/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer`.
-/// Rule: SCH-01, SCH-19.
-pub(crate) fn free_form(
-    mut object: Value,
-    found: &GroupVersionKind,
-    custom: Option<&CustomResourceInfo>,
-) -> Result<(Value, Vec<String>), Box<Status>> {
-    schema::normalize_numbers(&mut object);
-    metadata::check_types(&object, found)?;
-    let mut unknown = schema::normalize_metadata(&mut object);
-    if let Some(custom) = custom {
-        let compiled = custom.schema().map_err(|unsupported| Status::unsupported(&unsupported))?;
-        unknown.extend(compiled.decode(&mut object, false).map_err(|error| {
-            let (kind, version) = (&found.kind, &found.version);
-            let why = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}");
-            Status::bad_request(why)
-        })?);
-    }
-    Ok((object, unknown))
-}
-
-/// Checks that a custom resource has a kind and the expected version. Validation checks the kind later.
-///
-/// Source: apimachinery pkg/runtime/serializer/json/meta.go; apiserver pkg/endpoints/handlers/create.go.
-fn check_custom(
-    object: &Value,
-    found: &GroupVersionKind,
-    kind: &GroupVersionKind,
-) -> Result<(), Box<Status>> {
-    let unrecognized = |why: &str, text: &str| {
-        Box::new(Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): {why} ({})",
-            kind.kind,
-            start(text.as_bytes())
-        )))
-    };
-    let text = || serde_json::to_string(object).unwrap_or_default();
-    if let Some(why) = no_version(object) {
-        return Err(unrecognized(&why, &text()));
-    }
-    if found.kind.is_empty() {
-        let text = text();
-        return Err(unrecognized(&format!("Object 'Kind' is missing in '{text}'"), &text));
-    }
-    if found.api_version() != kind.api_version() {
-        return Err(Box::new(Status::bad_request(format!(
-            "the API version in the data ({}) does not match the expected API version ({})",
-            found.api_version(),
-            kind.api_version()
-        ))));
-    }
-    Ok(())
-}
-
-/// Returns the reason why the `apiVersion` of an object is invalid; `None` if it is valid.
-///
-/// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
-pub(crate) fn no_version(object: &Value) -> Option<String> {
-    let version = text_at(object, &["apiVersion"]);
-    (version.split('/').count() > 2).then(|| format!("unexpected GroupVersion string: {version}"))
-}
-
 /// Returns the first bytes of a body for an error message.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `summarizeData`.
-fn start(body: &[u8]) -> String {
+pub(super) fn start(body: &[u8]) -> String {
     use std::fmt::Write as _;
     const MAX_SUMMARY_LENGTH: usize = 30;
     if body.is_empty() {

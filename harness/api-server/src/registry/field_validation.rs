@@ -1,5 +1,6 @@
 //! Field validation: the treatment of unknown and duplicate fields in a body.
 
+use kubernetes_admission::yaml;
 use kubernetes_types::schema::strictness;
 use serde_json::Value;
 
@@ -56,15 +57,11 @@ impl FieldValidation {
     }
 }
 
-/// Decodes YAML. If a key is duplicated, its last value is used.
+/// Decodes the first document of a YAML body.
+///
+/// # Errors
+/// Returns a message that begins with `yaml: `.
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
-    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    serde_saphyr::from_slice_with_options(body, options).map_err(|error| {
-        let message = error.without_snippet().to_string();
-        if message.contains("budget breached") {
-            "the document has too many parts".to_owned()
-        } else {
-            message
-        }
-    })
+    let text = String::from_utf8_lossy(body);
+    yaml::first_document(&text).map_err(|error| format!("yaml: {}", yaml::message(&text, &error)))
 }

@@ -10,6 +10,7 @@ pub(crate) mod delete;
 pub(crate) mod field_manager;
 pub(crate) mod field_validation;
 pub(crate) mod list_options;
+mod object_types;
 pub(crate) mod patches;
 pub(crate) mod policies;
 pub(crate) mod preconditions;

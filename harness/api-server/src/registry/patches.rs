@@ -20,6 +20,7 @@ use super::request::ObjectRequest;
 use super::update::check_name;
 use crate::apimachinery::empty_fields;
 use crate::apimachinery::merge_patch;
+use crate::kinds::conversion;
 use crate::kinds::discovery::Resource;
 
 /// The change that an update or a patch makes.
@@ -122,6 +123,24 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
     }
 }
 
+/// Returns an object with a member for each object and list that a JSON patch reads or changes.
+fn changed_by(patch: &Patch) -> Value {
+    let mut changes = Value::Object(Map::new());
+    let paths = patch.operations().iter().flat_map(|operation| {
+        ["path", "from"].into_iter().filter_map(move |name| operation.get(name)?.as_str())
+    });
+    for path in paths {
+        let segments: Vec<&str> = path.split('/').skip(1).collect();
+        let mut place = &mut changes;
+        for segment in segments.iter().take(segments.len().saturating_sub(1)) {
+            let Some(members) = place.as_object_mut() else { break };
+            let name = segment.replace("~1", "/").replace("~0", "~");
+            place = members.entry(name).or_insert_with(|| Value::Object(Map::new()));
+        }
+    }
+    changes
+}
+
 fn unsupported_format(message: String) -> Box<Status> {
     let mut status = Status::failure(415, "UnsupportedMediaType", message);
     status.details = Some(StatusDetails::default());
@@ -170,18 +189,32 @@ fn no_patch(found: &Value, go_type: &str) -> String {
 
 fn patched(
     request: &mut ObjectRequest<'_>,
-    object: Value,
+    mut object: Value,
     change: &Change,
     kind: &GroupVersionKind,
 ) -> Result<Value, Box<Status>> {
-    let custom = request.target.resource.custom.is_some();
+    let custom = body::is_custom(&request.target.resource, kind);
     // The part of an invalid patch that the server quotes.
     let text = match change {
         Change::Strategic(patch) => printed(&patch.clone().into()),
+        Change::Merge(patch) if !custom => Type::for_kind(kind).patched_in_order(&object, patch),
+        Change::Operations(patch) if !custom => {
+            Type::for_kind(kind).patched_in_order(&object, &changed_by(patch))
+        }
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) => {
             object.to_string()
         }
     };
+    // kube-apiserver decodes an object whose version the patch changes in its new version.
+    let found = GroupVersionKind::from_object(&object);
+    let mut unknown_before = Vec::new();
+    if !custom
+        && found != *kind
+        && let Ok(converted) = conversion::convert(&object, kind, conversion::Strategy::Scheme)
+    {
+        unknown_before = schema::normalize(&mut object.clone(), &found);
+        object = converted;
+    }
     request.empty_fields = empty_fields::find(&object, kind, request.target.resource.built_in_kind());
     let resource = Arc::clone(&request.target.resource);
     if let (Change::Strategic(_), None, Some(members)) = (change, &resource.custom, object.as_object())
@@ -190,7 +223,7 @@ fn patched(
         return Err(bad_patch(&text, &why));
     }
     let typed = match &resource.custom {
-        Some(_) if *kind == resource.kind => patched_custom(request, &object, &resource),
+        Some(_) if custom => patched_custom(request, &object, &resource),
         Some(_) | None => body::typed(object, kind, Types::for_resource(&resource, kind)),
     };
     let (mut object, unknown) = typed.map_err(|status| match change {
@@ -202,8 +235,8 @@ fn patched(
             unreadable(&text, &status)
         }
     })?;
-    let errors = repeated(request, change).into_iter();
-    let errors = errors.chain(unknown.iter().map(|path| strictness::unknown_field(path))).collect();
+    let unknown = unknown_before.iter().chain(&unknown).map(|path| strictness::unknown_field(path));
+    let errors = repeated(request, change).into_iter().chain(unknown).collect();
     let told = FieldValidation::from_request(request).tell(errors).map_err(|why| bad_patch(&text, &why))?;
     request.early_warnings.extend(told);
     check_name(&object, &request.target.name)?;

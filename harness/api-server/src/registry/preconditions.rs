@@ -107,7 +107,8 @@ pub(crate) fn check_update(
     let (group, name) = (&resource.gvr.group, metadata::text(old, "name"));
     let wanted = metadata::text(new, "resourceVersion");
     if wanted.is_empty() || wanted == "0" {
-        if is_scale || strategy::allows_unconditional_update(resource) {
+        let is_unconditional = strategy::allows_unconditional_update(resource);
+        if is_unconditional || (is_scale && wanted.is_empty()) {
             return Ok(());
         }
         let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");

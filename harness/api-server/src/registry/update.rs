@@ -9,6 +9,7 @@ use kubernetes_types::equality::semantically_equal;
 use kubernetes_types::schema;
 use kubernetes_types::status::{Status, Unsupported, group_resource};
 use kubernetes_types::weight::weight;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tracing::info;
 
@@ -57,11 +58,28 @@ pub(crate) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
     } else {
         options::of_write("PatchOptions", &request.query)?
     };
-    let change = patches::read(request)?;
+    let change = patches::read(request).map_err(|status| unless_missing(request, status))?;
     info!("Recorded the audit event");
     let answer = write(request, &change, &options).await?;
     info!("Object stored in database");
     Ok(answer)
+}
+
+/// Returns the error of a patch that cannot be decoded, or 404 if the object does not exist.
+///
+/// kube-apiserver decodes a patch that is valid JSON after it has read the object.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `validateAndTranscodePatch` and `jsonPatcher`.
+fn unless_missing(request: &ObjectRequest<'_>, status: Box<Status>) -> Box<Status> {
+    let is_decoded_later = matches!(status.code, 400 | 413)
+        && body::media_type(&request.headers) != apply::MEDIA_TYPE
+        && serde_json::from_slice::<IgnoredAny>(&request.body).is_ok();
+    let target = &request.target;
+    if !is_decoded_later || request.registry.state.storage.at(&target.key(&target.name)).is_some() {
+        return status;
+    }
+    let gvr = &target.resource.gvr;
+    Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name))
 }
 
 /// Checks that the object in a request has the name in the path.
@@ -253,6 +271,7 @@ async fn attempt(
     escalation::check(request, &new, Some(&old))?;
     if is_scale {
         scale::check_replicas(&new, &resource)?;
+        scale::validate(&new, &old, &resource)?;
     }
     preconditions::check_update(&new, &old, &resource, is_scale)?;
     metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
@@ -260,7 +279,6 @@ async fn attempt(
     // The values allocated to a Service are held until it is stored.
     let mut allocation = None;
     if is_scale {
-        scale::validate(&new, &old, &resource)?;
         let mut object = scale::apply(&new, &old, &resource);
         field_manager::take_over_scale(&mut object, &new, &resource, &state.resources())?;
         restore_times(&old, &mut object, |old, object| are_same(old, object, &resource));

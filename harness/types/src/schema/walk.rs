@@ -1,5 +1,7 @@
 //! Navigates the Go type of an object step by step, for code that inspects the object's values.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::METADATA;
@@ -61,6 +63,37 @@ impl Type {
                     })
                     .collect();
                 format!("{{{}}}", members.join(","))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => encode(value),
+        }
+    }
+
+    /// Encodes a patched value as kube-apiserver quotes it in an error.
+    ///
+    /// An object in which the patch changes a member has sorted members, every other struct the order of its type.
+    /// `changes` is the merge patch or, for a JSON patch, an object with the same members that the patch changes.
+    ///
+    /// Source: gopkg.in/evanphx/json-patch.v4 patch.go, `partialDoc` and `lazyNode`.
+    pub fn patched_in_order(self, value: &Value, changes: &Value) -> String {
+        let Value::Object(changes) = changes else { return self.in_order(value) };
+        let nested = |name: &str, value: &Value, of: Self| match changes.get(name) {
+            Some(changes @ Value::Object(_)) => of.patched_in_order(value, changes),
+            Some(_) => encode(value),
+            None => of.in_order(value),
+        };
+        match value {
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                let items = items.map(|(index, item)| nested(&index.to_string(), item, self.item()));
+                format!("[{}]", items.collect::<Vec<_>>().join(","))
+            }
+            Value::Object(members) => {
+                let sorted: BTreeMap<&str, &Value> =
+                    members.iter().map(|(name, value)| (name.as_str(), value)).collect();
+                let members = sorted.into_iter().map(|(name, value)| {
+                    format!("{}:{}", encode(&Value::from(name)), nested(name, value, self.member(name)))
+                });
+                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => encode(value),
         }
@@ -191,5 +224,16 @@ mod tests {
         let value = json!({"opaque": {"parameters": {"b": 1, "a": 2}, "driver": "d"}, "requests": ["x"]});
         let written = r#"{"requests":["x"],"opaque":{"driver":"d","parameters":{"a":2,"b":1}}}"#;
         assert_eq!(embedded.in_order(&value), written);
+    }
+
+    #[test]
+    fn members_of_patched_objects_are_sorted() {
+        let of = Type::for_name("resource/v1.DeviceRequest");
+        let value = json!({"exactly": {"count": 1, "deviceClassName": "c"}, "name": "a"});
+        let changed = |changes| of.patched_in_order(&value, &changes);
+        let untouched = r#"{"exactly":{"deviceClassName":"c","count":1},"name":"a"}"#;
+        assert_eq!(changed(json!({"name": "a"})), untouched);
+        let opened = r#"{"exactly":{"count":1,"deviceClassName":"c"},"name":"a"}"#;
+        assert_eq!(changed(json!({"exactly": {"count": 1}})), opened);
     }
 }

@@ -100,7 +100,10 @@ impl ClusterFixture {
         }
         let resources = self.state.resources();
         let custom = resources.of_kind(kind).and_then(|resource| resource.custom.as_ref());
-        body::typed(object, kind, Types::Custom(custom))
+        match custom {
+            Some(custom) => body::typed(object, kind, Types::Custom(custom)),
+            None => body::free_form(object, kind, None),
+        }
     }
 
     /// Begins an admission run of `request`.
