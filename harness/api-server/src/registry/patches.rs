@@ -96,6 +96,10 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
                 Ok(found @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_))) => {
                     Box::new(Status::bad_request(no_patch(&found, "[]handlers.jsonPatchOp")))
                 }
+                Ok(Value::Array(items)) if items.iter().any(|item| !item.is_object() && !item.is_null()) => {
+                    let why = error.to_string().replace("jsonpatch.Operation", "handlers.jsonPatchOp");
+                    Box::new(Status::bad_request(format!("error decoding patch: {why}")))
+                }
                 Ok(Value::Null | Value::Array(_)) => Box::new(Status::bad_request(error.to_string())),
                 Err(_) => invalid(),
             })?;
