@@ -154,26 +154,35 @@ pub(crate) fn complete(scale: &mut Value) {
 }
 
 /// Returns a copy of the object with the replicas of the Scale. Increments the generation if the object changes.
-pub(crate) fn apply(scale: &Value, object: &Value, resource: &Resource) -> Value {
+///
+/// # Errors
+/// Returns 500 if a field above the replicas of a custom resource is not an object.
+pub(crate) fn apply(scale: &Value, object: &Value, resource: &Resource) -> Result<Value, Box<Status>> {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
     let pointer = paths.map_or(BUILT_IN_REPLICAS, |paths| paths.spec_replicas.as_str());
     let replicas = scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64).unwrap_or(0);
     let mut scaled = object.clone();
-    set(&mut scaled, pointer, replicas.into());
+    set(&mut scaled, pointer, replicas.into())?;
     if scaled != *object {
         let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
         metadata::set(&mut scaled, "generation", generation.wrapping_add(1).into());
     }
-    scaled
+    Ok(scaled)
 }
 
-fn set(object: &mut Value, pointer: &str, value: Value) {
-    let mut place = object;
+/// Source: apimachinery pkg/apis/meta/v1/unstructured/helpers.go, `SetNestedField`.
+fn set(object: &mut Value, pointer: &str, value: Value) -> Result<(), Box<Status>> {
+    let (mut place, mut path) = (object, String::new());
     for segment in pointer.split('/').skip(1) {
-        let Some(members) = place.as_object_mut() else { return };
+        let Some(members) = place.as_object_mut() else {
+            let why = format!("value cannot be set because {path} is not a map[string]interface{{}}");
+            return Err(Box::new(Status::failure(500, "", why)));
+        };
         place = members.entry(segment).or_insert_with(|| json!({}));
+        path = format!("{path}.{segment}");
     }
     *place = value;
+    Ok(())
 }
 
 /// Validates the Scale of an object of a built-in kind.

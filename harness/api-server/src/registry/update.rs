@@ -279,7 +279,7 @@ async fn attempt(
     // The values allocated to a Service are held until it is stored.
     let mut allocation = None;
     if is_scale {
-        let mut object = scale::apply(&new, &old, &resource);
+        let mut object = scale::apply(&new, &old, &resource)?;
         field_manager::take_over_scale(&mut object, &new, &resource, &state.resources())?;
         restore_times(&old, &mut object, |old, object| are_same(old, object, &resource));
         if resource.custom.is_some() {

@@ -97,6 +97,9 @@ fn wrong_replicas(object: &Value, pointer: &str) -> Option<FieldError> {
     };
     let mut found = object;
     for name in pointer.split('/').skip(1) {
+        if found.is_null() {
+            return None;
+        }
         let Value::Object(members) = found else { return unlike(found, "map[string]interface{}") };
         found = members.get(name)?;
     }
