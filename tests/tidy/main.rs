@@ -16,7 +16,8 @@ const LAYERS: [(&str, &[&str]); 3] = [
 ];
 
 /// The modules of `kubernetes-admission` in dependency order: a module imports only from modules above it.
-const ADMISSION_LAYERS: [&str; 28] = [
+const ADMISSION_LAYERS: [&str; 29] = [
+    "yaml",
     "attributes",
     "authorizer",
     "conditions",
