@@ -1,4 +1,4 @@
-//! Client disconnects during a request.
+//! Handles client disconnects during a request.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The encodings of responses.
+//! Defines the encodings of responses.
 
 use super::protobuf;
 

@@ -1,4 +1,4 @@
-//! The metadata of objects: the fields that the server sets, and validation.
+//! Reads, sets, and validates the metadata of objects.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! Values and encodings that know neither the storage nor a kind: metadata, options, queries, limits, and media types.
+//! Implements values and encodings that do not depend on the storage or on kinds: metadata, options, queries, limits,
+//! and media types.
 
 pub(crate) mod client_disconnect;
 pub(crate) mod empty_fields;

@@ -11,8 +11,8 @@ use tracing::Instrument as _;
 /// Runs long `work` on a separate thread. If the returned future is dropped, `work` ends at its next await point.
 pub(crate) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     let runtime = Handle::current();
-    // On the heap, because it is moved several times and a YAML body of the maximum depth needs most of the thread's
-    // stack.
+    // The future is on the heap because it is moved several times and a YAML body of the maximum depth needs most of
+    // the thread's stack.
     let work = converter::record_for_current_task(Box::pin(work)).in_current_span();
     let (_waits, gone) = oneshot::channel::<()>();
     let thread = tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! `CreateOptions`, `UpdateOptions`, and `DeleteOptions` in the query and the body.
+//! Parses `CreateOptions`, `UpdateOptions`, and `DeleteOptions` from the query and the body.
 
 use std::num::{IntErrorKind, ParseIntError};
 

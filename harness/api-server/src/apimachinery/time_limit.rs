@@ -1,4 +1,4 @@
-//! The time limit of requests.
+//! Determines the time limit of requests.
 
 use std::time::Duration;
 

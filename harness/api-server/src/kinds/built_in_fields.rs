@@ -1,4 +1,4 @@
-//! The fields of built-in kinds that a field selector can select.
+//! Lists the fields of built-in kinds that a field selector can select.
 
 /// The JSON pointer to the component that reported an Event of the core group.
 pub(crate) const EVENT_SOURCE: &str = "/source/component";
@@ -14,7 +14,8 @@ pub(crate) fn unset(pointer: &str) -> &'static str {
 
 /// Returns the selectable fields; `None` if only the name and the namespace can be selected.
 ///
-/// Source: kubernetes pkg/apis/{core,batch,certificates,events,resource}/v1/conversion.go, `AddFieldLabelConversionFunc`.
+/// Source: kubernetes pkg/apis/{core,batch,certificates,events,resource}/v1/conversion.go,
+/// `AddFieldLabelConversionFunc`.
 /// Rule: KND-12, LST-11.
 pub(crate) fn selectable(resource: &str) -> Option<&'static [&'static str]> {
     Some(match resource {

@@ -165,7 +165,7 @@ fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str>
         Some(_) | None => {}
     }
     let present = own.iter().find_map(|own| [ORPHAN, FOREGROUND].into_iter().find(|known| known == own));
-    // Two old resources orphan their Pods by default.
+    // By default, upstream orphans the Pods of these two resources.
     let orphans = ["replicationcontrollers", "jobs.batch"].contains(&resource);
     present.or_else(|| orphans.then_some(ORPHAN))
 }

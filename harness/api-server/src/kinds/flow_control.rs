@@ -1,4 +1,4 @@
-//! The initial objects of API Priority and Fairness, and the condition of `FlowSchema`s.
+//! Creates the initial objects of API Priority and Fairness and updates the condition of `FlowSchema`s.
 //!
 //! admit stores these objects but limits requests by other rules.
 
@@ -17,7 +17,8 @@ const INITIAL: &str = include_str!("flow-control.json");
 
 /// The field managers of the objects and of their conditions.
 ///
-/// Source: kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go`; apiserver `pkg/util/flowcontrol/apf_filter.go`.
+/// Source: kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go`; apiserver
+/// `pkg/util/flowcontrol/apf_filter.go`.
 const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 

@@ -1,4 +1,4 @@
-//! Validation of the metadata of objects.
+//! Validates the metadata of objects.
 //!
 //! Source: apimachinery `pkg/api/validation/objectmeta.go`.
 

@@ -1,6 +1,6 @@
-//! What belongs to a kind: defaults, conversion, preparation, validation, columns, and allocations.
+//! Implements the kinds: their defaults, conversion, preparation, validation, columns, and allocations.
 //!
-//! The functions take objects and return objects, errors, or warnings. They do not know requests.
+//! The functions take objects and return objects, errors, or warnings. They do not depend on requests.
 
 pub(crate) mod apiextensions;
 pub(crate) mod built_in_fields;

@@ -47,7 +47,8 @@ fn of_kind(name: &str, object: &Value, resource: &Resource) -> Vec<String> {
         }
         ("", "namespaces" | "services") | ("apps", "statefulsets") => names::dns1123_label(name),
         // Source: kubernetes pkg/apis/rbac/validation/validation.go, `ValidateRBACName`;
-        // pkg/apis/certificates/validation/validation.go, `ValidateCertificateRequestName`. The other two are not looked at.
+        // pkg/apis/certificates/validation/validation.go, `ValidateCertificateRequestName`. Upstream does not have
+        // further rules for the other two.
         (RBAC_GROUP, _)
         | ("certificates.k8s.io", "certificatesigningrequests")
         | ("", "events")

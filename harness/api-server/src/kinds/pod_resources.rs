@@ -88,7 +88,7 @@ fn add(total: &mut ResourceList, more: &ResourceList) {
     }
 }
 
-/// Returns the sum of two quantities, or the larger quantity if the sum would take 100,000 digits.
+/// Returns the sum of two quantities, or the larger quantity if the sum would have 100,000 digits.
 fn plus(left: &Quantity, right: &Quantity) -> Quantity {
     left.plus(right).unwrap_or_else(|_| left.max(right).clone())
 }
@@ -101,12 +101,12 @@ fn raise(total: &mut ResourceList, other: &ResourceList) {
     }
 }
 
-/// Returns whether a resource is a size of huge pages.
+/// Returns whether a resource name is a size of huge pages, such as `hugepages-2Mi`.
 pub(crate) fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// Returns whether `spec.resources` of a Pod, not only the resources of a container, can contain a resource.
+/// Returns whether `spec.resources` of a Pod can contain this resource.
 pub(crate) fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || is_huge_page(name)
 }

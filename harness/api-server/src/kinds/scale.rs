@@ -1,4 +1,4 @@
-//! The `scale` subresource: an `autoscaling/v1 Scale` of an object.
+//! Implements the `scale` subresource, which represents an object as an `autoscaling/v1` `Scale`.
 
 use kubernetes_types::json;
 use kubernetes_types::status::{FieldError, Status};
@@ -188,7 +188,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) -> Result<(), Box<Status
 /// Validates the Scale of an object of a built-in kind.
 ///
 /// # Errors
-/// Returns 422 for a negative number of replicas, or 409 for the uid of another object.
+/// Returns 422 for a negative number of replicas, or 409 if the uid is not the uid of the object.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`;
 /// pkg/registry/apps/deployment/storage/storage.go, `scaleUpdatedObjectInfo.UpdatedObject`.

@@ -22,7 +22,7 @@ pub(crate) fn made_by(object: Value, manager: &str) -> Value {
     written(None, object, "", &BTreeMap::new(), manager)
 }
 
-/// Returns the object with its field managers updated for a write of the server.
+/// Returns the object with its field managers updated for a write by the server.
 pub(crate) fn updated(live: &Value, object: Value) -> Value {
     written(Some(live), object, "", &BTreeMap::new(), SERVER)
 }

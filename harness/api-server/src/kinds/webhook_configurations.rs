@@ -1,4 +1,4 @@
-//! The resources that configure admission webhooks.
+//! Names the resources that configure admission webhooks.
 
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 pub(crate) const MUTATING: &str = "mutatingwebhookconfigurations";

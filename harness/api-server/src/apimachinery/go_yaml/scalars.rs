@@ -1,4 +1,4 @@
-//! The styles of strings and numbers.
+//! Selects the styles of strings and formats numbers.
 
 use jiff::civil::Date;
 use kubernetes_cel::value::format_double;

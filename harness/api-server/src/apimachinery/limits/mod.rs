@@ -1,4 +1,4 @@
-//! Resource limits of the server.
+//! Defines the resource limits of the server and counts requests in flight.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,8 +13,8 @@ pub(crate) const MAX_REQUEST_BODY_BYTES: usize = 3 * 1024 * 1024;
 /// The bytes that each request may use outside the shared budget: the head, a small body, and a small response.
 pub(crate) const REQUEST_BYTES: usize = 64 << 10;
 
-/// The size in bytes from which a body or a response is processed on a separate thread, because decoding, comparing,
-/// validating, and encoding megabytes would delay other requests.
+/// The minimum size in bytes of a body or a response that is processed on a separate thread, because decoding,
+/// comparing, validating, and encoding megabytes would delay other requests.
 pub(crate) const LARGE_BYTES: usize = 64 << 10;
 
 /// Resource limits of a server. The defaults assume trusted clients.

@@ -111,7 +111,7 @@ async fn body_reserves_only_received_bytes() {
     let pending = send(&server, request(Method::POST, REVISIONS, body));
     tokio::pin!(pending);
     assert!(futures::poll!(&mut pending).is_pending());
-    // Small requests cost nothing.
+    // The first 64 KiB of a request do not count.
     assert_eq!(LIMITS.in_flight_bytes - bytes(&server).available(), (1 << 20) - REQUEST_BYTES);
 }
 
@@ -139,7 +139,7 @@ async fn exhausted_budget_returns_429_with_retry_after() {
         let answer = send(&server, request).await;
         check_too_many(&answer.headers().clone(), &status(answer).await);
     }
-    // Small requests need no memory budget.
+    // Small requests do not use the memory budget.
     assert_eq!(get(&server, "/version").await.status(), 200);
     create(&server, "b", 1000).await;
     drop(all);

@@ -84,7 +84,7 @@ pub(crate) fn event(happened: &str, object: &[u8]) -> Vec<u8> {
     writer.finish()
 }
 
-/// Writes backwards, so that the length of each message is known before it is written.
+/// Writes messages backward, so that the length of each message is known before the length is written.
 #[derive(Debug, Default)]
 struct Writer {
     /// The bytes written so far, the last one first.
@@ -92,7 +92,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Returns the position that [`Self::close`] needs at the beginning of a message.
+    /// Returns the current position, which callers pass to [`Self::close`] as the end of the content that follows.
     fn end(&self) -> usize {
         self.reversed.len()
     }
@@ -143,7 +143,7 @@ impl Writer {
         self.tag(number, 0);
     }
 
-    /// Begins the object of an envelope, after which nothing but an empty encoding and type follow.
+    /// Begins the object of an envelope. Only an empty content encoding and an empty content type follow the object.
     ///
     /// Source: apimachinery pkg/runtime/generated.proto, `Unknown`.
     fn begin_envelope(&mut self) -> usize {
@@ -298,7 +298,7 @@ fn json_in(message: &Message, value: &Value) -> String {
     }
 }
 
-/// Returns whether a Go field of this kind is nil if the object does not have it, although it is not a pointer.
+/// Returns whether Go stores an absent field of this kind as nil although its type is not a pointer.
 fn is_nil_if_absent(kind: Kind) -> bool {
     match kind {
         Kind::Bytes | Kind::Json => true,

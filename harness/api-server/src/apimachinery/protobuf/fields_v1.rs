@@ -1,4 +1,4 @@
-//! Encodes managed fields as they are stored: as JSON whose members have the order of the path elements.
+//! Encodes managed fields as upstream stores them: as JSON with the members in the order of the path elements.
 
 use kubernetes_managed_fields::PathElement;
 use serde_json::{Map, Value};

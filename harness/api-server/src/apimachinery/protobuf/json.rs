@@ -104,7 +104,7 @@ impl Decoder {
             Shape::Plain => match merged(field, wires)? {
                 Some(wire) => {
                     let value = self.value(field, wire.as_wire())?;
-                    // JSON of any kind is set even if it is an empty string.
+                    // A JSON value is set even if it is an empty string.
                     if matches!(field.kind, Kind::Json) {
                         return Ok(Some(value).filter(|value| !value.is_null()));
                     }

@@ -132,7 +132,7 @@ pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, WireError> {
     for shift in (0..64).step_by(7) {
         let (byte, after) = rest.split_first().ok_or(WireError::Truncated)?;
         *rest = after;
-        // Only one bit of a tenth byte counts: Go also drops the others.
+        // Only one bit of a tenth byte counts. Go also drops the other bits.
         number |= u64::from(byte & 0x7f) << shift;
         if *byte < 0x80 {
             return Ok(number);

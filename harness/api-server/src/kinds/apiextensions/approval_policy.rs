@@ -1,4 +1,4 @@
-//! The API approval of definitions in the protected Kubernetes community groups.
+//! Checks the API approval of definitions in the protected Kubernetes community groups.
 
 use kubernetes_cel::schema::has_format;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Resources that `CustomResourceDefinition`s define.
+//! Builds the resources that `CustomResourceDefinition`s define.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Validation of custom resources, which are unstructured until the webhooks have been called.
+//! Validates custom resources, which are not decoded into Go types before admission.
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::quoting::{go_type, printed};

@@ -1,4 +1,4 @@
-//! Deletion of custom resource definitions: a definition remains until none of its objects are left.
+//! Deletes custom resource definitions: a definition remains until all its objects are deleted.
 //!
 //! In kube-apiserver, a controller deletes the objects shortly after the request. admit deletes the objects before the
 //! response, unless a webhook rule matches the writes of the controller.
@@ -47,7 +47,7 @@ pub(crate) fn mark(definition: &Value) -> Value {
 /// Rule: SCH-17.
 pub(crate) fn finish(storage: &Storage) {
     for stored in storage.list(GROUP, RESOURCE, "") {
-        // If another write came first, that writer does the same.
+        // If another write came first, that writer also finishes the deletion.
         let _ = finish_one(storage, stored);
     }
 }

@@ -1,5 +1,5 @@
-//! The status of custom resource definitions as the controllers in kube-apiserver write it: accepted names, whether the
-//! resource is established, and the approval of protected groups.
+//! Updates the status of custom resource definitions like the controllers in kube-apiserver: accepted names, whether
+//! the resource is established, and the approval of protected groups.
 //!
 //! In kube-apiserver, these controllers watch definitions and write shortly after a request. admit makes all writes
 //! before the response to the request that caused them, each with a separate `resourceVersion`. If a webhook rule
@@ -33,7 +33,7 @@ pub(crate) struct Condition<'a> {
 /// `pkg/controller/establish/establishing_controller.go` and `pkg/controller/apiapproval/apiapproval_controller.go`.
 /// Rule: SCH-10.
 pub(crate) fn reconcile(storage: &Storage) {
-    // The loop ends: each write brings accepted names closer to a specification, and no write undoes that.
+    // The loop ends because each write moves the accepted names closer to the specification and no write reverts that.
     loop {
         let definitions = storage.list(GROUP, RESOURCE, "");
         let mut has_written = false;
@@ -157,7 +157,8 @@ fn same_names(one: &Value, other: &Value) -> bool {
 ///
 /// If several names conflict, the condition `NamesAccepted` reports the last conflict.
 ///
-/// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go`, `sync` and `calculateNamesAndConditions`.
+/// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go`, `sync` and
+/// `calculateNamesAndConditions`.
 /// Rule: SCH-10.
 pub(crate) fn accept_names(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
     let requested = at(definition, &["spec", "names"]);

@@ -1,4 +1,4 @@
-//! Validation of custom resource definitions.
+//! Validates custom resource definitions.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
 
@@ -46,7 +46,7 @@ pub(crate) fn validate(
         if old.is_none() && !found.is_empty() && found != expected {
             let why = "must be spec.names.plural+\".\"+spec.group";
             let path = format!("metadata.{field}");
-            // These errors come after the others.
+            // These errors follow the other errors in the same fields.
             let before = |error: &FieldError| error.field == "metadata.generateName" || error.field == path;
             let place = errors.iter().take_while(|error| before(error)).count();
             errors.insert(place, FieldError::invalid(path.as_str(), quote(found), why));

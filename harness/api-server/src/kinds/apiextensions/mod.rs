@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition`s and the custom resources that they define.
+//! Implements `CustomResourceDefinition`s and the custom resources that they define.
 
 pub(crate) mod approval_policy;
 pub(crate) mod custom_resources;

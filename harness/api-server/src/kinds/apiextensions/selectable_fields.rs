@@ -1,4 +1,4 @@
-//! Selectable fields of custom resources.
+//! Reads and validates the selectable fields of custom resources.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Events of the core group and of `events.k8s.io`, which have the same fields with different names.
+//! Converts Events between the core group and `events.k8s.io`, which have the same fields with different names.
 
 use serde_json::{Map, Value, json};
 

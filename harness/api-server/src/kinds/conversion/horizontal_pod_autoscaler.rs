@@ -1,5 +1,6 @@
-//! Conversion of `HorizontalPodAutoscaler`: `autoscaling/v1` stores fields that exist only in `autoscaling/v2` as
-//! annotations.
+//! Converts `HorizontalPodAutoscaler`s between `autoscaling/v1` and `autoscaling/v2`.
+//!
+//! `autoscaling/v1` uses annotations to store fields that exist only in `autoscaling/v2`.
 //!
 //! Source: kubernetes pkg/apis/autoscaling/v1/conversion.go, pkg/apis/autoscaling/v2/conversion.go
 //! and pkg/apis/autoscaling/helpers.go.

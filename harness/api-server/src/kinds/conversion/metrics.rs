@@ -1,4 +1,4 @@
-//! Conversion of metrics between `autoscaling/v2` and `autoscaling/v1`.
+//! Converts metrics between `autoscaling/v2` and `autoscaling/v1`.
 //!
 //! Source: kubernetes pkg/apis/autoscaling/v1/conversion.go.
 
@@ -157,7 +157,7 @@ impl Amount {
 /// Sets the type of a target, which is implicit in `autoscaling/v1`.
 fn name_type(target: &mut Map<String, Value>, source: &Source) {
     let target_type = if source.name == OBJECT && target.contains_key("averageValue") {
-        // An unset value, which the older version cannot omit.
+        // Zero is an unset value, which `autoscaling/v1` cannot omit.
         if target.get("value").is_some_and(|value| value == "0") {
             target.remove("value");
         }

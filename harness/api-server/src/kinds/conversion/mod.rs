@@ -1,4 +1,4 @@
-//! Conversion of objects between versions.
+//! Converts objects between versions.
 
 mod event;
 mod go_json;
@@ -34,7 +34,8 @@ pub(crate) enum Strategy {
 /// Returns [`ConversionError`] if the server cannot convert between the two kinds, if admit does not support the
 /// conversion, or if a webhook must convert the object.
 ///
-/// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/converter.go and `nop_converter.go`.
+/// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/converter.go and
+/// `nop_converter.go`.
 pub(crate) fn convert(
     object: &Value,
     kind: &GroupVersionKind,
@@ -46,7 +47,7 @@ pub(crate) fn convert(
     }
     let is_same_kind = (&from.group, &from.kind) == (&kind.group, &kind.kind);
     match strategy {
-        // The object has nothing to convert.
+        // An object with only `apiVersion` and `kind` does not need the webhook.
         Strategy::Webhook(_)
             if is_same_kind && object.as_object().is_some_and(|members| members.len() == 2) =>
         {

@@ -1,4 +1,4 @@
-//! Defaults of `HorizontalPodAutoscaler` objects.
+//! Sets the defaults of `HorizontalPodAutoscaler` objects.
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::json::set;
@@ -42,7 +42,8 @@ pub(super) fn version_1_through_internal(object: &mut Value) {
 /// but no target, the server appends the first metric of `before` and an empty metric for each other metric of
 /// `before`.
 ///
-/// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go, `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler`.
+/// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go,
+/// `Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler`.
 pub(super) fn version_1_into_internal(object: &mut Value, before: &Value) {
     let metrics = |internal: &Value| internal.pointer("/spec/metrics").and_then(Value::as_array).cloned();
     let (None, Some(mut internal), Some(kept)) = (

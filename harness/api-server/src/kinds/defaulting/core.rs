@@ -1,4 +1,4 @@
-//! Defaults of the core group, except Pods.
+//! Sets the defaults of objects in the core group, except Pods.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};

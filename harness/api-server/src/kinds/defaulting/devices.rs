@@ -1,4 +1,4 @@
-//! Defaults of dynamic resource allocation.
+//! Sets the defaults of objects for dynamic resource allocation.
 
 use serde_json::Value;
 
@@ -47,7 +47,8 @@ fn claim_spec(spec: &mut Value) {
     });
 }
 
-/// Source: kubernetes pkg/apis/resource/v1/defaults.go, `SetDefaults_ExactDeviceRequest` and `SetDefaults_DeviceSubRequest`.
+/// Source: kubernetes pkg/apis/resource/v1/defaults.go, `SetDefaults_ExactDeviceRequest` and
+/// `SetDefaults_DeviceSubRequest`.
 fn device_request(request: &mut Value) {
     fill(request, "allocationMode", "ExactCount");
     if text(request, "allocationMode") == "ExactCount" {

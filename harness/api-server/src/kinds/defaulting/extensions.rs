@@ -1,4 +1,4 @@
-//! Defaults of kinds in various API groups, such as networking, policy, and RBAC.
+//! Sets the defaults of kinds in various API groups, such as networking, policy, and RBAC.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};

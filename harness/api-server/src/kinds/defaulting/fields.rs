@@ -1,4 +1,4 @@
-//! Helpers that read and set fields of JSON objects.
+//! Reads and sets fields of JSON objects.
 //!
 //! As in a Go struct, `null` is equivalent to an absent field. An empty string is also equivalent to an absent field
 //! unless the Go type of the field is a pointer.

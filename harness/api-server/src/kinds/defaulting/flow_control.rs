@@ -1,4 +1,4 @@
-//! Defaults of API Priority and Fairness.
+//! Sets the defaults of API Priority and Fairness objects.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Round trips of objects through the internal type of their kind.
+//! Converts objects to the internal type of their kind and back.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

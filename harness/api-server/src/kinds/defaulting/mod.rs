@@ -1,4 +1,4 @@
-//! Defaults of the API server's scheme.
+//! Sets the defaults of the API server's scheme.
 //!
 //! Kinds that are not in [`DEFAULTS`] do not have defaults.
 

@@ -1,4 +1,4 @@
-//! Defaults of Pods and of pod templates.
+//! Sets the defaults of Pods and pod templates.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Defaults of admission policies and their bindings.
+//! Sets the defaults of admission policies and their bindings.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,8 @@ pub(super) fn binding(object: &mut Value) {
     with(object, "spec", |spec| with(spec, "matchResources", match_resources));
 }
 
-/// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go, `SetDefaults_MatchResources` and `SetDefaults_Rule`.
+/// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go, `SetDefaults_MatchResources` and
+/// `SetDefaults_Rule`.
 fn match_resources(resources: &mut Value) {
     fill_pointer(resources, "matchPolicy", "Equivalent");
     for selector in ["namespaceSelector", "objectSelector"] {

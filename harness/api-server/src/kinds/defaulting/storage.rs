@@ -1,4 +1,4 @@
-//! Defaults of the storage group.
+//! Sets the defaults of objects in the storage group.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};

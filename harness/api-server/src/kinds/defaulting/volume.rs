@@ -1,4 +1,4 @@
-//! Defaults of volumes, image pull policies, and field references.
+//! Sets the defaults of volumes, image pull policies, and field references.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,8 @@ use super::fields::{each, ensure, fill, fill_pointer, is_empty, with};
 
 /// Sets the defaults of one item in `spec.volumes` of a Pod.
 ///
-/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Volume`, and the `+default` marks of api core/v1/types.go.
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Volume`, and the `+default` marks of api
+/// core/v1/types.go.
 pub(super) fn volume(volume: &mut Value) {
     let sources = volume.as_object().map_or(0, |members| {
         members.iter().filter(|(field, value)| *field != "name" && !value.is_null()).count()

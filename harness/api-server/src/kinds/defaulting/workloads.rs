@@ -1,4 +1,4 @@
-//! Defaults of the kinds that create Pods.
+//! Sets the defaults of the kinds that create Pods.
 
 use kubernetes_types::json::set;
 use serde_json::{Value, json};

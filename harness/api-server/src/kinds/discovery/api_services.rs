@@ -1,7 +1,8 @@
-//! `APIService`s: the initial ones, the controllers of kube-aggregator, and the order of groups in discovery.
+//! Manages `APIService`s: the initial objects, the controllers of kube-aggregator, and the order of groups in
+//! discovery.
 //!
-//! admit stores `APIService`s that refer to a Service but does not proxy to it: requests to their groups get the 503 of
-//! an unavailable server.
+//! admit stores `APIService`s that refer to a Service but does not proxy requests to the Service. Requests to their
+//! groups get a 503, as if the server were unavailable.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -147,7 +148,7 @@ pub(crate) fn initial() -> Vec<Value> {
     built_in().into_iter().map(create).collect()
 }
 
-/// Returns the stored `APIService`s; those of a server without `APIService`s if there are none.
+/// Returns the stored `APIService`s. If there are none, returns those that kube-aggregator creates.
 pub(crate) fn stored(storage: &Storage) -> Vec<ApiService> {
     let stored = storage.list(GROUP, RESOURCE, "");
     if !stored.is_empty() {

@@ -1,4 +1,4 @@
-//! The built-in resources of kube-apiserver.
+//! Loads the built-in resources of kube-apiserver.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,4 +1,4 @@
-//! The resources that the server serves.
+//! Describes the resources that the server serves.
 
 pub(crate) mod api_services;
 mod built_in;

@@ -1,4 +1,4 @@
-//! The `storageVersionHash` of discovery.
+//! Computes the `storageVersionHash` in discovery.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,8 @@ pub(crate) fn storage_version_hash(group: &str, version: &str, kind: &str) -> St
 impl Resources {
     /// Returns the hash of the kind in which the objects of a resource are stored; `None` if they are not stored.
     ///
-    /// Source: apiserver pkg/endpoints/installer.go, `registerResourceHandlers`; pkg/endpoints/discovery/storageversionhash.go.
+    /// Source: apiserver pkg/endpoints/installer.go, `registerResourceHandlers`;
+    /// pkg/endpoints/discovery/storageversionhash.go.
     pub(crate) fn storage_hash(&self, resource: &Resource) -> Option<String> {
         if let Some(custom) = &resource.custom {
             return Some(custom.storage_hash.clone());

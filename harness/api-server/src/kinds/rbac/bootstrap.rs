@@ -1,4 +1,4 @@
-//! The roles and bindings that kube-apiserver creates when it starts.
+//! Loads the roles and bindings that kube-apiserver creates when it starts.
 
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Roles and bindings: the initial objects, validation, aggregation, and the authorizer that evaluates them.
+//! Implements roles and bindings: the initial objects, validation, aggregation, and the authorizer.
 
 pub(crate) mod aggregation;
 pub(crate) mod bootstrap;

@@ -1,4 +1,4 @@
-//! The RBAC authorizer over stored roles and bindings.
+//! Implements the RBAC authorizer, which evaluates the stored roles and bindings.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -40,7 +40,7 @@ impl StoredPolicies {
         }
         drop(known);
         let mut known = self.read.write().unwrap_or_else(PoisonError::into_inner);
-        // A write after this line leads to another update.
+        // A write after this point changes the version, so that the next call loads the objects again.
         let version = self.storage.group_version(RBAC_GROUP);
         let all = |resource: &str| self.storage.list(RBAC_GROUP, resource, "");
         let objects = RbacObjects {
@@ -72,7 +72,7 @@ impl StoredPolicies {
 impl Authorizer for StoredPolicies {
     fn authorize(&self, request: &AccessRequest<'_>) -> AccessDecision {
         if is_privileged(request.user) {
-            // Most requests are decided without roles.
+            // Privileged users do not need roles, so the roles need not be loaded.
             return Policies::default().authorize(request);
         }
         self.current().authorize(request)

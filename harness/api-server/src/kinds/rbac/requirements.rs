@@ -1,4 +1,4 @@
-//! Label and field selectors in roles and access reviews.
+//! Validates label and field selectors in roles and access reviews.
 
 use serde_json::Value;
 

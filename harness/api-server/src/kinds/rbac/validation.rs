@@ -1,4 +1,4 @@
-//! Validation of roles and bindings.
+//! Validates roles and bindings.
 
 use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_types::selector::Selector;

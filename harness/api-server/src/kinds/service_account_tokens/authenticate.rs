@@ -1,4 +1,4 @@
-//! Authentication with service account tokens.
+//! Authenticates service account tokens.
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ fn annotations(claims: &Claims, has_no_audience: bool, now: Timestamp) -> BTreeM
     annotations
 }
 
-/// Returns the user of a token. Fails if the service account or a bound object no longer exists.
+/// Returns the user of a token, or an error if the service account or a bound object no longer exists.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `Validate`; apiserver pkg/authentication/serviceaccount/util.go,
 /// `UserInfo`.

@@ -1,4 +1,4 @@
-//! Bearer token authentication.
+//! Authenticates requests with bearer tokens.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The claims of service account tokens.
+//! Creates, decodes, and checks the claims of service account tokens.
 
 use std::time::Duration;
 

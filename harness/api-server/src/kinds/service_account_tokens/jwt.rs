@@ -1,4 +1,4 @@
-//! JSON Web Tokens in the compact serialization of JSON Web Signatures.
+//! Parses, verifies, and signs JSON Web Tokens in the compact serialization of JSON Web Signatures.
 //!
 //! Source: go-jose jws.go, `parseSignedCompact`; jwt/jwt.go.
 

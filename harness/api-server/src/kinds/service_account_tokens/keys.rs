@@ -1,4 +1,4 @@
-//! The keys that sign and verify service account tokens.
+//! Loads, generates, and uses the keys that sign and verify service account tokens.
 
 use std::fmt;
 

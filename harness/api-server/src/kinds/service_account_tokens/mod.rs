@@ -1,4 +1,4 @@
-//! Service account tokens: creation and authentication.
+//! Creates and authenticates service account tokens.
 
 pub(crate) mod authenticate;
 pub(crate) mod authenticator;

@@ -1,7 +1,7 @@
 //! Allocates addresses and ports of Services.
 //!
-//! The server has one address range for each configured IP family. The values of stored Services and the values held by requests in flight are not
-//! available.
+//! The server has one address range for each configured IP family. Values that stored Services use or that requests in
+//! flight hold are not available.
 
 mod families;
 mod ports;
@@ -193,7 +193,9 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns a free number in `range`, random unless most are taken, or in `others` if `range` is exhausted.
+/// Returns a free number in `range`, or in `others` if `range` is exhausted.
+///
+/// Tries random numbers first, and then searches in order.
 fn free(
     range: &RangeInclusive<u128>,
     others: &RangeInclusive<u128>,

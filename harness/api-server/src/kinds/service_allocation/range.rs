@@ -1,4 +1,4 @@
-//! The address range of Services and the range of node ports.
+//! Defines the address ranges of Services and the range of node ports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -42,19 +42,19 @@ impl ServiceRange {
         u128::MAX.checked_shr(128 - self.host_bits()).unwrap_or_default()
     }
 
-    /// Returns whether kube-apiserver counts at least 8 addresses; it counts none in the largest ranges.
+    /// Returns whether kube-apiserver counts at least 8 addresses. Its count is zero for the largest ranges.
     ///
     /// Source: kubernetes pkg/controlplane/apiserver/options.go, `ServiceIPRange`; k8s.io/utils/net `RangeSize`.
     pub fn has_eight_addresses(self) -> bool {
         (3..=if self.is_ipv4() { 30 } else { 126 }).contains(&self.host_bits())
     }
 
-    /// Returns the IP family as a Service names it.
+    /// Returns the IP family in the spelling of a Service: `IPv4` or `IPv6`.
     pub(crate) fn family(self) -> &'static str {
         family(self.network)
     }
 
-    /// Returns the address whose number is `bits`.
+    /// Converts the number `bits` to an address.
     pub(super) fn address(self, bits: u128) -> IpAddr {
         match self.network {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or(u32::MAX))),
@@ -67,7 +67,7 @@ impl ServiceRange {
         self.network
     }
 
-    /// Returns the first address, which the Service `kubernetes` has.
+    /// Returns the first address, which belongs to the Service `kubernetes`.
     pub fn first(self) -> IpAddr {
         self.address(bits(self.network).saturating_add(1))
     }
@@ -83,7 +83,7 @@ impl ServiceRange {
         bits(self.network).saturating_add(1)..=last.saturating_sub(u128::from(self.is_ipv4()))
     }
 
-    /// Returns the addresses that are allocated first; lower ones are reserved for Services that request one.
+    /// Returns the addresses that are allocated first. Lower addresses are reserved for Services that request them.
     ///
     /// Source: kubernetes pkg/registry/core/service/ipallocator/bitmap.go, `calculateRangeOffset`.
     pub(super) fn dynamic_addresses(self) -> RangeInclusive<u128> {
@@ -99,12 +99,12 @@ impl std::fmt::Display for ServiceRange {
     }
 }
 
-/// Returns the IP family of an address as a Service names it.
+/// Returns the IP family of an address in the spelling of a Service: `IPv4` or `IPv6`.
 pub(crate) fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
-/// Returns an address as a number.
+/// Converts an address to a number.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_bits().into(),
@@ -112,7 +112,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// Returns how many values of a range are reserved for Services that request one.
+/// Returns how many values of a range are reserved for Services that request a specific value.
 ///
 /// Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
 fn offset(size: u128, most: u128, step: u128) -> u128 {
@@ -151,7 +151,7 @@ impl NodePortRange {
         self.0.clone()
     }
 
-    /// Returns the ports that are allocated first; lower ones are reserved for Services that request one.
+    /// Returns the ports that are allocated first. Lower ports are reserved for Services that request them.
     pub(super) fn dynamic_ports(&self) -> RangeInclusive<u32> {
         let (first, last) = self.ports().into_inner();
         let offset = offset(u128::from(last - first) + 1, 128, 32);
@@ -163,7 +163,7 @@ impl NodePortRange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct ServiceRanges {
-    /// The addresses of the IP family that Services have by default.
+    /// The addresses of the default IP family of Services.
     pub addresses: ServiceRange,
     /// The addresses of the other IP family, if the server is dual-stack.
     pub secondary_addresses: Option<ServiceRange>,
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// kube-apiserver refuses these ranges, but they can be parsed.
+    /// kube-apiserver rejects these ranges, but they can be parsed.
     #[test]
     fn smallest_and_largest_ranges_do_not_overflow() {
         for (text, first, is_empty) in [

@@ -1,4 +1,4 @@
-//! The fields of a Service that the server completes.
+//! Reads and writes the fields of a Service that the server completes.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The conditions in the status of `CertificateSigningRequests`.
+//! Completes and validates the conditions in the status of `CertificateSigningRequests`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -61,7 +61,7 @@ fn conditions(request: &Value) -> &[Value] {
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `populateConditionTimestamps`.
 fn set_times(conditions: &mut [Value], before: &[Value]) {
-    // Of equal conditions the first one wins.
+    // If several conditions have the same type and status, the first one wins.
     let mut times = HashMap::new();
     for condition in before {
         if let Some(since) = condition.get(LAST_TRANSITION_TIME).filter(|since| !since.is_null()) {
@@ -121,7 +121,7 @@ pub(super) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<Fiel
         }
     }
     for kind in ["Approved", "Denied"] {
-        // In a status update, the remaining conditions are the stored ones.
+        // Only an update of the approval may add these conditions.
         if subresource == "status" && count(new, kind) > count(old, kind) {
             let why = format!("updates may not add a condition of type \"{kind}\"");
             errors.push(FieldError::forbidden(CONDITIONS, why));

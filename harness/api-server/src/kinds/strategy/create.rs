@@ -177,7 +177,7 @@ pub(super) fn drop_topology(slice: &mut Value, old: Option<&Value>) {
 
 /// Returns whether a field of a new object gets its default only when the object is read from the storage.
 ///
-/// By default a Job has the labels of its Pods, which are set after its other defaults. A claim gets its phase.
+/// These fields are the labels of a Job, which default to the labels of its pod template, and the phase of a claim.
 pub(crate) fn lacks_late_default(object: &Value, resource: &Resource) -> bool {
     match resource.gvr.group_resource().as_str() {
         "jobs.batch" => !metadata::has_labels(object),

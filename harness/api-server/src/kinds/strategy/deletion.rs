@@ -1,4 +1,4 @@
-//! What the deletion of an object of a kind does in addition to the deletion of any object.
+//! Implements the behavior of a DELETE that depends on the resource.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ pub(crate) fn deletion_warning(resource: &Resource, options: &Value) -> Option<&
     )
 }
 
-/// Returns the message for a failed precondition that the resource checks itself; `None` if it does not.
+/// Returns the message for a failed precondition; `None` if the resource does not check preconditions itself.
 ///
 /// `by_name` is false for the deletion of a collection.
 pub(crate) fn failed_precondition(resource: &Resource, by_name: bool) -> Option<&'static str> {
@@ -132,8 +132,8 @@ pub(crate) fn empty_object(resource: &Resource) -> Value {
 /// A negative grace period becomes one second, except for a collection. A Pod gets its actual grace period. A Namespace
 /// or a custom resource definition gets a uid precondition.
 ///
-/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
-/// pkg/registry/core/namespace/storage/storage.go, `Delete`.
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go,
+/// `CheckGracefulDelete`; kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.
 /// Rule: REQ-13.
 pub(crate) fn normalized_options(
     options: &Value,

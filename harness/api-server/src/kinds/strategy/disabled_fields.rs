@@ -78,7 +78,7 @@ const OF_SLICES: &[Path] = &[
 ///
 /// Source: kubernetes `pkg/features/kube_features.go`, pkg/api/pod/util.go, `dropDisabledFields` and
 /// `dropDisabledPodStatusFields`; `DropDisabledFields` in `pkg/api/{job,resourceclaimspec}/util.go`;
-/// `dropDisabledFields` and its like in `pkg/registry/*/*/strategy.go`.
+/// `dropDisabledFields` and similar functions in `pkg/registry/*/*/strategy.go`.
 /// Rule: KND-19.
 pub(super) fn drop(object: &mut Value, resource: &Resource) {
     let kind = resource.gvr.group_resource();

@@ -1,4 +1,5 @@
-//! The strategies of resources, which prepare objects before they are stored: names, times, status, and generation.
+//! Implements the strategies of resources, which prepare objects before they are stored: names, times, status, and
+//! generation.
 
 mod app_armor;
 mod certificate;
@@ -155,7 +156,7 @@ pub(crate) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [
         ("status", _) => &[&["spec"]],
         ("", "certificatesigningrequests.certificates.k8s.io") => &[&["spec"], &["status"]],
         ("approval", _) => &[&["spec"], &["status", "certificate"]],
-        // Some of these discard fields but change the ownership anyway.
+        // Some of these subresources discard changes to fields but still change the ownership.
         ("scale" | "binding" | "eviction" | "token" | "ephemeralcontainers" | "resize", _) => &[],
         _ if resource.has_status() => &[&["status"]],
         _ => &[],
@@ -197,8 +198,8 @@ pub(crate) fn allows_unconditional_update(resource: &Resource) -> bool {
 
 /// Returns whether the metadata of a new object is validated only if there are no other errors.
 ///
-/// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudget`, which leaves it to apiserver
-/// pkg/registry/rest/create.go, `ValidateCreate`; pkg/apis/core/validation/events.go, `ValidateEventCreate`.
+/// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudget`, which leaves it to
+/// apiserver pkg/registry/rest/create.go, `ValidateCreate`; pkg/apis/core/validation/events.go, `ValidateEventCreate`.
 /// Rule: VLO-22.
 fn validates_metadata_last(resource: &Resource) -> bool {
     ["poddisruptionbudgets.policy", "events"].contains(&resource.gvr.group_resource().as_str())
@@ -230,7 +231,7 @@ pub(crate) fn validate_after(
 ) -> Result<Vec<String>, Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
     if group == webhook_configurations::GROUP && plural.starts_with("mutatingadmissionpolic") {
-        // They would be stored without effect, and the user would not notice.
+        // If stored, the policies would not have an effect, and the user would not notice.
         let what = format!("admission policies ({plural})");
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
@@ -270,7 +271,7 @@ pub(crate) fn validate_after(
     if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
         return definitions::validate(object, old, subresource, errors);
     }
-    // All other kinds have generated validation, with which no error is reported twice.
+    // All other kinds have generated validation, so upstream reports each error only once.
     metadata_validation::report_once(&mut errors);
     if !errors.is_empty() {
         let name = metadata::text(object, "name");
@@ -334,7 +335,7 @@ pub(crate) fn is_configuration(resource: &Resource) -> bool {
         && [webhook_configurations::MUTATING, webhook_configurations::VALIDATING].contains(&plural)
 }
 
-/// Returns whether setting an absent list or map to an empty list or map is a change of the resource.
+/// Returns whether setting an absent list or map to an empty list or map counts as a change.
 ///
 /// The strategies of other resources treat absent and empty alike.
 ///

@@ -1,4 +1,4 @@
-//! Handles changes of the type of a Service.
+//! Handles changes to the type of a Service.
 
 use serde_json::{Map, Value, json};
 

@@ -95,7 +95,7 @@ pub(crate) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
     }
     let changed = subresource != "status" && counts_change(object, old, resource);
     metadata::set(object, "generation", generation(old).wrapping_add(changed.into()).into());
-    // Removing the field counts as a change.
+    // The generation is already set, so that setting the removed field counts as a change.
     if subresource.is_empty() && resource.gvr.group_resource() == "endpointslices.discovery.k8s.io" {
         create::drop_topology(object, Some(old));
     }
@@ -117,7 +117,7 @@ fn complete(object: &mut Value, old: &Value, resource: &Resource) {
                 let pointer = format!("/spec/taint/{field}");
                 object.pointer(&pointer) != old.pointer(&pointer)
             };
-            // The taint takes effect again.
+            // A taint with a new effect counts as newly added.
             if changed("effect")
                 && !changed("timeAdded")
                 && let Some(taint) = object.pointer_mut("/spec/taint").and_then(Value::as_object_mut)

@@ -1,4 +1,4 @@
-//! Tables of namespaces, nodes, configuration, RBAC, and other cluster resources.
+//! Computes the table rows of namespaces, nodes, configuration, RBAC, and other cluster resources.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go.
 

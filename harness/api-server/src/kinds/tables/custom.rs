@@ -1,6 +1,7 @@
-//! Table columns of custom resources: `additionalPrinterColumns`.
+//! Implements the table columns of custom resources: `additionalPrinterColumns`.
 //!
-//! Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor/tableconvertor.go; pkg/apiserver/helpers.go.
+//! Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor/tableconvertor.go;
+//! pkg/apiserver/helpers.go.
 
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ impl CustomColumns {
             let path = text(column, &["jsonPath"]);
             let parsed_path = match Path::parse(path) {
                 Ok(path) => path,
-                // This column and those after it are not shown.
+                // Upstream omits this column and all columns after it.
                 Err(Unreadable::Invalid) => break,
                 Err(Unreadable::Unsupported) => {
                     return Err(Unsupported { what: format!("Tables with the JSONPath `{path}`") });
@@ -95,7 +96,7 @@ impl CustomColumns {
             (Some(Found::Integer(integer)), "string") => integer.to_string().into(),
             (Some(Found::Byte(byte)), "string") => byte.to_string().into(),
             (Some(Found::Value(value)), kind) => typed(value, kind, now),
-            // A cell has one of the types that JSON values have.
+            // Upstream omits values that do not have the Go type of a JSON value.
             (None | Some(Found::Integer(_) | Found::Byte(_)), _) => Value::Null,
         };
         std::iter::once(cells::name(object).into()).chain(self.columns.iter().map(cell)).collect()

@@ -1,6 +1,6 @@
-//! Tables: objects as rows and columns, as kubectl prints them.
+//! Converts objects to Tables, whose rows and columns kubectl prints.
 //!
-//! The columns of built-in kinds are data, `columns.json`, written by `harness/tools/columns.sh`. The cells are pure
+//! The columns of built-in kinds are in `columns.json`, which `harness/tools/columns.sh` writes. The cells are pure
 //! functions of an object and the time. Rows are created while they are written, so they are never all in memory.
 //!
 //! Source: apiserver pkg/endpoints/handlers/response.go, `asTable`; kubernetes pkg/printers/storage/storage.go.
@@ -44,7 +44,7 @@ static COLUMNS: LazyLock<HashMap<String, Value>> =
         Err(error) => unreachable!("columns.json is part of the program: {error}"),
     });
 
-/// Returns whether a text is a `JSONPath` without the outer braces.
+/// Returns whether a string is a `JSONPath` without the outer braces.
 pub(crate) fn is_json_path(text: &str) -> bool {
     !matches!(json_path::Path::parse(text), Err(json_path::Unreadable::Invalid))
 }
@@ -234,7 +234,7 @@ impl Table {
     pub(crate) fn is_large(&self) -> bool {
         match &self.objects {
             Objects::One(object) => exceeds(object, LARGE_BYTES),
-            // A decoded object has several times the weight of its text.
+            // A decoded object takes several times as much memory as its JSON.
             Objects::List(items) => {
                 items.iter().map(|item| item.encoded().text().len()).sum::<usize>() > LARGE_BYTES / 8
             }
@@ -249,7 +249,7 @@ impl Serialize for Table {
         map.serialize_entry("apiVersion", self.options.api_version)?;
         map.serialize_entry("metadata", &self.metadata)?;
         map.serialize_entry("columnDefinitions", &self.options.has_headers.then(|| self.rows.columns()))?;
-        // For an empty list, the convertor of other kinds returns an empty list of rows instead of none.
+        // For an empty list, upstream returns `null` for some kinds and an empty list of rows for the others.
         let is_empty = matches!(&self.objects, Objects::List(items) if items.is_empty());
         let is_null_if_empty = match self.rows {
             Rows::Default { .. } => true,

@@ -1,4 +1,4 @@
-//! Tables of Services, Endpoints, and network resources.
+//! Computes the table rows of Services, Endpoints, and network resources.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go.
 

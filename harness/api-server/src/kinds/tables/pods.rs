@@ -1,4 +1,4 @@
-//! Tables of Pods.
+//! Computes the table rows of Pods.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go, `printPod`.
 

@@ -1,4 +1,4 @@
-//! Tables of volumes and storage resources.
+//! Computes the table rows of volumes and storage resources.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go.
 

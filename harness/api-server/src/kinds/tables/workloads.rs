@@ -1,4 +1,4 @@
-//! Tables of workloads.
+//! Computes the table rows of workloads.
 //!
 //! Source: kubernetes pkg/printers/internalversion/printers.go.
 

@@ -1,4 +1,4 @@
-//! Validation of IP addresses and CIDRs.
+//! Validates IP addresses and CIDRs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,7 +16,7 @@ pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
     }
 }
 
-/// Returns the error of an invalid IP address.
+/// Returns the error for an invalid IP address; `None` if the address is valid.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField`, which is strict.
 pub(crate) fn ip_error(text: &str) -> Option<&'static str> {

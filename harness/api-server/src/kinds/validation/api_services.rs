@@ -1,4 +1,4 @@
-//! Validation of `APIService`s.
+//! Validates `APIService`s.
 
 use kubernetes_types::names;
 use kubernetes_types::quoting::quote;

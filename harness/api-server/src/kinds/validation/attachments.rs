@@ -1,4 +1,4 @@
-//! Validation of volume attachments, CSI nodes, and volume attributes classes.
+//! Validates volume attachments, CSI nodes, and volume attributes classes.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,8 @@ pub(super) fn attachment(errors: &mut Errors, object: &Value, change: Option<Cha
 
 /// Validates the attacher like upstream's generated validation.
 ///
-/// Source: api storage/v1/types.go, `Attacher`; apimachinery pkg/api/validate/content/dns.go, `IsDNS1123SubdomainCaseless`.
+/// Source: api storage/v1/types.go, `Attacher`; apimachinery pkg/api/validate/content/dns.go,
+/// `IsDNS1123SubdomainCaseless`.
 fn generated_for_attacher(errors: &mut Errors, path: &Path<'_>, attacher: &str) {
     const DRIVER_NAME_MAX_LENGTH: usize = 63;
     const INVALID_SUBDOMAIN: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end \

@@ -1,4 +1,4 @@
-//! Validation of `HorizontalPodAutoscalers` in the version `autoscaling/v2`.
+//! Validates `HorizontalPodAutoscalers` in the version `autoscaling/v2`.
 
 use kubernetes_types::quantity::{self, Quantity};
 use kubernetes_types::status::FieldError;
@@ -137,8 +137,8 @@ fn metrics(errors: &mut Errors, path: &Path<'_>, spec: &Value, before: Option<&V
 
 /// Validates a metric specification.
 ///
-/// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `validateMetricSpec`. Where it forbids several
-/// sources, their order is random.
+/// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `validateMetricSpec`. If it forbids several
+/// sources, the order of the errors is random.
 fn metric(errors: &mut Errors, path: &Path<'_>, metric: &Value, version: Version) {
     const MISSING_SOURCE: &str = "must populate information for the given metric source";
     let kinds = ["ContainerResource", "External", "Object", "Pods", "Resource"];

@@ -1,4 +1,4 @@
-//! Validation of certificate bundles and Pod certificates.
+//! Validates certificate bundles and Pod certificates.
 
 use std::collections::{BTreeMap, HashSet};
 

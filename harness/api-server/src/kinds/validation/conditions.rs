@@ -1,4 +1,4 @@
-//! Validation of standard conditions.
+//! Validates standard conditions.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Validation of `ConfigMap`s and Secrets.
+//! Validates `ConfigMap`s and Secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Validation of CSI drivers, storage capacities, and namespaces.
+//! Validates CSI drivers, storage capacities, and namespaces.
 
 use std::collections::HashSet;
 
@@ -89,7 +89,8 @@ pub(super) fn capacity(errors: &mut Errors, object: &Value, change: Option<Chang
 
 /// Validates the finalizers of a namespace. In an update, errors include the index of the finalizer.
 ///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespace` and `ValidateNamespaceFinalizeUpdate`.
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespace` and
+/// `ValidateNamespaceFinalizeUpdate`.
 /// Rule: VLO-38.
 pub(super) fn namespace(errors: &mut Errors, object: &Value, is_new: bool) {
     let path = Path::new("spec");

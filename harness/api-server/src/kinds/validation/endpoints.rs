@@ -1,4 +1,4 @@
-//! Validation of Endpoints and `EndpointSlices`.
+//! Validates Endpoints and `EndpointSlices`.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -83,7 +83,7 @@ pub(super) fn slice(errors: &mut Errors, object: &Value, change: Option<Change<'
     if !kind.is_empty() && !["FQDN", "IPv4", "IPv6"].contains(&kind) && !is_same_kind {
         let supported = "\"FQDN\", \"IPv4\", \"IPv6\"";
         let error = FieldError::not_supported(kind_path.to_string(), quote(kind), supported);
-        // Generated validation stops at the change and does not replace the handwritten rule.
+        // In an update, generated validation reports only the change and does not replace the handwritten error.
         if change.is_some() { errors.push(error) } else { errors.generated(error) }
     }
     if change.is_some() && !is_same_kind {

@@ -1,4 +1,4 @@
-//! Validation of Events.
+//! Validates Events.
 
 use kubernetes_types::quoting::{encode, quote};
 use serde_json::Value;

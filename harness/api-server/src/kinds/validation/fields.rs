@@ -1,4 +1,4 @@
-//! Helpers of validation: field paths, the error list, and field access.
+//! Provides helpers for validation: field paths, the error list, and field access.
 
 use std::fmt;
 

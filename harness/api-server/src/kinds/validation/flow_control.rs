@@ -1,4 +1,4 @@
-//! Validation of API Priority and Fairness: flow schemas and priority levels.
+//! Validates objects of API Priority and Fairness: flow schemas and priority levels.
 
 use std::collections::HashSet;
 
@@ -334,8 +334,8 @@ fn limited(errors: &mut Errors, path: &Path<'_>, limited: &Value) {
 
 /// Validates the queuing configuration of a priority level.
 ///
-/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidatePriorityLevelQueuingConfiguration`; apiserver
-/// pkg/util/shufflesharding/dealer.go, `RequiredEntropyBits`.
+/// Source: kubernetes pkg/apis/flowcontrol/validation/validation.go, `ValidatePriorityLevelQueuingConfiguration`;
+/// apiserver pkg/util/shufflesharding/dealer.go, `RequiredEntropyBits`.
 fn queuing(errors: &mut Errors, path: &Path<'_>, queuing: &Value) {
     const PRIORITY_LEVEL_CONFIGURATION_QUEUING_MAX_QUEUES: i64 = 10_000_000;
     const MAX_HASH_BITS: f64 = 60.0;

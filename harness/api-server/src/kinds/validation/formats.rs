@@ -1,4 +1,4 @@
-//! Validation of string formats and numbers.
+//! Validates string formats and numbers.
 
 use kubernetes_types::names;
 use serde_json::Value;

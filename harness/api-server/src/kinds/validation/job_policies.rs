@@ -1,4 +1,4 @@
-//! Validation of the pod failure policy and the success policy of Jobs.
+//! Validates the pod failure policy and the success policy of Jobs.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Validation of status updates of Jobs.
+//! Validates status updates of Jobs.
 
 use std::collections::HashSet;
 
@@ -45,8 +45,9 @@ impl<'a> Job<'a> {
 
 /// Validates an update of the status of a Job.
 ///
-/// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobStatusUpdate`; pkg/registry/batch/job/strategy.go,
-/// `getStatusValidationOptions`: most rules count only where what they are about has changed.
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobStatusUpdate`;
+/// pkg/registry/batch/job/strategy.go, `getStatusValidationOptions`: most rules apply only if their fields have
+/// changed.
 /// Rule: VLO-39.
 pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let (new, old) = (Job::new(object), Job::new(change.old));
@@ -86,7 +87,7 @@ pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let pods = get(new.status, "uncountedTerminatedPods");
     let has_uncounted = ["succeeded", "failed"].iter().any(|field| !list(pods, field).is_empty());
     if (finished || changed("uncountedTerminatedPods")) && new.is_finished() && has_uncounted {
-        // In the form of the internal Go type.
+        // The value has the form of the internal Go type.
         let [succeeded, failed] = ["succeeded", "failed"].map(|field| encode(get(pods, field)));
         let shown = format!("{{\"Succeeded\":{succeeded},\"Failed\":{failed}}}");
         errors.invalid(&path.child("uncountedTerminatedPods"), shown, "must be empty for finished job");

@@ -1,4 +1,4 @@
-//! Validation of Jobs and `CronJob`s.
+//! Validates Jobs and `CronJob`s.
 
 use jiff::tz::TimeZoneDatabase;
 use kubernetes_types::equality::same;
@@ -207,13 +207,13 @@ fn name_allows_completions(errors: &mut Errors, object: &Value, spec: &Value) {
 ///
 /// The template of a suspended Job may change its scheduling fields and its resources.
 ///
-/// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobSpecUpdate`; pkg/registry/batch/job/strategy.go,
-/// `validationOptionsForJob`.
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobSpecUpdate`;
+/// pkg/registry/batch/job/strategy.go, `validationOptionsForJob`.
 /// Rule: VLO-16.
 fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Change<'_>) {
     let new = get(object, "spec");
     if !change.is_same(&["spec", "completions"]) {
-        // An indexed Job may be resized together with its parallelism.
+        // The completions of an indexed Job may change together with its parallelism.
         let (completions, path) = (int(new, "completions"), path.child("completions"));
         if text(new, "completionMode") != "Indexed" {
             errors.invalid(&path, encode(get(new, "completions")), IMMUTABLE);
@@ -340,7 +340,7 @@ fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
     if is_known || ["UTC", "Local"].contains(&zone) {
         return;
     }
-    // The server's time zones are files in directories.
+    // kube-apiserver loads time zones from files, so the prefix of a name can be a directory.
     let folder = format!("{zone}/");
     let is_folder = zones.available().any(|zone| zone.as_str().starts_with(&folder));
     errors.invalid_text(path, zone, if is_folder { "is a directory" } else { &unknown });

@@ -1,4 +1,4 @@
-//! Validation of storage version migrations.
+//! Validates storage version migrations.
 
 use kubernetes_types::names;
 use kubernetes_types::schema::Type;
@@ -38,7 +38,8 @@ pub(super) fn migration(errors: &mut Errors, object: &Value, change: Option<Chan
 
 /// Validates the status of a `StorageVersionMigration`.
 ///
-/// Source: kubernetes pkg/apis/storagemigration/validation/validation.go, `ValidateStorageVersionMigrationStatusUpdate`.
+/// Source: kubernetes pkg/apis/storagemigration/validation/validation.go,
+/// `ValidateStorageVersionMigrationStatusUpdate`.
 /// Rule: VLO-48.
 pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let (path, status) = (Path::new("status"), get(object, "status"));

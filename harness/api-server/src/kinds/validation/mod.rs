@@ -1,4 +1,4 @@
-//! Validation of built-in kinds except for metadata, with one module for each group of kinds.
+//! Validates built-in kinds except for metadata, with one module for each group of kinds.
 //!
 //! Each rule is a function of an object and its old version, and reports errors in kube-apiserver's order.
 

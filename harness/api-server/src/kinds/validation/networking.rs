@@ -1,4 +1,4 @@
-//! Validation of Ingresses and their classes.
+//! Validates Ingresses and their classes.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,8 @@ use super::{Change, addresses, formats};
 
 /// Validates an Ingress.
 ///
-/// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIngressCreate` and `ValidateIngressUpdate`.
+/// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIngressCreate` and
+/// `ValidateIngressUpdate`.
 /// Rule: VLO-29.
 pub(super) fn ingress(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     const CLASS: &str = "kubernetes.io/ingress.class";

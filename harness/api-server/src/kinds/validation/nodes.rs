@@ -1,4 +1,4 @@
-//! Validation of Nodes, runtime classes, and leases.
+//! Validates Nodes, runtime classes, and leases.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -19,7 +19,7 @@ use super::{Change, addresses, formats, networking, pod};
 pub(super) fn node(errors: &mut Errors, object: &Value) {
     let spec = get(object, "spec");
     annotations(errors, object);
-    // This is also the path of taints.
+    // Upstream also reports errors in taints at a path in the metadata.
     taints(errors, &Path::new("metadata").child("taints"), list(spec, "taints"));
     amounts(errors, object);
     let swap = get(get(get(object, "status"), "nodeInfo"), "swap");
@@ -225,7 +225,7 @@ fn taints(errors: &mut Errors, path: &Path<'_>, taints: &[Value]) {
 /// Rule: VLO-34.
 pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, handler) = (Path::new("handler"), text(object, "handler"));
-    // Generated validation.
+    // Generated validation reports a change.
     let is_changed = change.is_some_and(|change| !change.is_same(&["handler"]));
     if is_changed {
         networking::stays_by_type(errors, &path);
@@ -235,7 +235,7 @@ pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<
     } else {
         for why in names::dns1123_label(handler) {
             let error = |why| FieldError::invalid(path.to_string(), quote(handler), why);
-            // Generated validation stops at the change and does not replace the handwritten rule.
+            // In this case, generated validation reports only the change and does not replace the handwritten error.
             if is_changed {
                 errors.push(error(why));
             } else {
@@ -265,6 +265,7 @@ pub(super) fn lease(errors: &mut Errors, object: &Value) {
     if let Some(seconds) = int(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
         errors.invalid(&path.child("leaseDurationSeconds"), seconds, "must be greater than 0");
     }
-    // Strategy and preferred holder are dropped because coordinated leader election is off.
+    // The strategy and the preferred holder are not validated: they are dropped because coordinated leader election is
+    // off.
     errors.none_negative(&path, spec, &["leaseTransitions"]);
 }

@@ -1,4 +1,4 @@
-//! Validation of the keys, proofs, and certificates of `PodCertificateRequests`.
+//! Validates the keys, proofs, and certificates of `PodCertificateRequests`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Validation of disruption budgets, priority classes, and network policies.
+//! Validates disruption budgets, priority classes, and network policies.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -92,7 +92,7 @@ pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option
 /// Rule: VLO-24.
 pub(super) fn network_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
-    // CIDRs that are in the old policy need not be valid.
+    // CIDRs in the old policy do not have to be valid.
     let known: HashSet<&str> = change.map(|change| ranges(get(change.old, "spec"))).unwrap_or_default();
     let mut missing = Vec::new();
     selectors::label_selector(errors, &path.child("podSelector"), get(spec, "podSelector"));
@@ -123,7 +123,7 @@ pub(super) fn network_policy(errors: &mut Errors, object: &Value, change: Option
             errors.one_of(&types.index(index), Some(kind), &["Ingress", "Egress"]);
         }
     }
-    // A generated rule.
+    // These errors are from generated validation.
     errors.extend(missing.into_iter().map(|field| kubernetes_types::status::FieldError::required(field, "")));
 }
 

@@ -1,4 +1,4 @@
-//! Validation of limit ranges and resource quotas.
+//! Validates limit ranges and resource quotas.
 
 use std::collections::{BTreeSet, HashSet};
 

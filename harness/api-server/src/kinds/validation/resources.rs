@@ -1,4 +1,4 @@
-//! Validation of resource requests and limits.
+//! Validates resource requests and limits.
 
 use std::collections::{BTreeSet, HashSet};
 

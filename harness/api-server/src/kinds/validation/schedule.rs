@@ -1,4 +1,4 @@
-//! Validation of the schedule of a `CronJob`.
+//! Validates the schedule of a `CronJob`.
 
 /// The limits of a field in a schedule and the names of its values.
 struct Field {
@@ -111,7 +111,7 @@ fn range(text: &str, field: &Field) -> Result<(), String> {
             return Err(format!("too many slashes: {text}"));
         }
         by = number(step)?;
-        // Starting at one number.
+        // A single number with a step means the range from this number to the maximum.
         if last.is_none() {
             end = field.most;
         }

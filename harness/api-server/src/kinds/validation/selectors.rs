@@ -1,4 +1,4 @@
-//! Validation of label selectors.
+//! Validates label selectors.
 
 use kubernetes_types::names;
 use kubernetes_types::selector::Selector;

@@ -1,4 +1,4 @@
-//! Validation of `ServiceCIDRs` and `IPAddresses`.
+//! Validates `ServiceCIDRs` and `IPAddresses`.
 
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
@@ -8,7 +8,8 @@ use super::{Change, addresses, formats};
 
 /// Validates a `ServiceCIDR`.
 ///
-/// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateServiceCIDR` and `ValidateServiceCIDRUpdate`.
+/// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateServiceCIDR` and
+/// `ValidateServiceCIDRUpdate`.
 /// Rule: VLO-44.
 pub(super) fn range(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));

@@ -1,4 +1,4 @@
-//! Validation of Services.
+//! Validates Services.
 //!
 //! Addresses and IP families are validated during allocation.
 

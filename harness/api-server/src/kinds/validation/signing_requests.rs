@@ -1,4 +1,4 @@
-//! Validation of `CertificateSigningRequests` and of the names of signers.
+//! Validates `CertificateSigningRequests` and the names of signers.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Validation of the status of workloads, Services, and disruption budgets.
+//! Validates the status of workloads, Services, and disruption budgets.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use super::{Change, addresses, conditions, formats};
 
 /// Validates the status of a workload.
 ///
-/// Source: kubernetes pkg/apis/apps/validation/validation.go, `Validate*StatusUpdate`; pkg/apis/core/validation/validation.go,
-/// `ValidateReplicationControllerStatus`.
+/// Source: kubernetes pkg/apis/apps/validation/validation.go, `Validate*StatusUpdate`;
+/// pkg/apis/core/validation/validation.go, `ValidateReplicationControllerStatus`.
 /// Rule: VLO-39.
 pub(super) fn workload(errors: &mut Errors, kind: &str, object: &Value, change: Change<'_>) {
     let (path, status) = (Path::new("status"), get(object, "status"));

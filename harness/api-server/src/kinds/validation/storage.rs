@@ -1,4 +1,4 @@
-//! Validation of volume claims and storage classes.
+//! Validates volume claims and storage classes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,7 +87,7 @@ pub(super) fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
             errors.invalid_text(&size_path, &size.to_string(), NOT_POSITIVE);
         }
         Some(Some(size)) => resources::amount(errors, &size_path, "storage", &size),
-        // It has too many digits to be compared.
+        // The quantity has too many digits to be compared.
         Some(None) => {}
     }
     let mut class = |field: &str| {
@@ -233,8 +233,8 @@ pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_
 
 /// Validates a `StorageClass`.
 ///
-/// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateStorageClass` and `ValidateStorageClassUpdate`;
-/// `pkg/apis/storage/v1/zz_generated.validations.go`.
+/// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateStorageClass` and
+/// `ValidateStorageClassUpdate`; `pkg/apis/storage/v1/zz_generated.validations.go`.
 /// Rule: VLO-20.
 pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_>>) {
     let provisioner = text(class, "provisioner");
@@ -255,7 +255,7 @@ pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_
         errors.required(&Path::new("provisioner"), "");
     }
     if let Some(change) = change {
-        // Generated rules, which do not show values.
+        // Errors of generated validation do not contain values.
         for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
             if !change.is_same(&[field]) {
                 errors.invalid(&Path::new(field), "null", IMMUTABLE);
@@ -290,12 +290,12 @@ pub(super) fn parameters(errors: &mut Errors, path: &Path<'_>, class: &Value) {
 
 /// Validates the allowed topologies of a storage class.
 ///
-/// Source: kubernetes pkg/apis/storage/validation/validation.go, `validateAllowedTopologies`; `pkg/apis/core/validation`,
-/// `ValidateTopologySelectorTerm`.
+/// Source: kubernetes pkg/apis/storage/validation/validation.go, `validateAllowedTopologies`;
+/// `pkg/apis/core/validation`, `ValidateTopologySelectorTerm`.
 /// Rule: VLO-20.
 fn topologies(errors: &mut Errors, class: &Value) {
     let (path, terms) = (Path::new("allowedTopologies"), list(class, "allowedTopologies"));
-    // Upstream starts with the same number of empty terms.
+    // Like upstream, starts with one empty term for each term.
     let mut before: Vec<BTreeMap<&str, BTreeSet<&str>>> = vec![BTreeMap::new(); terms.len()];
     for (index, term) in terms.iter().enumerate() {
         let path = path.index(index);

@@ -1,4 +1,4 @@
-//! Validation of the volume sources that Pods and `PersistentVolume`s share: network storage and cloud disks.
+//! Validates the volume sources that Pods and `PersistentVolume`s share: network storage and cloud disks.
 
 use serde_json::Value;
 
@@ -21,7 +21,8 @@ pub(super) fn member(kind: &str) -> &str {
 
 /// Validates a volume source whose field is `kind`; ignores other kinds.
 ///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateVolumeSource` and `ValidatePersistentVolumeSpec`.
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateVolumeSource` and
+/// `ValidatePersistentVolumeSpec`.
 /// Rule: VLO-49.
 pub(super) fn of_kind(errors: &mut Errors, path: &Path<'_>, kind: &str, source: &Value, owner: Owner<'_>) {
     match kind {

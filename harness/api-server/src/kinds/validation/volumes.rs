@@ -1,4 +1,4 @@
-//! Validation of `PersistentVolumes`.
+//! Validates `PersistentVolumes`.
 
 use kubernetes_types::equality::same;
 use kubernetes_types::quantity::{self, Quantity};

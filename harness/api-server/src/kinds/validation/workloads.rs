@@ -1,4 +1,4 @@
-//! Validation of workloads: Deployments and similar kinds.
+//! Validates workloads: Deployments and similar kinds.
 
 use std::collections::HashSet;
 
@@ -185,7 +185,7 @@ pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
             keeps_running(errors, &path, template, "ReplicationController");
         }
     }
-    // Generated rules.
+    // These rules are from generated validation.
     formats::name_by_type(errors, object);
     for field in ["replicas", "minReadySeconds"] {
         if let Some(number) = int(spec, field).filter(|number| *number < 0) {
@@ -269,7 +269,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         }
     }
     let claims = path.child("volumeClaimTemplates");
-    // Existing claim templates only have to be unchanged.
+    // Claim templates are immutable, so an update does not validate them again.
     let new_claims = if change.is_none() { list(spec, "volumeClaimTemplates") } else { &[] };
     for (index, claim) in new_claims.iter().enumerate() {
         storage::claim_spec(errors, &claims.index(index).child("spec"), get(claim, "spec"));
@@ -287,7 +287,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
         errors.invalid(&path.child("selector"), selectors::shown(selector), "");
     } else {
         labels_match(errors, &path, selector, template);
-        // Pods have a volume and their own names for each of them.
+        // Each Pod has a volume for each claim template.
         let mut seen = HashSet::new();
         let volumes: Vec<Value> = list(spec, "volumeClaimTemplates")
             .iter()

@@ -20,7 +20,7 @@ enum Node {
     Wildcard,
     /// `..`, which selects a value and its descendants that have children.
     Recursive,
-    /// `[START:END:STEP]` or `[INDEX]`. The end of an index is the position after it.
+    /// `[START:END:STEP]` or `[INDEX]`. For `[INDEX]`, `end` is INDEX + 1.
     Slice {
         start: Option<i64>,
         end: Option<i64>,
@@ -91,7 +91,7 @@ impl Path {
         let mut first = None;
         for (position, nodes) in self.0.iter().enumerate() {
             let (found, fits) = walk(vec![Found::Value(object)], nodes, &mut budget);
-            // The nodes after the first result must fit, too.
+            // All lists of nodes must match, including those after the first.
             fits.ok()?;
             if position == 0 {
                 first = found.into_iter().next();
@@ -140,7 +140,7 @@ fn walk<'a>(
     (values, Ok(()))
 }
 
-/// The values with which evaluation stopped at a node that does not match. An existence filter uses these values.
+/// The values when evaluation stopped at a node that does not match. An existence filter uses these values.
 enum PartialResult {
     /// Evaluation stopped with the input values of the node.
     WithInput,

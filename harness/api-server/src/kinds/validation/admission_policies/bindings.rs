@@ -1,4 +1,4 @@
-//! Validation of the bindings of admission policies.
+//! Validates the bindings of admission policies.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Validation of the CEL expressions of policies.
+//! Validates the CEL expressions of policies.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::super::fields::{Errors, Path, list, text};
 use super::super::formats;
 
-/// The expressions of a part of the stored policy, which may use features that only this release supports.
+/// The expressions in a part of the stored policy. Unlike new expressions, they may use features that the previous
+/// release does not support.
 #[derive(Debug, Default)]
 pub(super) struct Stored<'a>(HashSet<&'a str>);
 
@@ -32,7 +33,7 @@ impl<'a> FromIterator<&'a str> for Stored<'a> {
     }
 }
 
-/// Adds the error of an expression that does not compile. The error contains `shown` as the value of the field.
+/// Adds an error for an expression that does not compile. The error contains `shown` as the value of the field.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `convertCELErrorToValidationError`.
 pub(super) fn report<T>(
@@ -117,7 +118,7 @@ pub(super) fn variables(
     }
 }
 
-/// Returns whether a name is an identifier of CEL, and is not reserved.
+/// Returns whether a name is a CEL identifier that is not reserved.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `isCELIdentifier`.
 fn is_identifier(name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Validation of the match constraints of policies and bindings.
+//! Validates the match constraints of policies and bindings.
 
 use std::collections::HashSet;
 
@@ -58,7 +58,7 @@ fn named_rule(errors: &mut Errors, path: &Path<'_>, rule: &Value) {
 
 /// Validates that the rules of a mutating policy or its binding do not match operations that it cannot mutate.
 ///
-/// The path of an error contains no indices.
+/// The path of an error does not contain indexes.
 pub(super) fn mutating_operations(errors: &mut Errors, path: &Path<'_>, resources: &Value) {
     let path = path.child("resourceRules");
     for operation in list(resources, "resourceRules").iter().flat_map(|rule| texts(rule, "operations")) {

@@ -1,4 +1,4 @@
-//! Validation of admission policies and their bindings.
+//! Validates admission policies and their bindings.
 //!
 //! Source: kubernetes pkg/apis/admissionregistration/validation/validation.go.
 

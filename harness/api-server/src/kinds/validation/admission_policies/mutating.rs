@@ -1,4 +1,4 @@
-//! Validation of `MutatingAdmissionPolicy`.
+//! Validates `MutatingAdmissionPolicy`.
 
 use kubernetes_admission::policy_expressions::{PolicyExpressions, Purpose};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(in super::super) fn mutating_policy(errors: &mut Errors, object: &Value, cha
     if list(spec, "mutations").is_empty() {
         errors.required(&mutations, "mutations must contain at least one item");
     }
-    // Upstream also searches these for the expressions of JSON patches.
+    // Upstream compares even the expressions of JSON patches with the stored apply configurations.
     let stored =
         list(old, "mutations").iter().map(|mutation| text(get(mutation, "applyConfiguration"), "expression"));
     let stored: Stored<'_> = stored.collect();

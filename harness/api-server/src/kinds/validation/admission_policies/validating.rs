@@ -1,4 +1,4 @@
-//! Validation of `ValidatingAdmissionPolicy`.
+//! Validates `ValidatingAdmissionPolicy`.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Validation of device capacities and their request policies.
+//! Validates device capacities and their request policies.
 
 use std::collections::HashSet;
 

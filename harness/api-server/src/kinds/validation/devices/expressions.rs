@@ -1,4 +1,4 @@
-//! Validation of device selector expressions.
+//! Validates device selector expressions.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Generated validation of devices, whose errors follow all other errors.
+//! Validates devices like upstream's generated validation. These errors follow all other errors.
 //!
 //! Source: kubernetes `pkg/apis/resource/v1/zz_generated.validations.go`; apimachinery pkg/api/validate.
 

@@ -1,4 +1,4 @@
-//! Validation of dynamic resource allocation: claims, templates, device classes, and slices.
+//! Validates objects of dynamic resource allocation: claims, templates, device classes, and slices.
 
 mod capacity;
 mod expressions;
@@ -33,8 +33,8 @@ mod most {
 
 /// Validates a `ResourceClaim`.
 ///
-/// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceClaim` and `ValidateResourceClaimUpdate`;
-/// `pkg/apis/resource/v1/zz_generated.validations.go`.
+/// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceClaim` and
+/// `ValidateResourceClaimUpdate`; `pkg/apis/resource/v1/zz_generated.validations.go`.
 /// Rule: VLO-45.
 ///
 /// # Errors
@@ -80,8 +80,8 @@ pub(super) fn template(
 
 /// Validates a `DeviceClass`.
 ///
-/// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateDeviceClass` and `ValidateDeviceClassUpdate`;
-/// `pkg/apis/resource/v1/zz_generated.validations.go`.
+/// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateDeviceClass` and
+/// `ValidateDeviceClassUpdate`; `pkg/apis/resource/v1/zz_generated.validations.go`.
 /// Rule: VLO-45.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Validation of the names of pools, attributes, and capacities.
+//! Validates the names of pools, attributes, and capacities.
 
 use kubernetes_types::names;
 use kubernetes_types::quoting::quote;

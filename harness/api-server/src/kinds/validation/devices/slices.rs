@@ -1,4 +1,4 @@
-//! Validation of resource slices.
+//! Validates resource slices.
 
 use std::collections::HashSet;
 
@@ -25,8 +25,8 @@ const MAX_SHOWN_KEY_LENGTH: usize = 63 + 1 + 32;
 
 /// Validates a `ResourceSlice`.
 ///
-/// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceSlice` and `ValidateResourceSliceUpdate`;
-/// `pkg/apis/resource/v1/zz_generated.validations.go`.
+/// Source: kubernetes pkg/apis/resource/validation/validation.go, `ValidateResourceSlice` and
+/// `ValidateResourceSliceUpdate`; `pkg/apis/resource/v1/zz_generated.validations.go`.
 /// Rule: VLO-46.
 pub(crate) fn slice(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (path, spec) = (Path::new("spec"), get(object, "spec"));

@@ -1,4 +1,4 @@
-//! Validation of the status of claims: allocated devices and consumers.
+//! Validates the status of claims: allocated devices and consumers.
 
 use std::collections::HashSet;
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// The number of context lines around a difference.
 const CONTEXT_LINES: usize = 3;
-/// The number of lines from which the diff ignores lines that make up more than one percent of the text.
+/// The minimum number of lines in the new text for which the diff ignores lines that make up more than one percent.
 const AUTO_JUNK_MIN_LINES: usize = 200;
 /// The maximum number of pairs of equal lines to compare. Comparing this many pairs takes a few tenths of a second.
 const MAX_PAIRS: usize = 2_000_000;
@@ -201,7 +201,7 @@ impl<'a> Matcher<'a> {
             }
             lengths = longer;
         }
-        // Lines that occur too often may be equal anyway.
+        // Adjacent equal lines extend the block even if they occur too often.
         let are_equal = |old: usize, new: usize| self.old.get(old) == self.new.get(new);
         while best.old > old.start && best.new > new.start && are_equal(best.old - 1, best.new - 1) {
             best = Block { old: best.old - 1, new: best.new - 1, length: best.length + 1 };

@@ -102,10 +102,10 @@ impl Serialize for InternalValue<'_> {
                 ("bool", Value::Null) => serializer.serialize_bool(false),
                 ("number", Value::Null) => serializer.serialize_u8(0),
                 ("quantity", Value::Null) => serializer.serialize_str("0"),
-                // A schema where a boolean is also allowed.
+                // A schema in a field that also allows a boolean.
                 ("bool", Value::Object(_)) => serializer.serialize_bool(true),
                 _ => match TYPES.get(of) {
-                    // Another type of the union.
+                    // The value has another type of the union.
                     Some(fields)
                         if form == Form::Pointer && !value.is_object() && !is_one_of_several(fields) =>
                     {

@@ -1,4 +1,4 @@
-//! Validation of Pod annotations.
+//! Validates Pod annotations.
 
 use kubernetes_types::json_text;
 use serde_json::{Map, Value};
@@ -15,8 +15,8 @@ const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 
 /// Validates the annotations for mirror Pods, tolerations, the deletion cost, and profiles.
 ///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotations`; pkg/apis/core/helper/helpers.go,
-/// `GetDeletionCostFromPodAnnotations`.
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotations`;
+/// pkg/apis/core/helper/helpers.go, `GetDeletionCostFromPodAnnotations`.
 pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value, spec: &Value) {
     const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     let annotations = get(metadata, "annotations");
@@ -83,7 +83,7 @@ fn profiles(errors: &mut Errors, path: &Path<'_>, annotations: &Value, spec: &Va
 
 /// Decodes the annotation `key`, a list of structs with these fields. Returns `None` after an error.
 ///
-/// Go matches the names of members without regard to case.
+/// Like Go, matches member names case-insensitively.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetTolerationsFromPodAnnotations` and
 /// `GetTaintsFromNodeAnnotations`.

@@ -1,4 +1,4 @@
-//! Validation of `env` and `envFrom`, and of other references to Pod fields.
+//! Validates `env`, `envFrom`, and other references to Pod fields.
 
 use kubernetes_types::names;
 use kubernetes_types::quantity::{self, Quantity};
@@ -130,8 +130,8 @@ fn file_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value) {
 
 /// Validates a `fieldRef`.
 ///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateObjectFieldSelector`; pkg/apis/core/pods/helpers.go,
-/// `ConvertDownwardAPIFieldLabel`.
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateObjectFieldSelector`;
+/// pkg/apis/core/pods/helpers.go, `ConvertDownwardAPIFieldLabel`.
 pub(super) fn field_reference(errors: &mut Errors, path: &Path<'_>, reference: &Value, into: FieldTarget) {
     let (version, label) = (text(reference, "apiVersion"), text(reference, "fieldPath"));
     if version.is_empty() {

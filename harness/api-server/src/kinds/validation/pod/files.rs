@@ -1,5 +1,4 @@
-//! Validation of files in volumes: from Secrets, `ConfigMaps`, Pod fields, tokens, and certificates, and projected
-//! volumes.
+//! Validates files in volumes (from Secrets, `ConfigMaps`, Pod fields, tokens, and certificates) and projected volumes.
 
 use std::collections::HashSet;
 

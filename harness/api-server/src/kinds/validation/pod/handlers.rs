@@ -1,4 +1,4 @@
-//! Validation of probes and lifecycle handlers.
+//! Validates probes and lifecycle handlers.
 
 use serde_json::Value;
 

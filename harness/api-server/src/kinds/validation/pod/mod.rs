@@ -1,4 +1,4 @@
-//! Validation of Pods and pod templates.
+//! Validates Pods and pod templates.
 
 pub(super) mod annotations;
 mod containers;
@@ -203,7 +203,7 @@ fn resource_claims(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
             errors.duplicate(&path.child("name"), name);
         }
         let fields = ["resourceClaimName", "resourceClaimTemplateName"];
-        // In the form of the internal Go type.
+        // The value has the form of the internal Go type.
         let shown = || {
             let [reference, template] = fields.map(|field| encode(get(claim, field)));
             let name = encode(&name.into());
@@ -233,7 +233,8 @@ fn resource_claims(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 
 /// Validates the Pod-level `resources`.
 ///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResources` and `validatePodResourceConsistency`.
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResources` and
+/// `validatePodResourceConsistency`.
 fn own_resources(errors: &mut Errors, path: &Path<'_>, owner: &Value, shared: &SharedContext<'_>) {
     let spec = get(owner, "spec");
     let Some(own) = set(spec, "resources") else { return };

@@ -1,4 +1,4 @@
-//! Validation of the fields that depend on the operating system of a Pod.
+//! Validates the fields that depend on the operating system of a Pod.
 
 use serde_json::Value;
 

@@ -48,7 +48,7 @@ fn seccomp(errors: &mut Errors, context: &Path<'_>, profile: &Value, annotation:
     }
 }
 
-/// Validates that a profile is the one in an annotation. `defaults` are the names of the default profile.
+/// Validates that a profile equals the profile in an annotation. `defaults` are the names of the default profile.
 fn matches(
     errors: &mut Errors,
     path: &Path<'_>,

@@ -1,4 +1,4 @@
-//! Validation of `pods/resize`.
+//! Validates updates of `pods/resize`.
 
 use std::collections::BTreeSet;
 

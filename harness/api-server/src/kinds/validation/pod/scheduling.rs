@@ -1,4 +1,4 @@
-//! Validation of scheduling constraints: tolerations, affinity, and topology spread.
+//! Validates scheduling constraints: tolerations, affinity, and topology spread.
 
 use std::collections::{HashMap, HashSet};
 

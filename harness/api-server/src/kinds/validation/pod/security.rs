@@ -1,4 +1,4 @@
-//! Validation of the security contexts of Pods and containers.
+//! Validates the security contexts of Pods and containers.
 
 use std::collections::HashSet;
 
@@ -184,7 +184,7 @@ fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
         ("Localhost", None) => errors.required(&local_path, "must be set when seccomp type is Localhost"),
         ("Localhost", Some(local)) => formats::descending_path(errors, &local_path, local),
         (_, Some(local)) => {
-            // In the form of the internal Go type.
+            // The value has the form of the internal Go type.
             let shown = format!("{{\"Type\":{},\"LocalhostProfile\":{}}}", quote(kind), quote(local));
             errors.invalid(&local_path, shown, "can only be set when seccomp type is Localhost");
         }

@@ -1,4 +1,4 @@
-//! Validation of `pods/status`.
+//! Validates updates of `pods/status`.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -201,7 +201,7 @@ fn extended_claim(errors: &mut Errors, path: &Path<'_>, status: &Value, spec: &V
         let item = of_mappings.index(index);
         let key = ["containerName", "resourceName", "requestName"].map(|field| text(mapping, field));
         let [name, resource, request] = key;
-        // Of two containers with one name the last one counts.
+        // If two containers have the same name, the last one counts.
         let mut containers =
             list(spec, "containers").iter().rev().chain(list(spec, "initContainers").iter().rev());
         match containers.find(|container| text(container, "name") == name) {

@@ -1,4 +1,4 @@
-//! Validation of Pod updates.
+//! Validates Pod updates.
 
 use std::collections::HashMap;
 

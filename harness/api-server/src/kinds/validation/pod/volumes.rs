@@ -1,4 +1,4 @@
-//! Validation of volumes and volume mounts.
+//! Validates volumes and volume mounts.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Warnings about accepted objects.
+//! Warns about accepted objects.
 
 mod pod;
 mod secret;
@@ -24,7 +24,7 @@ use super::fields::{Path, get, int, list, set, text, texts};
 pub(crate) struct Warnings(Vec<String>);
 
 impl Warnings {
-    /// The maximum total length of warnings. It exceeds what a response can contain.
+    /// The maximum number of warnings. A response contains at most this many characters of warnings.
     ///
     /// Source: apiserver pkg/endpoints/filters/warning.go, `truncateAtTotalRunes`.
     const TRUNCATE_AT_TOTAL_RUNES: usize = 4096;

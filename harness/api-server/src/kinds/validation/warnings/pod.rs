@@ -1,4 +1,4 @@
-//! Warnings about Pods and pod templates.
+//! Warns about Pods and pod templates.
 
 use std::collections::{HashMap, HashSet};
 

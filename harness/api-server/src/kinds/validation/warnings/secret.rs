@@ -1,4 +1,4 @@
-//! Warnings about certificates in Secrets.
+//! Warns about certificates in Secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

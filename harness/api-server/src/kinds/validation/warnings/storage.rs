@@ -1,4 +1,4 @@
-//! Warnings about volumes, claims, and node labels.
+//! Warns about volumes, claims, and node labels.
 
 use kubernetes_types::equality::same;
 use kubernetes_types::quantity;

@@ -1,4 +1,4 @@
-//! Warnings about overlapping paths in volumes.
+//! Warns about overlapping paths in volumes.
 
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
