@@ -1,4 +1,4 @@
-//! Responses of the server and their encoding.
+//! Defines and encodes the responses of the server.
 
 use std::sync::Arc;
 
@@ -181,7 +181,7 @@ impl ResponseContent {
         }
     }
 
-    /// Returns whether the body is larger than `LARGE_BYTES` and therefore takes long to encode.
+    /// Returns whether the body is larger than `LARGE_BYTES` and therefore slow to encode.
     pub(crate) fn is_large(&self) -> bool {
         match self {
             Self::Object(_, object) => exceeds(object, LARGE_BYTES),
@@ -193,7 +193,7 @@ impl ResponseContent {
         }
     }
 
-    /// Encodes the body in protobuf.
+    /// Encodes the body as protobuf.
     fn in_protobuf(&self, reservation: Option<Reservation>, may_refuse: bool) -> Result<Bytes, Box<Status>> {
         // The size of the JSON is an estimate. Fields with a zero value exist only in protobuf.
         let estimate = match self {
@@ -277,7 +277,7 @@ impl ResponseContent {
     }
 }
 
-/// Adds the headers with which clients keep a discovery document until it changes.
+/// Adds the headers that let clients cache a discovery document until it changes.
 pub(crate) fn add_cache_headers(headers: &mut HeaderMap, etag: &str) {
     if let Ok(etag) = HeaderValue::from_str(etag) {
         headers.insert(ETAG, etag);
@@ -360,7 +360,7 @@ fn written(
     Ok(held(reservation, text))
 }
 
-/// Returns the reservation with room for `length` bytes.
+/// Resizes the reservation to `length` bytes. Fails only if `may_refuse` is true.
 fn resized(
     reservation: Option<Reservation>,
     length: usize,
@@ -369,7 +369,8 @@ fn resized(
     let Some(mut reservation) = reservation else { return Ok(None) };
     match reservation.resize(length) {
         Err(exhausted) if may_refuse => Err(exhausted.into()),
-        // The request has already changed something: its response is sent within the existing reservation.
+        // If resizing fails, the reservation stays unchanged: the request has already changed something, so the
+        // response must be sent.
         Ok(()) | Err(_) => Ok(Some(reservation)),
     }
 }

@@ -105,7 +105,7 @@ impl Drop for FinalEvent {
     }
 }
 
-/// `objectRef` of an event; empty fields are omitted.
+/// The `objectRef` of an event; empty fields are omitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ObjectReference<'a> {
     pub(crate) resource: &'a str,
@@ -129,8 +129,8 @@ const PATCH: &str = "patch.webhook.admission.k8s.io/";
 
 /// Returns the audit event of a request.
 ///
-/// Source: apiserver pkg/apis/audit/v1/types.go, `Event`; pkg/audit/request.go, `LogRequestObject`; for strangers
-/// pkg/endpoints/filters/`authn_audit.go`, `WithFailedAuthenticationAudit`.
+/// Source: apiserver pkg/apis/audit/v1/types.go, `Event`; pkg/audit/request.go, `LogRequestObject`; for unauthenticated
+/// clients, pkg/endpoints/filters/`authn_audit.go`, `WithFailedAuthenticationAudit`.
 /// Rule: AUD-05, RBAC-10, RBAC-24.
 pub(crate) fn event(answered: &AnsweredRequest<'_>) -> Value {
     let mut event = json!({

@@ -128,7 +128,7 @@ impl AuditPolicy {
     /// Parses a policy. Ignores unknown fields; kube-apiserver also ignores them, and logs a warning.
     ///
     /// # Errors
-    /// Returns the reason why the policy is invalid: kube-apiserver's message, except for values of a wrong type.
+    /// Returns an error if the policy is invalid. The message is kube-apiserver's, except for values of a wrong type.
     pub fn parse(document: &Value) -> Result<Self, String> {
         let text = |field| document.get(field).and_then(Value::as_str).unwrap_or_default();
         match (text("apiVersion"), text("kind")) {
@@ -378,7 +378,7 @@ mod tests {
             "level": "All", "nonResourceURLs": ["x", "/a*b"], "namespaces": ["a"], "omitStages": ["x"],
             "resources": [{"group": "A/v1", "resourceNames": ["a"]}],
         });
-        // The text that kube-apiserver 1.37.1 logs after `loading audit policy file: `.
+        // The messages that kube-apiserver 1.37.1 logs after `loading audit policy file: `.
         for (document, expected) in [
             (json!({}), "unknown group version field audit.k8s.io/__internal, Kind=Policy in policy".to_owned()),
             (

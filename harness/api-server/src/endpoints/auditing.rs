@@ -90,7 +90,7 @@ impl<'a> RequestAudit<'a> {
 
     /// Logs the stage `RequestReceived` unless the policy omits it.
     ///
-    /// When the returned guard is dropped, it logs a request that did not get a response.
+    /// The returned guard logs a request that does not get a response, unless an audit policy is set.
     pub(crate) fn begin(&self) -> UnansweredGuard<'_> {
         if self.audited.logs(Stage::RequestReceived) {
             self.log_received();
@@ -201,7 +201,7 @@ impl<'a> RequestAudit<'a> {
     }
 }
 
-/// A guard that logs a request without a response: the client disconnected or the server stopped.
+/// When dropped, logs a request without a response: the client disconnected or the server stopped.
 pub(crate) struct UnansweredGuard<'a>(&'a RequestAudit<'a>);
 
 impl UnansweredGuard<'_> {

@@ -19,7 +19,7 @@ pub struct ApiServer {
     pub(crate) server: Arc<Server>,
 }
 
-/// The registry, and what the endpoints need in addition to it.
+/// The registry and the state that only the endpoints need.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) registry: Arc<Registry>,

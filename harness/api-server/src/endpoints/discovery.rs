@@ -104,7 +104,7 @@ impl Resources {
         let versions: Vec<Value> = versions
             .iter()
             .map(|version| {
-                // Without a response from the Service.
+                // admit does not query the Service, so the version is always stale.
                 if self.is_remote(group, version) {
                     return json!({"version": version, "freshness": "Stale"});
                 }
@@ -118,7 +118,7 @@ impl Resources {
     }
 }
 
-/// Returns the groups and the names of their versions, after the group of the `APIService`s.
+/// Returns the groups with the names of their versions. The group `apiregistration.k8s.io` comes first.
 ///
 /// Source: kube-aggregator `pkg/apiserver/handler_apis.go`, which lists its own group first.
 fn after_own_group(groups: Vec<Group<'_>>) -> Vec<(&str, Vec<&str>)> {

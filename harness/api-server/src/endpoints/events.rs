@@ -125,7 +125,7 @@ impl Event {
 /// The reason why a large event cannot be encoded.
 #[derive(Debug)]
 pub(crate) enum EncodeFailure {
-    /// Other events use the memory budget. This event needs the given number of bytes.
+    /// The event needs this many bytes, but other events are using the memory budget.
     OverBudget(usize),
     /// The object cannot be converted to this version.
     Unconvertible(ConversionError),
@@ -166,7 +166,7 @@ impl AsRef<[u8]> for SharedText {
 }
 
 impl Events {
-    /// Creates a cache whose large events may have `room` bytes in total.
+    /// Creates a cache that limits the total size of large events to `room` bytes.
     pub(crate) fn new(room: usize) -> Self {
         Self { small: Mutex::default(), large: Mutex::default(), room: Budget::new(room) }
     }
@@ -188,7 +188,7 @@ impl Events {
             return Ok(None);
         }
         let Some(name) = event.name(served) else { return encode_if_small(event, served) };
-        // The lock is held while the event is encoded, which is fast: other watches want the same event.
+        // The lock is held during encoding, which is fast, because other watches need the same event.
         let mut recent = lock(&self.small);
         if let Some(known) = recent.texts.get(&name) {
             return Ok(known.clone());
@@ -369,12 +369,12 @@ mod tests {
         let large = event(EventType::Added, 1, BUDGET / 2);
         let all = futures::future::join_all((0..100).map(|_| events.large(large.clone(), served, None)));
         let texts: Vec<Bytes> = all.await.into_iter().map(Result::unwrap).collect();
-        // The budget has no room for a hundred copies; all texts are the same bytes.
+        // The budget does not have room for a hundred copies, so all watches must share the same bytes.
         assert!(texts.iter().all(|text| text.as_ptr() == texts[0].as_ptr()));
         assert_eq!(events.room.available(), BUDGET - texts[0].len());
         let line: Value = serde_json::from_slice(&texts[0]).unwrap();
         assert_eq!(line, json!({"type": "ADDED", "object": *large.stored.object()}));
-        // The next event waits until the last of them is dropped.
+        // The next event does not fit in the budget until all of them are dropped.
         let other = event(EventType::Added, 2, BUDGET / 2);
         let refused = events.large(other.clone(), served, None).await.unwrap_err();
         assert!(

@@ -9,12 +9,11 @@ use crate::apimachinery::query::Query;
 
 /// The checks of kube-apiserver 1.37.1 in its order.
 ///
-/// A line contains a check and the endpoints that include it. If a line contains only a check, all endpoints include
-/// it.
+/// Each line contains a check and its endpoints. A check without endpoints belongs to all endpoints.
 ///
-/// The checks of components that admit does not have always succeed.
+/// All checks always succeed, including those of components that admit does not have.
 ///
-/// Source: apiserver pkg/server/healthz.go; the answers of kube-apiserver 1.37.1 to `?verbose`.
+/// Source: apiserver pkg/server/healthz.go; the responses of kube-apiserver 1.37.1 to `?verbose`.
 const CHECKS: &str = include_str!("health-checks.txt");
 
 /// An endpoint that reports the health of the server.

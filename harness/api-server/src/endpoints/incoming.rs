@@ -76,7 +76,7 @@ impl Incoming {
                 }
             }
         };
-        // A slower client loses its connection with the response.
+        // If the client is slower, the server closes the connection after the response.
         let _ = timeout(DRAIN_TIME, drained).await;
     }
 }
@@ -91,7 +91,7 @@ async fn collect(body: Body, reservation: &mut Reservation) -> Result<Bytes, Box
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|error| {
-            // Source: apimachinery pkg/api/errors: an error without a Status of its own.
+            // Source: apimachinery pkg/api/errors: an error that does not have a Status.
             Box::new(Status::failure(500, "", error.to_string()))
         })?;
         if collected.len() + piece.len() > MAX_REQUEST_BODY_BYTES {

@@ -12,7 +12,7 @@ use crate::apimachinery::metadata;
 /// Receives notices before the response is sent.
 pub type NoticeSink = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// An event during a request that a log can contain.
+/// An event during a request that is worth logging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {

@@ -37,7 +37,7 @@ pub type RequestObserver = Arc<dyn Fn(ObservedRequest) + Send + Sync>;
 /// The options of an [`ApiServer`].
 #[derive(Clone, Default)]
 pub struct Options {
-    /// The host (a name or an IP) and port of Services by name. They take precedence over stored Services.
+    /// The hosts (names or IPs) and ports of Services, by Service name. They take precedence over stored Services.
     ///
     /// The port replaces the port in the webhook configuration.
     pub services: BTreeMap<ServiceName, (String, u16)>,

@@ -53,9 +53,9 @@ pub(crate) struct Outcome {
     pub(crate) admitted: Option<Operation>,
     /// The object in the response before content negotiation, if retained.
     pub(crate) object: Option<Arc<Value>>,
-    /// Warnings of the server that precede the warnings of webhooks.
+    /// Warnings from the server that precede the warnings from webhooks.
     pub(crate) early_warnings: Vec<String>,
-    /// Warnings of the server that follow the warnings of webhooks.
+    /// Warnings from the server that follow the warnings from webhooks.
     pub(crate) warnings: Vec<String>,
     /// The audit annotations that admission did not add.
     pub(crate) annotations: BTreeMap<String, String>,
@@ -101,7 +101,7 @@ impl Outcome {
         }
     }
 
-    /// Keeps the object of the response if `keep` requires it.
+    /// Keeps the object in the response if `keep` is [`BodyRetention::Observed`].
     pub(crate) fn keep_object(&mut self, keep: BodyRetention) {
         if let BodyRetention::Observed = keep {
             self.object = match &self.answered {

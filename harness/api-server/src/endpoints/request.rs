@@ -60,7 +60,7 @@ pub(crate) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
         let mut body = Incoming::Stream(body);
         let authorizer = Arc::clone(&server.registry.state.authorizer);
         let (response, _) = respond(&server, &parts, &mut body, keep, &authorizer).await;
-        // On an HTTP/2 connection, the few bytes that a stranger may send are for all of its requests.
+        // An unauthenticated client may send only a few bytes, which all requests of an HTTP/2 connection share.
         if response.status() != StatusCode::UNAUTHORIZED || parts.version <= Version::HTTP_11 {
             body.drain(&parts).await;
         }
@@ -159,7 +159,7 @@ pub(crate) async fn respond(
         observation.end(ended).await;
     }
     let end = auditing.as_ref().and_then(|auditing| {
-        // The audit log does not see the result of a handshake.
+        // As in kube-apiserver, the audit event of an upgrade has the code 101, even if the handshake fails.
         let code = if is_upgrade { StatusCode::SWITCHING_PROTOCOLS } else { response.status() };
         auditing.end(RequestEnd {
             stage: outcome.stage,

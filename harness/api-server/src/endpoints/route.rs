@@ -230,7 +230,7 @@ pub(crate) fn verb(method: &Method, target: &Target) -> Result<Verb, Box<Status>
 
 /// Returns whether a subresource opens a connection instead of reading or writing an object.
 ///
-/// Source: kubernetes `pkg/registry/core/{pod,service,node}/rest`: those that implement `rest.Connecter`.
+/// Source: kubernetes `pkg/registry/core/{pod,service,node}/rest`, the types that implement `rest.Connecter`.
 pub fn is_connection(subresource: &str) -> bool {
     matches!(subresource, "exec" | "attach" | "portforward" | "proxy")
 }

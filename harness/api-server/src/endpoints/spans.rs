@@ -31,7 +31,7 @@ const HTTPS_PORT: u16 = 443;
 /// Source: apiserver pkg/endpoints/filters/traces.go, `notSystemPrivilegedGroup`.
 const TRUSTED_GROUPS: [&str; 2] = ["system:masters", "system:monitoring"];
 
-/// Returns the span of a request by an authenticated user.
+/// Returns the span of a request from an authenticated user.
 ///
 /// `tracing-opentelemetry` sets the name and the kind of the span from the fields `otel.name` and `otel.kind`.
 ///

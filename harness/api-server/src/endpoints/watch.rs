@@ -184,7 +184,7 @@ impl Watch {
     /// Adds an event to a piece. Returns false if the piece is full.
     ///
     /// # Errors
-    /// Ends the watch if the client wants each event as a list of metadata, which an event cannot be.
+    /// Returns an error if the event cannot be encoded, for example because the client requests a list of metadata.
     fn put(&self, event: Event, piece: &mut Piece) -> Result<bool, EndReason> {
         if matches!(self.representation, Representation::Metadata(options) if options.is_list) {
             return Err(EndReason::Lags);
@@ -317,7 +317,7 @@ impl Watcher {
                     self.is_over = true;
                     return self.unconvertible(failure, version).map(|status| self.error(&status).into());
                 }
-                // A watch that waits for memory holds nothing, and starts over when memory is available.
+                // While it waits for memory, a watch does not keep the event. It then reads the event again.
                 Err(EncodeFailure::OverBudget(bytes)) => {
                     let room = timeout_at(self.ends, self.watch.events.room().reserve(bytes)).await;
                     reserved = room.ok().flatten();
@@ -386,7 +386,7 @@ impl Watcher {
             let progress = self.write_changes(version, &changes, None, piece)?;
             self.progress = WatchProgress::Changes { version: progress };
             if changes.len() == BATCH_SIZE {
-                // There may be more, even if none of these changes matches this watch.
+                // There may be more changes, even if none of these matches this watch.
                 self.notifications.mark_changed();
             }
             if !is_served && changes.len() < BATCH_SIZE && !piece.is_full() {

@@ -4,15 +4,15 @@ use kubernetes_types::status::Status;
 
 use crate::storage::HistoryExpired;
 
-/// The error that the watch ends after the events that have been written.
+/// Signals that the watch ends after the events that have been written.
 pub(crate) struct WatchEnded;
 
 /// The reason why a watch ends.
 pub(crate) enum EndReason {
     /// The watch ends with an error event.
     Failed(Box<Status>),
-    /// The watcher lags too far behind, the definition of the custom resource has changed, or the client wants a form
-    /// that no event can have.
+    /// The watcher lags too far behind, the definition of the custom resource has changed, or the client requests a
+    /// representation that events do not support.
     Lags,
 }
 

@@ -1,4 +1,4 @@
-//! `ResourceQuota`: admit does not charge quotas. It returns a 501 for requests that would be charged.
+//! `ResourceQuota`: returns a 501 for requests that would be charged against a quota.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use kubernetes_types::status::{Status, Unsupported};
 
 use crate::storage::ObjectReader;
 
-/// Rejects requests for which a quota of the namespace would be charged, because admit does not support quotas.
+/// Rejects requests that would be charged against a quota of the namespace, because admit does not support quotas.
 ///
 /// A quota is active after a controller has written limits to its status. With only a kube-apiserver, no quota is
 /// active.
@@ -54,7 +54,7 @@ impl Plugin for ResourceQuota {
     }
 }
 
-/// Returns whether a quota on `limited` can be charged for an object of `resource`.
+/// Returns whether an object of `resource` can be charged against a quota on `limited`.
 fn concerns(limited: &str, resource: &str) -> bool {
     if let Some(counted) = limited.strip_prefix("count/") {
         return counted == resource;

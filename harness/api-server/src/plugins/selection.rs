@@ -6,8 +6,8 @@ use kubernetes_types::status::{Unsupported, aggregate};
 
 /// The enabled plugins of a server.
 ///
-/// The default equals that of kube-apiserver without flags, except for `ServiceAccount`: without a controller,
-/// namespaces lack the service account `default`, and that plugin would reject every Pod.
+/// The default is the same as in kube-apiserver without flags, except for `ServiceAccount`. Without a controller,
+/// namespaces lack the service account `default`, and the plugin would reject every Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmissionPlugins {
     on: BTreeSet<&'static str>,
@@ -57,7 +57,7 @@ const PLUGINS: [(&str, ByDefault, Support); 39] = [
     ("NamespaceExists", Off, Supported),
     ("LimitPodHardAntiAffinityTopology", Off, Supported),
     ("LimitRanger", On, Supported),
-    // On upstream.
+    // kube-apiserver enables it by default.
     ("ServiceAccount", Off, Supported),
     ("NodeRestriction", Off, Supported),
     ("TaintNodesByCondition", On, Supported),
@@ -72,7 +72,7 @@ const PLUGINS: [(&str, ByDefault, Support); 39] = [
     ("ExtendedResourceToleration", Off, NotSupported),
     ("DefaultStorageClass", On, Supported),
     ("StorageObjectInUseProtection", On, Supported),
-    // It concerns only an API that is off by default.
+    // Affects only an API that is off by default.
     ("PodGroupProtection", On, Supported),
     ("OwnerReferencesPermissionEnforcement", Off, NotSupported),
     ("PersistentVolumeClaimResize", On, Supported),
@@ -91,7 +91,7 @@ const PLUGINS: [(&str, ByDefault, Support); 39] = [
     ("ValidatingAdmissionPolicy", On, Supported),
     ("ValidatingAdmissionWebhook", On, Supported),
     ("ResourceQuota", On, Supported),
-    // It rejects the objects that kube-apiserver creates when it starts: with an empty storage the server exits
+    // Rejects the objects that kube-apiserver creates at startup. With an empty storage, kube-apiserver exits
     // immediately.
     ("AlwaysDeny", Off, NotSupported),
 ];

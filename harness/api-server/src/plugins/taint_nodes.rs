@@ -6,7 +6,7 @@ use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::Plugin;
 use kubernetes_types::status::Status;
 
-/// Adds a taint to a new Node. The node controller removes it when the Node is ready.
+/// Adds a taint to a new Node. The node controller removes the taint when the Node is ready.
 ///
 /// Source: kubernetes plugin/pkg/admission/nodetaint/admission.go.
 /// Rule: KND-02.

@@ -32,7 +32,7 @@ use crate::kinds::webhook_configurations::VALIDATING;
 use crate::plugins::{AdmissionPlugins, PluginConfiguration, Plugins};
 use crate::storage::ObjectReader;
 
-/// The dispatcher and the configuration with which the server admits requests.
+/// The dispatcher and the configuration that the server uses to admit requests.
 pub(crate) struct Admission {
     dispatcher: Dispatcher<HttpsCaller>,
     plugins: Plugins,
@@ -60,7 +60,7 @@ struct WebhookSources {
     in_order: WebhookIndex,
 }
 
-/// Whether the record of a request says why each skipped webhook was not called.
+/// Whether the record of a request contains the reason why each skipped webhook was not called.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SkipReasons {
     Recorded,
@@ -181,7 +181,7 @@ impl Admission {
     /// Reloads the stored webhook configurations.
     ///
     /// # Errors
-    /// Returns the Status of the first configuration that cannot be parsed; the webhooks stay unchanged.
+    /// Returns an error if a configuration cannot be parsed. The webhooks then stay unchanged.
     pub(crate) fn reload_webhooks(&self) -> Result<(), Box<Status>> {
         let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
         let of = |resource: &str, before: &WebhookSources| {
@@ -198,7 +198,7 @@ impl Admission {
     /// Reloads the stored policies and bindings.
     ///
     /// # Errors
-    /// Returns the Status of the first object that cannot be parsed; the policies stay unchanged.
+    /// Returns an error if an object cannot be parsed. The policies then stay unchanged.
     pub(crate) fn reload_policies(&self) -> Result<(), Box<Status>> {
         let mut policies = self.validating_policies.write().unwrap_or_else(PoisonError::into_inner);
         *policies = policies.reloaded(&self.state.storage)?;

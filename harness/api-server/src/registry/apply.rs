@@ -26,7 +26,7 @@ use crate::apimachinery::options;
 
 pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
-/// The first line of the error with which Go's strict YAML decoder reports duplicate keys.
+/// The first line of the error that Go's strict YAML decoder returns for duplicate keys.
 const STRICT_YAML_PREFIX: &str = "error converting YAML to JSON: yaml: unmarshal errors:";
 
 /// The decoded body of an apply request.
@@ -104,7 +104,7 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
 /// Applies the patch to the stored object, or creates the object if none is stored.
 ///
 /// # Errors
-/// Returns the Status of a conflict, or of a patch that cannot be applied.
+/// Returns an error if the patch conflicts with another manager or cannot be applied.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher` and `applyPatch`; apimachinery
 /// pkg/util/managedfields/internal/structuredmerge.go, `Apply`.
@@ -203,7 +203,7 @@ fn converted(
         let why = why.and_then(|(_, rest)| rest.split_once(": "));
         let why = why.map_or(status.message.as_str(), |(_, why)| why);
         if !why.starts_with("quantities must match") {
-            // kube-apiserver's text comes from its decoder of unstructured objects.
+            // admit does not reproduce this message of kube-apiserver's decoder of unstructured objects.
             let what = format!("the error of an object that an apply produces: {why}");
             return Box::new(Status::unsupported(&Unsupported { what }));
         }

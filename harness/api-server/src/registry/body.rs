@@ -107,7 +107,7 @@ pub(crate) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) 
     Ok(request.reservation.try_grow(more * copies(request.keep))?)
 }
 
-/// Sets the defaults of the object of a request, except where it has an empty list instead of a default.
+/// Sets the defaults of a request's object, except for empty lists that upstream does not replace with defaults.
 ///
 /// # Errors
 /// Returns 501 for a schema that admit does not support.

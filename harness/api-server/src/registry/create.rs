@@ -21,7 +21,7 @@ use crate::kinds::strategy;
 use crate::registry::answer::Answer;
 use crate::registry::{body, field_manager, undecodable};
 
-/// The `Retry-After` value in seconds of the 429 for a conversion that lacks memory.
+/// The `Retry-After` value in seconds of the 429 for a conversion that does not have enough memory.
 const RETRY_AFTER: i32 = 1;
 
 /// The maximum number of attempts to generate an unused name.
@@ -174,7 +174,7 @@ pub(crate) async fn admit_and_store(
         strategy::set_requester(&mut object, &resource, &request.user);
         let shares_labels = strategy::shares_labels(&object, &resource);
         strategy::prepare_for_create(&mut object, &resource);
-        // An object with a generated name is copied first.
+        // Upstream copies an object with a generated name, and the copy does not share its labels.
         // Source: apiserver pkg/registry/generic/registry/store.go, `createWithGenerateNameRetry`.
         if shares_labels && generate.is_empty() && !run.had_labels().unwrap_or(origin.has_labels()) {
             strategy::share_labels(&mut object);
@@ -204,7 +204,7 @@ pub(crate) async fn admit_and_store(
         if !generate.is_empty() {
             run.attributes_mut().name.clear();
         }
-        // A dry run does not reach the storage, which would reject it, or uses another storage.
+        // A dry run keeps the `resourceVersion`, because it does not reach the storage that checks and removes it.
         // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create` and `GuaranteedUpdate`.
         let version = metadata::text(&object, "resourceVersion");
         // Source: apiserver pkg/storage/etcd3/store.go, `Create`.

@@ -297,10 +297,10 @@ async fn remove_marked(
 ) -> Result<DeleteResult, Box<Status>> {
     let storage = Arc::clone(&request.registry.state.storage);
     let Some(mut marked) = storage.at(key) else { return Ok(DeleteResult::Removed(Arc::clone(before))) };
-    // Webhooks see the precondition as the client sent it.
+    // Webhooks receive the precondition that the client sent.
     let mut wanted = options.clone();
     if let Some(version) = wanted.document.pointer_mut("/preconditions/resourceVersion") {
-        // The cached Pod no longer satisfies it, so admission does not run for it.
+        // The cached Pod does not satisfy the precondition, so admission does not run for that Pod.
         *version = metadata::text(&marked, "resourceVersion").into();
     } else if let Err(status) = admit(request, before, &marked, options, delete_path).await
         && request.admitting.is_out_of_time()
@@ -312,7 +312,7 @@ async fn remove_marked(
         set(&mut shown.document, &["gracePeriodSeconds"], 0);
     }
     loop {
-        // If another request removed it first, the result is the same.
+        // If another request removed the Pod first, the result is the same.
         let Some(stored) = storage.at(key) else { return Ok(DeleteResult::Removed(marked)) };
         marked = stored;
         preconditions::check_stored(&marked, &wanted, &request.target.resource, key)?;

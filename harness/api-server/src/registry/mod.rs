@@ -43,7 +43,7 @@ use crate::kinds::service_account_tokens::authenticator::TokenAuthenticator;
 use crate::kinds::service_allocation::ServiceAllocator;
 use crate::kinds::{flow_control, webhook_configurations};
 
-/// The objects of a server, and what their requests share.
+/// The objects of a server and the state that requests for them share.
 #[derive(Debug)]
 pub(crate) struct Registry {
     pub(crate) state: Arc<State>,
@@ -51,7 +51,7 @@ pub(crate) struct Registry {
     pub(crate) services: ServiceAllocator,
     pub(crate) tokens: Arc<TokenAuthenticator>,
     pub(crate) in_flight: InFlightRequests,
-    /// The server of this registry. It is unset until the server has been created.
+    /// The server that this registry belongs to. Unset until the server has been created.
     pub(crate) own_server: OnceLock<Box<dyn OwnServer>>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) trait OwnServer: fmt::Debug + Send + Sync {
         object: &'a Value,
     ) -> Pin<Box<dyn Future<Output = Result<(), Box<Status>>> + Send + 'a>>;
 
-    /// Starts the definition controllers if webhooks observe their writes. Returns whether they run.
+    /// Starts the definition controllers if webhooks match their writes. Returns whether they run.
     ///
     /// If they do not run, the registry updates the definitions itself.
     fn starts_definition_controllers(&self) -> bool;

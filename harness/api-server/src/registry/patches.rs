@@ -70,8 +70,8 @@ pub(crate) fn check_media_type(resource: &Resource, headers: &HeaderMap) -> Resu
 /// Reads the patch of a request.
 ///
 /// # Errors
-/// Returns the Status of an invalid body or an unsupported format, 429 if other requests use the memory that the patch
-/// needs, or 501 if the patch can never fit.
+/// Returns 400 for an invalid body, 413 for too many operations, 415 for an unsupported format, 429 if other requests
+/// use the memory that the patch needs, or 501 if the patch exceeds the memory budget.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource` and `applyJSPatch`.
 pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
@@ -154,7 +154,7 @@ fn unsupported_format(message: String) -> Box<Status> {
 /// Applies the change to `old` and updates the field managers.
 ///
 /// # Errors
-/// Returns the Status of a patch that cannot be applied or whose result is not an object of this kind.
+/// Returns an error if the patch cannot be applied or its result is not an object of this kind.
 pub(crate) async fn apply(
     request: &mut ObjectRequest<'_>,
     change: &Change,

@@ -1,4 +1,4 @@
-//! The compiled admission policies of the server.
+//! Compiles the stored admission policies and bindings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ pub(crate) struct CompiledPolicies {
     hooks: Arc<[ValidatingHook]>,
 }
 
-/// A stored object and what is compiled from its spec.
+/// A stored object and the result of compiling its spec.
 #[derive(Clone)]
 struct Compiled<T> {
     stored: Arc<Value>,
@@ -36,7 +36,7 @@ impl CompiledPolicies {
     /// Compiles the stored policies and bindings that have changed.
     ///
     /// # Errors
-    /// Returns the Status of the first object that cannot be parsed.
+    /// Returns an error if an object cannot be parsed.
     pub(crate) fn reloaded(&self, storage: &Storage) -> Result<Self, Box<Status>> {
         let policies =
             compiled(storage.list(GROUP, POLICIES, ""), &self.policies, policy::validating_policy)?;

@@ -96,9 +96,9 @@ pub(crate) struct ObjectRequest<'a> {
     pub(crate) sent: Option<Value>,
     /// The fields of the decoded object that are set to an empty list or map.
     pub(crate) empty_fields: EmptyFields,
-    /// Warnings of the server that precede the warnings of webhooks.
+    /// Warnings from the server that precede the warnings from webhooks.
     pub(crate) early_warnings: Vec<String>,
-    /// Warnings of the server that follow the warnings of webhooks.
+    /// Warnings from the server that follow the warnings from webhooks.
     pub(crate) warnings: Vec<String>,
     /// The audit annotations that admission did not add.
     pub(crate) annotations: BTreeMap<String, String>,

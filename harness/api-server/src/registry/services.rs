@@ -18,14 +18,14 @@ pub struct ServiceName {
     pub name: String,
 }
 
-/// Resolves services with the map in the options, then with the stored Services.
+/// Resolves Services from the map in the options, then from the stored Services.
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) known: BTreeMap<ServiceName, (String, u16)>,
     pub(crate) storage: Arc<Storage>,
 }
 
-/// Resolves a service to a host and a port.
+/// Resolves a Service to a host and a port.
 ///
 /// Source: kube-aggregator pkg/apiserver/resolvers.go and apiserver pkg/util/proxy/proxy.go, `ResolveCluster`.
 /// Rule: HTTP-14, HTTP-16.

@@ -143,7 +143,7 @@ impl State {
         }
     }
 
-    /// Normalizes `object` and returns the kind to which it has to be converted before it is stored.
+    /// Normalizes `object` and returns the kind that it must be converted to before it is stored.
     fn kind_to_store(&self, object: &mut Value, resource: &Resource) -> Option<GroupVersionKind> {
         normalize_stored(object, resource);
         let kind = self.resources().storage_kind(resource);
@@ -206,14 +206,14 @@ impl State {
     /// Removes fields of custom resources that are not in the schema, and sets the defaults of the version.
     ///
     /// # Errors
-    /// Returns the part of a schema that admit does not support.
+    /// Returns an error if admit does not support a part of the schema.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `crdConversionRESTOptionsGetter`.
     pub(crate) fn complete_stored(&self, object: &mut Value) -> Result<(), Unsupported> {
         let resources = self.resources();
         let resource = resources.of_kind(&GroupVersionKind::from_object(object));
         if let Some(custom) = resource.and_then(|resource| resource.custom.as_ref()) {
-            // Invalid metadata was dropped before.
+            // Invalid metadata was dropped earlier.
             let _ = custom.schema()?.decode(object, true);
         }
         self.complete(object)
@@ -226,14 +226,14 @@ impl State {
     /// schema.
     ///
     /// # Errors
-    /// Returns the part of a schema that admit does not support.
+    /// Returns an error if admit does not support a part of the schema.
     pub(crate) fn complete_written(
         &self,
         object: &mut Value,
         resource: &Resource,
     ) -> Result<bool, Unsupported> {
         let is_converted = GroupVersionKind::from_object(object) != resource.kind;
-        // Normalization has set them.
+        // Normalization has already set the defaults.
         if is_stored_as_protobuf(resource) && !is_converted {
             return Ok(false);
         }
@@ -246,7 +246,7 @@ impl State {
     /// Sets the defaults that the conversion through the internal type sets.
     ///
     /// # Errors
-    /// Returns the part of a schema that admit does not support.
+    /// Returns an error if admit does not support a part of the schema.
     pub(crate) fn complete(&self, object: &mut Value) -> Result<(), Unsupported> {
         self.complete_version(object)?;
         defaulting::through_internal(object);
@@ -410,7 +410,7 @@ impl ClusterState for State {
     }
 
     fn set_defaults(&self, object: &mut Value) {
-        // Its error rejects the object later, before it is stored.
+        // If this fails, the server rejects the object later, before it is stored.
         let _ = self.complete_version(object);
     }
 

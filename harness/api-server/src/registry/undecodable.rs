@@ -43,7 +43,7 @@ fn key(root: &str, object: &Value, resource: &Resource) -> String {
     format!("{root}/{}/{}{place}/{name}", resource.storage_group(), resource.gvr.resource)
 }
 
-/// Returns the error of a write that reads or has stored an object that cannot be decoded.
+/// Returns the error for a write that reads or has stored an object that cannot be decoded.
 ///
 /// Rule: CNV-10.
 pub(crate) fn of_write(error: ConversionError, object: &Value, resource: &Resource) -> Box<Status> {
@@ -70,7 +70,7 @@ pub(crate) async fn read_for_update(
     read.map_err(|error| answer(error, object, resource))
 }
 
-/// Returns the error of a GET or a DELETE of an object that cannot be decoded.
+/// Returns the error for a GET or a DELETE of an object that cannot be decoded.
 ///
 /// Rule: CNV-10.
 pub(crate) fn of_read(error: ConversionError, object: &Value, resource: &Resource) -> Box<Status> {

@@ -27,9 +27,10 @@ pub(crate) fn refused_for_collections() -> Box<Status> {
     ))
 }
 
-/// Returns the error of an unsafe deletion, which always fails.
+/// Returns the error for an unsafe deletion, which always fails.
 ///
-/// The reason is that the object can be decoded, the user lacks permission, or admit does not support the deletion.
+/// The deletion fails because the user lacks permission, the object does not exist or can be decoded, or admit does not
+/// support the deletion.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go, `authorizeUnsafeDelete`;
 /// `pkg/registry/generic/registry/corrupt_obj_deleter.go`.

@@ -65,7 +65,7 @@ pub(crate) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
     Ok(answer)
 }
 
-/// Returns the error of a patch that cannot be decoded, or 404 if the object does not exist.
+/// Returns the error for a patch that cannot be decoded, or 404 if the object does not exist.
 ///
 /// kube-apiserver decodes a patch that is valid JSON after it has read the object.
 ///
@@ -234,7 +234,7 @@ async fn attempt(
     let state = &request.registry.state;
     let old = undecodable::read_for_update(state, stored, &resource, options).await?;
     let is_scale = request.target.subresource == "scale";
-    // Admission sees the Scale; the stored object is the one that it scales.
+    // Admission receives the Scale. The stored object is the scaled object.
     let shown_old = if is_scale {
         Arc::new(field_manager::scale_of(&old, &resource, &state.resources())?)
     } else {
@@ -286,7 +286,7 @@ async fn attempt(
             let told = custom_validation::validate(&object, Some(&old), &resource, "")?;
             request.warnings.extend(told);
         }
-        // Validation does not see the managers.
+        // Validating admission does not receive the field managers.
         new = scale::scale_of(&object, &resource);
         run.attributes_mut().old_object = Some(scale::scale_of(&old, &resource));
         scaled = Some(object);
@@ -385,7 +385,7 @@ fn prepared(
     state.convert(&new, &resource.kind).map_err(create::conversion_failed)
 }
 
-/// The final result of an attempt.
+/// The result of an attempt, before it is stored.
 struct FinalObject<'a> {
     /// The stored object from which the attempt started.
     stored: &'a Arc<Value>,
@@ -437,14 +437,14 @@ async fn store(
         new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;
         lacks_defaults =
             state.complete_written(&mut new, resource).map_err(|what| create::unsupported(&what))?;
-        // The result of a webhook counts, and an object stored in an older version is stored again.
+        // After a conversion by a webhook or from another version, the object is compared in its storage version.
         if by_webhook || GroupVersionKind::from_object(&new) != GroupVersionKind::from_object(stored) {
             is_converted_anew = is_same && new != **stored;
             is_same = new == **stored;
         }
     }
-    // The object as read has defaults that are not stored yet, or differs from the conversion result: the attempt
-    // starts over as a write.
+    // If the stored object lacks defaults or differs from the conversion result, the attempt starts over and writes the
+    // object.
     // Source: apiserver pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
     let is_incomplete = is_same && {
         metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());

@@ -63,7 +63,7 @@ impl DefinitionControllers {
         if !server.registry.admission.has_rule_for(Operation::Update, &definitions, "status") {
             return false;
         }
-        // A server that is not running yet is filled outside of a runtime.
+        // Objects may be stored outside a runtime before the server runs.
         let Ok(runtime) = Handle::try_current() else { return false };
         let mut activity = lock(&self.activity);
         activity.has_changed = true;

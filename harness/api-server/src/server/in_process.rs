@@ -85,13 +85,13 @@ impl ServedResource {
 }
 
 impl ApiServer {
-    /// Answers one request of `user`. The caller must authorize the request.
+    /// Answers one request from `user`. The caller must authorize the request.
     pub async fn exchange(&self, request: http::Request<Bytes>, user: UserInfo) -> (Response, RequestTrace) {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(Claim::from_user(user));
         let mut body = Incoming::InMemory(body);
         let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);
-        // The futures of callers are already deep.
+        // Boxed, because the futures of callers are already deeply nested.
         Box::pin(request::respond(&self.server, &parts, &mut body, BodyRetention::Body, &authorizer)).await
     }
 
@@ -100,8 +100,7 @@ impl ApiServer {
     /// Admission does not run. The given `uid`, times, and status are kept; missing fields are set as for a new object.
     ///
     /// # Errors
-    /// Returns the Status with which the server would reject the object, such as 404 for a kind that the server does
-    /// not serve.
+    /// Returns an error if the server would reject the object, such as 404 for a kind that the server does not serve.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(object, Validation::AsNew)
     }
@@ -112,8 +111,7 @@ impl ApiServer {
     /// The object is not validated, and webhook configurations may be of version v1beta1.
     ///
     /// # Errors
-    /// Returns the Status with which the server rejects an object that it cannot decode, or 404 for a kind that it does
-    /// not serve.
+    /// Returns an error if the server cannot decode the object, or 404 for a kind that the server does not serve.
     pub fn put_stored(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(config::upgraded(&object).unwrap_or(object), Validation::Skipped)
     }

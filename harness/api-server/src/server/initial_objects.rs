@@ -29,7 +29,7 @@ pub(crate) fn store(storage: &Storage, options: &Options) {
     let resources = Resources::built_in();
     let made = objects(options).into_iter().map(|object| {
         let mut made = server_writes::made(object);
-        // The strategy of namespaces sets these fields, so that they do not have a manager.
+        // The namespace strategy sets these fields, so they do not have a manager.
         if made.get("kind").is_some_and(|kind| kind == "Namespace") {
             set(&mut made, &["spec"], json!({"finalizers": ["kubernetes"]}));
             set(&mut made, &["status"], json!({"phase": "Active"}));

@@ -111,7 +111,7 @@ fn server_requester(server: &Server) -> Requester {
 
 /// The maximum nesting depth of loopback webhook calls.
 ///
-/// A webhook may be called for the request that performs the webhook's own call. Each review contains all earlier
+/// A webhook on this server may match the request that calls the webhook. Each nested review contains all earlier
 /// reviews.
 const MAX_DEPTH: usize = 8;
 
@@ -120,7 +120,7 @@ tokio::task_local! {
     static DEPTH: usize;
 }
 
-/// Calls webhooks whose URL is an endpoint of this server.
+/// Calls webhooks whose URL is an endpoint of this server, and sends the requests of the registry.
 ///
 /// Rule: HTTP-15.
 #[derive(Clone, Debug)]
@@ -163,7 +163,7 @@ impl OwnServer for LoopbackCaller {
             let Some(server) = server else { return too_deep() };
             respond(&server, request, server_requester(&server)).await
         };
-        // On its own stack, because that request may call the webhook again. Dropping the set aborts the task.
+        // Runs in a separate task, because the request may call the webhook again. Dropping the set aborts the task.
         let mut tasks = JoinSet::new();
         tasks.spawn(DEPTH.scope(depth + 1, answering));
         Box::pin(async move { tasks.join_next().await.and_then(Result::ok).unwrap_or_else(too_deep) })

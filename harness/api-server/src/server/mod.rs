@@ -107,8 +107,9 @@ impl ApiServer {
         Arc::clone(&self.server.registry.state.authorizer)
     }
 
-    /// Runs the [`Options::controllers`] until [`Self::end_watches`] is called. Returns immediately without
-    /// controllers.
+    /// Runs the [`Options::controllers`] until [`Self::end_watches`] is called.
+    ///
+    /// Returns immediately if [`Options::controllers`] is not set.
     pub fn run_controllers(&self) -> impl Future<Output = ()> + Send + 'static {
         let server = Arc::clone(&self.server);
         async move {

@@ -125,7 +125,7 @@ impl EncodedObject {
 
     pub(crate) fn decode(&self) -> Value {
         let mut decoder = serde_json::Deserializer::from_slice(&self.text);
-        // Patches may have nested it more deeply than a body may be.
+        // Patches may have nested the object more deeply than the limit for a body.
         decoder.disable_recursion_limit();
         match Value::deserialize(&mut decoder) {
             Ok(object) => object,

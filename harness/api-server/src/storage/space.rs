@@ -23,7 +23,7 @@ impl Storage {
     /// Source: etcd api/v3rpc/rpctypes/error.go, `ErrGRPCNoSpace` and `ErrGRPCRequestTooLarge`.
     pub(crate) fn check_space(&self, key: &Key, object: &Value) -> Result<(), Box<Status>> {
         let full = |why: &str| Err(Box::new(Status::failure(500, "", format!("etcdserver: {why}"))));
-        // An object with a small weight is short and rarely has to be measured.
+        // An object with a small weight is short, so that only large objects are measured.
         let at_most = size_of::<StoredObject>() + weight(object);
         let is_short = at_most <= MAX_OBJECT_BYTES;
         if !is_short && json_length(object) > MAX_OBJECT_BYTES {

@@ -37,7 +37,7 @@ fn replaced_objects_count_in_the_history() {
         stored = storage.replace(&key("a"), Some(&stored), object()).unwrap();
     }
     assert!((10 << 20..(10 << 20) + 1000).contains(&storage.read().weight));
-    // Twelve times ten megabytes.
+    // The history has room for twelve replaced objects of ten megabytes each.
     assert_eq!(storage.changes_after(39, 50).unwrap().len(), 12);
     assert_eq!(storage.changes_after(38, 50).unwrap_err(), HistoryExpired { oldest: 39 });
     storage.remove(&key("a"), &stored).unwrap();

@@ -1,4 +1,4 @@
-//! Subresource requests that are admitted but do not store their object: connections, bindings, evictions, and tokens.
+//! Handles subresource requests that do not store their object: connections, bindings, evictions, and tokens.
 
 use std::sync::Arc;
 

@@ -153,7 +153,7 @@ fn of_version(options: &Value, pod: &Value) -> Value {
     options
 }
 
-/// Returns whether the stored Pod has another `resourceVersion` than `pod`.
+/// Returns whether the `resourceVersion` of the stored Pod differs from that of `pod`.
 fn has_changed(request: &ObjectRequest<'_>, pod: &Value) -> bool {
     let version = |pod: &Value| metadata::text(pod, "resourceVersion").to_owned();
     existing(request).is_ok_and(|now| version(&now) != version(pod))

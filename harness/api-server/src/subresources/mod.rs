@@ -1,4 +1,4 @@
-//! Requests that do not store the object in their body: reviews, bindings, evictions, tokens, and connections.
+//! Handles requests that do not store the object in their body: reviews, bindings, evictions, tokens, and connections.
 
 pub(crate) mod access_review;
 pub(crate) mod binding;

@@ -14,7 +14,7 @@ use crate::registry::answer::Answer;
 use crate::registry::request::ObjectRequest;
 use crate::registry::{create, spans};
 
-/// Returns whether the server answers a created object instead of storing it.
+/// Returns whether the server answers a POST of this resource without storing the object.
 pub(crate) fn is_review(resource: &Resource) -> bool {
     !resource.verbs.iter().any(|verb| verb == "get")
 }

@@ -161,7 +161,7 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let parts = accept.split(',').take(MAX_CLAUSES);
     let mut clauses: Vec<Clause<'_>> =
         parts.filter_map(|part| Clause::parse(part.trim_matches(' '))).collect();
-    // The comparison is not an order, so the result depends on the algorithm: Go uses insertion sort.
+    // The comparison is not a consistent order, so the result depends on the algorithm. Go uses insertion sort.
     for end in 1..clauses.len() {
         let mut at = end;
         while at > 0

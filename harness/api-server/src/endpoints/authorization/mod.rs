@@ -1,4 +1,4 @@
-//! Authorization of requests.
+//! Authorizes requests, including impersonation.
 
 pub(crate) mod impersonation;
 
@@ -11,7 +11,7 @@ use kubernetes_types::status::Status;
 use super::request_info::RequestInfo;
 use crate::registry::authorization::forbidden;
 
-/// Returns the access that a request of `user` requires.
+/// Returns the access that a request from `user` requires.
 ///
 /// Source: apiserver pkg/endpoints/filters/authorization.go, `GetAuthorizerAttributes`.
 pub(crate) fn access_request<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> AccessRequest<'a> {
@@ -31,7 +31,7 @@ pub(crate) fn access_request<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> A
     AccessRequest { user, verb: &info.verb, target }
 }
 
-/// Authorizes a request of `user`. Returns the decision, and the error for a denied request.
+/// Authorizes a request from `user`. Returns the decision and, if the request is denied, the error.
 ///
 /// Source: apiserver pkg/endpoints/filters/authorization.go, `withAuthorization`.
 pub(crate) fn authorize(

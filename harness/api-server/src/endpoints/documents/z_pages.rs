@@ -1,6 +1,7 @@
-//! The pages `/flagz` and `/statusz` about the server.
+//! Serves `/flagz` and `/statusz`, the pages about the server.
 //!
-//! The text of kube-apiserver has a random separator, so that no program depends on it; admit always writes a colon.
+//! kube-apiserver uses a random separator in the text, so that programs do not depend on the format. admit always
+//! uses a colon.
 
 use std::fmt::Write as _;
 
@@ -155,7 +156,7 @@ fn uptime(server: &Server) -> SignedDuration {
     Timestamp::now().duration_since(server.started)
 }
 
-/// Returns a version without the number of its patch.
+/// Returns a version without its patch number.
 fn minor(version: &str) -> &str {
     version.rsplit_once('.').map_or(version, |(minor, _patch)| minor)
 }

@@ -12,8 +12,8 @@ use super::Document;
 /// The gzip-compressed documents and their shared parts.
 ///
 /// One line for each part, an empty line, then one line for each document with its name, its `ETag`, and its text,
-/// separated by tabs. In all texts, `\u{1}N;` refers to the part on line N, counted from zero. A part refers only to
-/// earlier parts.
+/// separated by tabs. In parts and documents, `\u{1}N;` refers to the part on line N, counted from zero. A part refers
+/// only to earlier parts.
 const PACKED: &[u8] = include_bytes!("documents.gz");
 
 /// The documents, which are decompressed on first use.

@@ -1,4 +1,4 @@
-//! JSON values with ordered members, because the protobuf and YAML encodings keep the order.
+//! Represents JSON values with ordered members, because the protobuf and YAML encodings preserve the order.
 
 use std::fmt;
 

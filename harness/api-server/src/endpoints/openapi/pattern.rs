@@ -241,7 +241,7 @@ impl Pattern {
                         pattern.of_embedded =
                             embedded.map(|schema| texts(schema.properties)).unwrap_or_default();
                     }
-                    // Fields of the sample itself are not fields of every object.
+                    // `own` is a field of the sample, not of every embedded object.
                     pattern.of_embedded.remove("own");
                     pattern.of_object = texts(schema.properties);
                 }

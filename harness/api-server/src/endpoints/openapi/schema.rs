@@ -1,4 +1,4 @@
-//! The schema of a custom resource in OpenAPI documents.
+//! Writes the schema of a custom resource for OpenAPI documents.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/kubeopenapi.go`, `pkg/apiserver/schema/unfold.go`,
 //! `pkg/controller/openapi/v2/conversion.go`, `pkg/controller/openapi/builder/builder.go`; kube-openapi

@@ -25,7 +25,7 @@ pub(super) struct Violation {
 
 type Check = fn(&Subject<'_>) -> Option<Violation>;
 
-/// The minor version since which a stricter check of the restricted level replaces the check; `None` if never.
+/// The first minor version in which a stricter check of the restricted level replaces the check; `None` if none does.
 type Overridden = Option<u64>;
 
 /// The baseline checks in the order of their names, each with its first minor version.

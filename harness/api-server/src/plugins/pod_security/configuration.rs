@@ -128,7 +128,7 @@ mod tests {
         names.iter().map(|&name| name.to_owned()).collect()
     }
 
-    // The texts that kube-apiserver 1.37.1 prints before it exits.
+    // The messages that kube-apiserver 1.37.1 prints before it exits.
     #[test]
     fn invalid_configuration_has_upstream_errors() {
         let defaults = |enforce: &str, audit_version: &str| {

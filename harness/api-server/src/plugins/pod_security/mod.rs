@@ -253,7 +253,7 @@ impl PodSecurity {
         }
     }
 
-    /// Notes the errors of the labels of a namespace.
+    /// Reports the errors for invalid namespace labels in the audit annotations and the metrics.
     fn note_errors(&self, errors: &[FieldError], attributes: &Attributes, remarks: &mut Remarks) {
         if !errors.is_empty() {
             let errors = aggregate(errors.iter().map(ToString::to_string));
@@ -262,7 +262,7 @@ impl PodSecurity {
         }
     }
 
-    /// Counts the evaluation of a level and version.
+    /// Counts the evaluation of a level and version in the metrics.
     fn evaluated(&self, is_allowed: bool, evaluated: LevelVersion, mode: &str, attributes: &Attributes) {
         let (level, version) = (evaluated.level.to_string(), evaluated.version_label());
         self.counters.evaluated(is_allowed, (&level, &version), mode, labels(attributes));
@@ -320,7 +320,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Returns the labels of a request in metrics.
+/// Returns the metric labels of a request.
 fn labels(attributes: &Attributes) -> PodSecurityRequest<'_> {
     PodSecurityRequest {
         operation: if attributes.operation == Operation::Create { "create" } else { "update" },
@@ -346,7 +346,7 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
     };
     let images =
         |pod: &Value, list: &str| of(pod, list).into_iter().map(|(_, image)| image).collect::<Vec<_>>();
-    // Of containers with the same name the first one wins, so it is collected last.
+    // If containers have the same name, the first one is used, so it is collected last.
     let old_ephemeral: HashMap<String, String> = of(old, "ephemeralContainers").into_iter().rev().collect();
     let is_new = |(name, image): &(String, String)| old_ephemeral.get(name) != Some(image);
     ["containers", "initContainers"].iter().any(|list| images(pod, list) != images(old, list))

@@ -73,7 +73,7 @@ impl LevelVersion {
             LazyLock::new(|| KUBERNETES_VERSION.split('.').nth(1).and_then(|minor| minor.parse().ok()));
         let supported = *SUPPORTED_MINOR;
         match self.version {
-            // Every version of this level is the same.
+            // All versions of this level are the same.
             _ if self.level == Level::Privileged => Version::Latest.to_string(),
             Version::Minor(minor) if supported.is_some_and(|supported| minor > supported) => {
                 "future".to_owned()
@@ -132,7 +132,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Returns the policy in the labels of a namespace and the errors of invalid labels.
+    /// Returns the policy in the labels of a namespace and the errors for invalid labels.
     ///
     /// Missing labels get their value from `defaults`. An invalid `enforce` level becomes restricted; an invalid
     /// `audit` or `warn` level becomes privileged.

@@ -1,4 +1,4 @@
-//! Permissions that a write needs in addition to the permission for the request.
+//! Checks permissions that a request needs in addition to the permission for the request itself.
 
 pub(crate) mod escalation;
 pub(crate) mod params;
@@ -15,7 +15,7 @@ use super::request::ObjectRequest;
 /// Checks that the user of an update may write the fields that need a separate permission.
 ///
 /// # Errors
-/// Returns the Status for a field that the user may not write.
+/// Returns an error if the user may not write a changed field.
 pub(crate) fn check_fields(request: &ObjectRequest<'_>, new: &Value, old: &Value) -> Result<(), Box<Status>> {
     params::check(request, new, Some(old))?;
     status_fields::check_pod_certificate(request, new, old)

@@ -1,4 +1,4 @@
-//! Authorization of writes of admission policies and bindings that refer to params.
+//! Authorizes writes of admission policies and bindings that refer to params.
 
 use kubernetes_admission::attributes::UserInfo;
 use kubernetes_admission::authorizer::{AccessRequest, AccessTarget, ResourceTarget, is_privileged};
@@ -10,7 +10,7 @@ use crate::apimachinery::metadata;
 use crate::kinds::webhook_configurations;
 use crate::registry::request::ObjectRequest;
 
-/// Checks that the user of a request may read the params to which a policy or binding refers.
+/// Checks that the user of a request may read the params that a policy or binding refers to.
 ///
 /// An update of a policy is checked only if it changes the kind of the params. Upstream compares the params of a
 /// binding by address, so every update of a binding with params is checked.
@@ -51,7 +51,7 @@ pub(crate) fn check(
     Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &[error])))
 }
 
-/// Returns why the user may not write a policy.
+/// Returns the reason why the user may not write a policy; `None` if the user may write it.
 fn of_policy(request: &ObjectRequest<'_>, policy: &Value, old: Option<&Value>) -> Option<String> {
     let kind_of = |policy| at(policy, &["spec", "paramKind"]);
     let kind = kind_of(policy);
@@ -70,7 +70,7 @@ fn of_policy(request: &ObjectRequest<'_>, policy: &Value, old: Option<&Value>) -
     ))
 }
 
-/// Returns why the user may not write a binding of a policy of the resource `policies`.
+/// Returns the reason why the user may not write a binding of a policy; `policies` is the resource of the policy.
 fn of_binding(request: &ObjectRequest<'_>, binding: &Value, policies: &str) -> Option<String> {
     let reference = at(binding, &["spec", "paramRef"]);
     if reference.is_null() {
@@ -99,7 +99,7 @@ fn of_binding(request: &ObjectRequest<'_>, binding: &Value, policies: &str) -> O
         let (version, kind) = (text(kind, &["apiVersion"]), text(kind, &["kind"]));
         format!("unable to resolve paramKind &{{{version} {kind}}} {lacks_all}")
     } else {
-        // Upstream confuses the two for mutating policies.
+        // Upstream swaps the user and the verb for mutating policies.
         let (user, verb) =
             if policies.starts_with("mutating") { (verb, user.as_str()) } else { (user.as_str(), verb) };
         format!("user {user} does not have \"{verb}\" permission on the object referenced by paramRef")

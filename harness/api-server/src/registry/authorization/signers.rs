@@ -1,4 +1,4 @@
-//! Authorization of requests that approve, sign, or attest for a certificate signer.
+//! Authorizes requests that approve, sign, or attest for a certificate signer.
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::authorizer::{AccessRequest, AccessTarget, ResourceTarget};

@@ -1,4 +1,4 @@
-//! Authorization of changes to fields of a status.
+//! Authorizes changes to fields of a status.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +114,7 @@ fn changed_drivers(new: &Value, old: &Value, device: Type) -> BTreeSet<String> {
     drivers
 }
 
-/// Returns the name of the node on which the allocated devices are; empty if there may be several nodes.
+/// Returns the name of the node that has the allocated devices; empty if there may be several nodes.
 ///
 /// Source: kubernetes pkg/registry/resource/utils.go, `nodeNameFromAllocation`.
 fn node_name(allocation: &Value) -> &str {

@@ -48,7 +48,7 @@ impl From<Written> for ManagedObject {
 /// Returns `new` with updated `managedFields` after a create, an update, or a patch; `live` is the stored object.
 ///
 /// # Errors
-/// Returns the Status of a conversion that could not be attempted. A failed conversion leaves the managers unchanged.
+/// Returns an error if a conversion could not be attempted. A failed conversion leaves the managers unchanged.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch}.go`, `UpdateNoErrors`.
 /// Rule: APY-02, APY-03, APY-16, APY-20.
@@ -84,7 +84,7 @@ pub(crate) async fn update(
 /// Returns the stored object with the patch applied to it, without setting defaults.
 ///
 /// # Errors
-/// Returns the Status of a conflict, an invalid patch, an unknown field, or a conversion that could not be attempted.
+/// Returns an error for a conflict, an invalid patch, or an unknown field, or if a conversion could not be attempted.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher`.
 /// Rule: APY-05, APY-06, APY-07, APY-11, APY-17.
@@ -112,7 +112,7 @@ pub(crate) async fn apply(
 /// Repeats `compute` until it has received the responses of all conversion webhooks that it requires.
 ///
 /// # Errors
-/// Returns the reason why a conversion could not be attempted.
+/// Returns an error if a conversion could not be attempted.
 async fn with_answers<T>(
     state: &State,
     compute: impl Fn(&Answers) -> Result<T, ConversionError>,

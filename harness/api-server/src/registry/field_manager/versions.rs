@@ -79,7 +79,7 @@ impl<'a> Versions for KindVersions<'a> {
     fn empty(&self, api_version: &str) -> Value {
         let kind = self.in_version(api_version);
         let mut object = json!({"apiVersion": api_version, "kind": kind.kind});
-        // A kind without a Go type has no such fields.
+        // Adds the fields that the Go type always has. A kind without a Go type does not have such fields.
         drop(schema::normalize(&mut object, &kind));
         object
     }

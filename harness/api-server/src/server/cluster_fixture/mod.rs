@@ -43,8 +43,8 @@ pub struct ClusterFixture {
 impl ClusterFixture {
     /// Creates a fixture with the initial namespaces and the given `objects`.
     ///
-    /// Uses the Namespaces, `CustomResourceDefinition`s, roles, and bindings in `objects`. A later object replaces an
-    /// earlier object with the same name.
+    /// Stores the Namespaces, `CustomResourceDefinition`s, roles, and bindings in `objects`. A later object replaces an
+    /// earlier object with the same name. Keeps Services, workloads, Pods, and Secrets for [`Self::webhook_manifests`].
     pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let state = State::alone(Arc::new(Storage::default()), AuthorizationMode::default());
         let mut access = Vec::new();
@@ -87,7 +87,7 @@ impl ClusterFixture {
     /// Returns the paths of the unknown fields of `object`, such as `webhooks[0].failPolicy`.
     ///
     /// # Errors
-    /// Returns the Status with which the API server rejects an object that it cannot decode.
+    /// Returns an error if the API server cannot decode the object.
     pub fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, Box<Status>> {
         let kind = GroupVersionKind::from_object(object);
         Ok(self.typed(object.clone(), &kind)?.1)
@@ -173,8 +173,8 @@ impl ClusterFixture {
     /// validated.
     ///
     /// # Errors
-    /// Returns 501 for constructs that admit does not support, or the Status with which the server rejects the object
-    /// if that is not a 422.
+    /// Returns 501 for constructs that admit does not support, or the server's error if the server rejects the object
+    /// with a code other than 422.
     ///
     /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and pkg/registry/rest/update.go, `BeforeUpdate`.
     pub fn invalid_fields(&self, request: &Attributes) -> Result<Vec<StatusCause>, Box<Status>> {

@@ -47,7 +47,7 @@ pub(super) async fn collect(actors: &Actors, neighbors: &Neighbors) -> Outcome {
         if has_finalizer(&live, FOREGROUND) {
             return object.finish(dependents).await;
         }
-        // It is deleted when its other finalizers are removed.
+        // The object is deleted when its other finalizers are removed.
         return Outcome::Done;
     }
     object.collect(dependents).await

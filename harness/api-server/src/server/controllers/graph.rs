@@ -64,7 +64,7 @@ impl Graph {
         let mut concerned = Vec::new();
         if let Some(gone) = gone.filter(|gone| there.as_ref() != Some(gone)) {
             let node = self.remove(&gone);
-            // Owners that waited for it may now be deleted.
+            // Owners that waited for the deleted object may now be deleted.
             concerned.extend(node.into_iter().flat_map(|node| self.waiting_owners(&node.owners)));
             concerned.extend(self.dependents.get(&gone).into_iter().flatten().cloned());
         }

@@ -83,14 +83,14 @@ pub(super) async fn finish(actors: &Actors, name: &str) -> Outcome {
     if let Some(next) = with_conditions(&namespace, &left) {
         let path = format!("/api/v1/namespaces/{name}/status");
         let change = Change { method: Method::PUT, path, media_type: JSON, body: &next };
-        // If another write came first, it enqueues the namespace again.
+        // If this fails because another write came first, that write enqueues the namespace again.
         let _ = actors.send(Actor::Namespaces, change).await;
     }
     if !left.errors.is_empty() {
         return Outcome::Retry;
     }
     if waits_for_pods || !left.objects.is_empty() {
-        // The namespace is enqueued again when one of them is deleted.
+        // The namespace is enqueued again when one of the remaining objects is deleted.
         return Outcome::Done;
     }
     let Some(namespace) = stored() else { return Outcome::Done };

@@ -83,7 +83,7 @@ impl Impersonation {
     /// Returns the user that `requestor` impersonates in a request.
     ///
     /// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `getImpersonatedUser`. Its
-    /// cache of decisions for ten seconds is not implemented.
+    /// ten-second cache of decisions is not implemented.
     /// Rule: RBAC-23.
     ///
     /// # Errors
