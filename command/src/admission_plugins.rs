@@ -1,4 +1,4 @@
-//! `--enable-admission-plugins` and `--disable-admission-plugins`: the in-tree plugins to run.
+//! Parses `--enable-admission-plugins` and `--disable-admission-plugins`, which select the in-tree plugins to run.
 
 use harness::server::{AdmissionPlugins, SelectionError};
 

@@ -14,7 +14,7 @@ macro_rules! documentation {
 }
 pub(crate) use documentation;
 
-/// The width of `--explain`.
+/// The maximum line width of `--explain` output.
 const WIDTH: usize = 100;
 
 /// Returns whether only `-v` shows findings of this check and kind, which are about intended settings in most cases.

@@ -52,7 +52,8 @@ pub(crate) fn check_kind<'a>(
     }
 }
 
-/// Returns the string in `field`, or an empty string if the field is missing. `path` is Go's name of the field.
+/// Returns the string in `field`, or an empty string if the field is missing. `path` is the field's name in Go's error
+/// messages.
 ///
 /// # Errors
 /// Returns an error if the value is not a string.

@@ -40,7 +40,7 @@ enum NoteText {
 }
 
 impl Diagnostic {
-    /// Creates a finding with `message`. The lines after its first one are printed below the location.
+    /// Creates a finding with `message`. Lines after the first are printed below the location.
     pub(crate) fn new(severity: Severity, message: impl Into<String>) -> Self {
         Self {
             severity,

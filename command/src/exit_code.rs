@@ -1,4 +1,4 @@
-//! The exit statuses of the command.
+//! Defines the exit statuses of the command.
 
 use std::fmt;
 use std::future::Future;

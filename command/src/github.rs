@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use harness::verify::Severity;
 
-/// Returns whether the command prints annotations, because it runs in a workflow.
+/// Returns whether the command runs in a GitHub workflow and therefore prints annotations.
 pub(crate) fn annotates() -> bool {
     std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true")
 }
@@ -29,7 +29,7 @@ pub(crate) fn command(severity: Severity, place: Option<(&str, u64)>, title: &st
     format!("::{command} {}title={}::{}\n", place.unwrap_or_default(), property(title), data(message))
 }
 
-/// Returns the path of a file as in the repository, which is relative if the file is in the current directory.
+/// Returns the path of a file for annotations; the path is relative if the file is in the current directory.
 pub(crate) fn relative(file: &str) -> String {
     let path = Path::new(file);
     let here = std::env::current_dir().ok();

@@ -72,7 +72,7 @@ pub(crate) fn is_xml(document: &str) {
     assert!(elements > 0, "{document}");
 }
 
-/// Panics if `text` contains terminal control sequences other than styles of admit.
+/// Panics if `text` contains terminal control sequences other than admit's styles.
 #[track_caller]
 pub(crate) fn is_safe(text: &str) {
     let plain = anstream::adapter::strip_str(text).to_string();

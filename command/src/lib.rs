@@ -1,4 +1,4 @@
-//! The `admit` command as a library, so that other tools of this workspace can use its targets.
+//! Provides the `admit` command as a library, so that other tools in this workspace can use its targets.
 
 mod admission_control;
 mod admission_plugins;
@@ -175,7 +175,7 @@ fn file_tip(error: &clap::Error, command: &str) -> Option<String> {
     Some(format!("{what}: admit {command} {option} {file}"))
 }
 
-/// Returns whether a word of the command line is a manifest or another file.
+/// Returns whether a word on the command line has the extension of a manifest or names an existing file.
 fn is_file(word: &str) -> bool {
     let is_manifest = [".yaml", ".yml", ".json"].iter().any(|ending| word.ends_with(ending));
     !word.starts_with('-') && (is_manifest || std::path::Path::new(word).is_file())

@@ -24,7 +24,7 @@ pub(crate) enum NoteKind {
     Cause,
     /// Also in the error at the end of the run, as help.
     Help,
-    /// All of the document that a failed step checked: in reports, and in the error with `--verbose`.
+    /// In reports, and with `--verbose` also in the error: the whole document that a failed step checked.
     Whole,
 }
 

@@ -63,7 +63,7 @@ impl SummaryFile {
         Ok(Self { requested, workflow: github::summary_file() })
     }
 
-    /// Writes the summary to the file of `--summary`, or appends it to that of the workflow, or does nothing.
+    /// Writes the summary to the file of `--summary`, or else appends it to the summary of the workflow, if any.
     pub(crate) fn write(self, summary: impl FnOnce() -> String) -> Result<(), Failure> {
         match (self.requested, self.workflow) {
             (Some(file), _) => file.write(&summary()),

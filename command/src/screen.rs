@@ -117,7 +117,7 @@ impl Marks {
         if choice == anstream::ColorChoice::Never { plain } else { Self::UNICODE }
     }
 
-    /// Returns the width of the column with the marks.
+    /// Returns the width of the column that contains the marks.
     pub(crate) fn width(self) -> usize {
         self.passed.chars().count().max(self.failed.chars().count())
     }

@@ -1,4 +1,4 @@
-//! The styles of results on the terminal.
+//! Defines the styles of results on the terminal.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ pub async fn review(arguments: &[String]) -> Result<String, Failure> {
     Ok(printed)
 }
 
-/// Returns how many scenarios of a file `admit run --tags TAGS` selects, after it checks that their steps are defined.
+/// Returns the number of scenarios in a file that `admit run --tags TAGS` selects; all steps must be defined.
 ///
 /// # Errors
 /// Returns an error if the file is not a feature, a step is not defined, or the tag expression is invalid.

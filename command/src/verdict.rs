@@ -21,8 +21,8 @@ const HEADLINES: [(&str, Option<&str>, &str); 5] = [
 /// The verdict on a webhook, and the severities of its findings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WebhookVerdict {
-    /// What the webhook does well and what was not checked, such as `idempotent; dry runs not checked`, if other
-    /// findings determine the outcome.
+    /// The passed checks and what was not checked, such as `idempotent; dry runs not checked`, if other findings
+    /// determine the outcome.
     pub(crate) passed: Option<String>,
     /// The verdict, such as `NOT idempotent`; empty if only the findings determine the outcome.
     pub(crate) words: String,
@@ -131,7 +131,7 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
     } else if let Some(reason) = unknown(report, webhook) {
         (reason, Outcome::Unknown)
     } else if severities.contains(&Severity::Error) {
-        // The counts of the findings are the verdict.
+        // The number of findings is the verdict.
         passed = said(report, webhook).map(|words| with_gaps(report, webhook, words));
         (String::new(), Outcome::Bad)
     } else {

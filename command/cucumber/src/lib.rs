@@ -1,4 +1,4 @@
-//! The crate `cucumber`, except that its macros compile the expansion of expressions once.
+//! Wraps the crate `cucumber` so that its macros compile the expansion of expressions only once.
 //!
 //! For each step, `#[given(expr = "…")]` defines a type with the parameters of the expression, and instantiates the
 //! whole expansion for this type. With a hundred steps, that is a large part of the code of the command. The macros
@@ -22,7 +22,7 @@ pub mod codegen {
 
     type Get<'a> = dyn Fn(&Spanned<'static>) -> Option<&'static str> + 'a;
 
-    /// The parameters of any expression.
+    /// Looks up the parameters of an expression by a function, so that expansion does not depend on their type.
     #[derive(Clone, Copy)]
     struct Parameters<'a>(&'a Get<'a>);
 

@@ -1,4 +1,4 @@
-//! The configuration of in-tree plugins that do not call webhooks.
+//! Reads the configuration of in-tree plugins that do not call webhooks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -82,7 +82,7 @@ fn pod_security(object: &Map<String, Value>) -> Result<PodSecurityConfiguration,
         runtime_classes: texts(exempt, "runtimeClasses")?,
         usernames: texts(exempt, "usernames")?,
     };
-    // In the order of the document.
+    // Unknown fields are reported in the order of the document.
     let mut unknown = Vec::new();
     for name in object.keys() {
         unknown.extend(match name.as_str() {

@@ -1,4 +1,4 @@
-//! `--admission-control-config-file`: the configuration of kube-apiserver's admission plugins.
+//! Reads `--admission-control-config-file`, the configuration of kube-apiserver's admission plugins.
 
 mod in_tree;
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use harness::server::NodePortRange;
 use kubernetes_cel::value::parse_duration;
 
-/// The effect of a flag in admit.
+/// How admit handles a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// The flag is supported.
@@ -34,7 +34,7 @@ impl Flag {
 
     /// Checks that a value is valid for the type of the flag.
     ///
-    /// Source: pflag bool.go, int.go, ip.go, duration.go; the words of kube-apiserver 1.37.1.
+    /// Source: pflag bool.go, int.go, ip.go, duration.go; the messages of kube-apiserver 1.37.1.
     fn check(&self, value: &str) -> Result<(), String> {
         let number = |function: &str, is_one: bool| {
             if is_one {

@@ -1,4 +1,4 @@
-//! `admit assets`: a directory that replaces the binaries of envtest, and the programs in it.
+//! `admit assets`: creates a directory that replaces the binaries of envtest, and runs the programs in that directory.
 
 mod etcd;
 mod flags;
@@ -14,8 +14,8 @@ use crate::{ExitCode, Failure, screen};
 
 /// Create a directory that replaces the binaries of envtest, and print its path.
 ///
-/// In it, kube-apiserver and etcd are links to this command, which runs as the program whose name it is called by; if
-/// kubectl is on PATH, it is linked, too. A test suite that starts envtest runs on admit if KUBEBUILDER_ASSETS names
+/// The directory contains links named kube-apiserver and etcd to this command, which acts as the program that it is
+/// invoked as, and a link to kubectl if kubectl is on PATH. To run an envtest suite on admit, set KUBEBUILDER_ASSETS to
 /// the directory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Assets {
@@ -83,7 +83,7 @@ fn printed(text: &str) -> std::process::ExitCode {
     finish(screen::print(text).map(|()| ExitCode::Ok))
 }
 
-/// Returns the exit status of a program after it served, and reports a failure.
+/// Reports the failure of a program, if any, and returns the program's exit status.
 ///
 /// The status is 1 for every error, as in the upstream programs, except 5 for unsupported features.
 fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {

@@ -1,4 +1,4 @@
-//! `--baseline` of `admit verify` and `admit lint`: known findings that are accepted, each for a reason.
+//! Reads and writes `--baseline` of `admit verify` and `admit lint`: the findings that are accepted, each for a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -161,7 +161,7 @@ impl BaselineOptions {
             return Ok(Accepting::These(Baseline::read(path, subcommand, Reasons::Required)?));
         }
         let Some(path) = &self.write_baseline else { return Ok(Accepting::Nothing) };
-        // A device does not contain reasons to keep.
+        // Only a regular file can contain reasons to keep; a device cannot.
         let is_there = path.is_file();
         let known = if is_there {
             Baseline::read(path, subcommand, Reasons::Optional)?

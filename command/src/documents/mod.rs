@@ -86,7 +86,7 @@ pub(crate) struct TextFile {
 /// Reads all objects, grouped by file, with the text of each file.
 ///
 /// # Errors
-/// The errors of [`read`].
+/// Returns the same errors as [`read`].
 pub(crate) fn read_texts(paths: &[PathBuf]) -> Result<Vec<TextFile>, Failure> {
     let mut files = Vec::new();
     let skipped = SkippedDocuments::default();
@@ -105,7 +105,7 @@ pub(crate) fn read_texts(paths: &[PathBuf]) -> Result<Vec<TextFile>, Failure> {
 /// Parses the objects in `text`; messages refer to the text as `file`.
 ///
 /// # Errors
-/// The errors of [`read`].
+/// Returns the same errors as [`read`].
 pub(crate) fn of_text(text: String, file: &str) -> Result<Vec<Document>, Failure> {
     parsed(text, file, None)
 }
@@ -165,7 +165,7 @@ impl SkippedDocuments {
 
 /// Reads the objects as they are consumed, so that memory does not grow with the files.
 ///
-/// A file may be empty; after an error, the next file follows.
+/// A file may be empty. After an error, iteration continues with the next file.
 ///
 /// # Errors
 /// Returns an error immediately if a path does not exist.
@@ -224,7 +224,7 @@ fn all_files(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
 /// Returns the files for `path`: the file itself, or all files in a directory.
 ///
 /// # Errors
-/// The path cannot be read, or the directory does not contain manifests.
+/// Returns an error if the path cannot be read, or the directory does not contain manifests.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{}: {what}", path.display()));
     let mut files = Vec::new();

@@ -27,7 +27,7 @@ enum Format {
     Json,
 }
 
-/// The reason why the next document cannot be read.
+/// States why the next document cannot be read.
 #[derive(Debug)]
 pub(super) struct Unreadable {
     /// The location, such as `12` or `12:3`: the line and, if known, the column, both starting from 1.
@@ -43,7 +43,7 @@ pub(super) struct Unreadable {
 const MAX_DOCUMENT: u64 = 256 << 20;
 const TOO_LONG: &str = "this document has more than 256 MiB: split it";
 
-/// Formats the error as it follows a file name: `:12:3: invalid YAML: …`.
+/// Formats the error so that it can follow a file name, such as `:12:3: invalid YAML: …`.
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
@@ -94,7 +94,7 @@ impl Source {
     /// Reads the next document, or several documents that only parsing can separate. Returns `None` at the end.
     ///
     /// # Errors
-    /// The file or the document cannot be read.
+    /// Returns an error if the file or the document cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Vec<Located>>, Unreadable> {
         if matches!(self.format, Format::Json) {
             match self.lines.skip_blanks()? {
@@ -198,7 +198,7 @@ impl<R: Read> Read for Lines<R> {
     }
 }
 
-/// Returns whether a JSON object follows rather than YAML in braces: its first name is quoted.
+/// Returns whether the text begins with a JSON object, whose first name is quoted, rather than with YAML in braces.
 ///
 /// Appends the consumed bytes to `head`.
 fn begins_as_json(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<bool> {

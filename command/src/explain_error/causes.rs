@@ -1,4 +1,4 @@
-//! The known causes of errors and the patterns of their messages.
+//! Defines the known causes of errors and the patterns that match their messages.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ pub(super) struct Cause {
     pub(super) is_in_webhook_log: bool,
     /// The class of the cause, if no fault of the catalog determines it.
     class: Option<Class>,
-    /// The Kubernetes file or Go package that contains the message, if the message has no recording.
+    /// The Kubernetes file or Go package that contains the message, if the message was not recorded.
     pub(super) source: Option<String>,
     #[serde(default)]
     faults: Vec<String>,

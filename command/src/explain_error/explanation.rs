@@ -1,4 +1,4 @@
-//! Explanations of messages of kube-apiserver about webhooks.
+//! Explains messages from kube-apiserver about webhooks.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -67,7 +67,7 @@ pub(super) struct Explanation {
     pub(super) usually: &'static [String],
     /// Commands for diagnosis.
     pub(super) look: Vec<String>,
-    /// The Kubernetes file or Go package that contains the message, if the message has no recording.
+    /// The Kubernetes file or Go package that contains the message, if the message was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
     /// The behavior of a fake that causes the message, if the message is not a fault of the webhook.
@@ -97,7 +97,7 @@ pub(super) struct KnownFault {
 #[derive(Debug, Default)]
 pub(super) struct Explanations {
     pub(super) known: Vec<Explanation>,
-    /// The messages about webhooks whose cause is not known.
+    /// The messages about webhooks that have no known cause.
     pub(super) unknown: Vec<String>,
 }
 
@@ -198,7 +198,7 @@ pub(super) fn explain_message(message: &str) -> Option<Explanation> {
 
 /// Matches the end of a message without `failed calling webhook`, as users copy it from a log.
 ///
-/// Only what kube-apiserver writes before the cause may precede it, so that other programs' errors are not explained.
+/// Only text that kube-apiserver writes may precede the cause, so that errors from other programs are not explained.
 fn fragment<'a>(cause: &Cause, message: &'a str) -> Option<Captures<'a>> {
     let captures = cause.pattern.captures(message).filter(|_| cause.fragment)?;
     let before = message.get(..captures.get(0)?.start())?;

@@ -1,4 +1,4 @@
-//! Splits logs and the output of kubectl into messages.
+//! Splits logs and kubectl's output into messages.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ static BEGIN: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Matches a text that only the beginning of a message contains.
+/// Matches text that occurs only at the beginning of a message.
 static MARKER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"Internal error occurred:|failed calling webhook "|conversion webhook for |admission webhook ""#,
@@ -94,7 +94,7 @@ pub(super) fn messages(text: &str) -> Vec<String> {
 }
 
 impl Message {
-    /// Returns the text, with its lines joined so that its cause is known, if possible.
+    /// Returns the message, joined without added spaces between lines only if that is what makes its cause known.
     fn best(&self) -> &str {
         let is_known = |text: &str| explain_message(text).is_some();
         if self.lines > 1 && !is_known(&self.text) && is_known(&self.unspaced) {
@@ -136,7 +136,7 @@ pub(super) fn separated(text: &str) -> Vec<String> {
     for (index, part) in text.split(BEGIN).enumerate() {
         match messages.last_mut() {
             None => messages.push(part.to_owned()),
-            // The words before the first message belong to it.
+            // The words before the first message belong to that message.
             Some(message) if index == 1 && !is_about_webhook(message) => {
                 *message = format!("{message}{BEGIN}{part}")
             }

@@ -1,4 +1,4 @@
-//! `admit explain-error`: explains errors of kube-apiserver about webhooks.
+//! `admit explain-error`: explains errors from kube-apiserver about webhooks.
 
 mod causes;
 mod explanation;
@@ -13,10 +13,10 @@ use self::explanation::{Explanation, Explanations};
 use crate::check_help::documentation;
 use crate::{ExitCode, Failure, documents, screen};
 
-/// Explain an error of kube-apiserver about a webhook.
+/// Explain a kube-apiserver error about a webhook.
 ///
-/// Reads an error message of kubectl or a log, and prints which webhook failed and why, the most common reasons, commands
-/// for diagnosis, and the faults of `admit fakes` that reproduce the error. Works offline.
+/// Reads an error message from kubectl or a log, and prints which webhook failed and why, the most common reasons,
+/// commands for diagnosis, and the faults of `admit fakes` that reproduce the error. Works offline.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainError {
@@ -55,7 +55,7 @@ impl ExplainError {
     /// Explains the messages on the command line and in the files.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
         let Explanations { known: mut explanations, mut unknown } =
             explanation::explain(&self.message.join(" "));

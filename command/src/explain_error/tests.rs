@@ -1,4 +1,4 @@
-//! Tests the explanations of recorded messages of kube-apiserver and of user input.
+//! Tests the explanations of messages that were recorded from kube-apiserver, and of user input.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ const OTHERS: [(&str, &str); 4] = [
     ("X14-text", "it does not say what could not be read"),
 ];
 
-/// Returns the messages of kube-apiserver in a recorded case.
+/// Returns kube-apiserver's messages in a recorded case.
 fn recorded(fault: &fake_webhooks::Fault) -> BTreeSet<String> {
     let case = format!("../tests/cases/faults/{}-{}/apiserver.yaml", fault.id.to_lowercase(), fault.name);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(case);

@@ -31,7 +31,7 @@ impl Admin {
     /// Creates a client for the fakes that are deployed in `namespace`.
     ///
     /// # Errors
-    /// No fakes are deployed there, or their Secret cannot be read.
+    /// Returns an error if no fakes are deployed there, or their Secret cannot be read.
     pub(crate) async fn find_deployed(api: &Api, namespace: &FakesNamespace) -> Result<Self, Failure> {
         let secret = api.get(&Kind::SECRET.path(namespace.as_str(), NAME)).await?;
         let Some(secret) = secret else {
@@ -51,7 +51,7 @@ impl Admin {
     /// Checks whether the fakes respond; returns the message of the API server if they do not.
     ///
     /// # Errors
-    /// The API server does not respond.
+    /// Returns an error if the API server does not respond.
     pub(crate) async fn is_healthy(&self) -> Result<Result<(), String>, Failure> {
         let answer = self.send(Method::GET, "/healthz", Vec::new()).await?;
         Ok(if answer.code.is_success() { Ok(()) } else { Err(answer.message()) })
@@ -62,7 +62,7 @@ impl Admin {
     /// Some certificates have a separate CA, which the fakes generate at each start.
     ///
     /// # Errors
-    /// The API server or the fakes do not respond.
+    /// Returns an error if the API server or the fakes do not respond.
     pub(crate) async fn ca_bundles(&self) -> Result<BTreeMap<String, String>, Failure> {
         let answer = self.call(Method::GET, "/fakes", Vec::new()).await?;
         let fakes = at(&answer, &["fakes"]).as_array().map_or(&[][..], Vec::as_slice);
@@ -73,7 +73,7 @@ impl Admin {
     /// Returns the journal; `query` is passed to the admin endpoint, for example `fake=NAME&wait=2`.
     ///
     /// # Errors
-    /// The API server or the fakes do not respond.
+    /// Returns an error if the API server or the fakes do not respond.
     pub(crate) async fn journal(&self, query: &str) -> Result<Value, Failure> {
         self.call(Method::GET, &format!("/journal?{query}"), Vec::new()).await
     }
@@ -81,7 +81,7 @@ impl Admin {
     /// Adds or replaces a fake and returns its description.
     ///
     /// # Errors
-    /// The API server does not respond, or the fakes reject the request.
+    /// Returns an error if the API server does not respond, or the fakes reject the request.
     pub(crate) async fn put(&self, name: &str, entry: &Value) -> Result<Value, Failure> {
         self.call(Method::PUT, &format!("/fakes/{name}"), entry.to_string().into_bytes()).await
     }
@@ -89,15 +89,15 @@ impl Admin {
     /// Removes a fake.
     ///
     /// # Errors
-    /// The API server does not respond, or the fake does not exist.
+    /// Returns an error if the API server does not respond, or the fake does not exist.
     pub(crate) async fn remove(&self, name: &str) -> Result<(), Failure> {
         self.call(Method::DELETE, &format!("/fakes/{name}"), Vec::new()).await.map(|_| ())
     }
 
-    /// Resets the given `fakes` and clears the journal.
+    /// Resets each fake in `fakes` and clears the journal.
     ///
     /// # Errors
-    /// The API server or the fakes do not respond.
+    /// Returns an error if the API server or the fakes do not respond.
     pub(crate) async fn reset(&self, fakes: impl IntoIterator<Item = &str>) -> Result<(), Failure> {
         for fake in fakes {
             self.call(Method::POST, &format!("/fakes/{fake}/reset"), Vec::new()).await?;

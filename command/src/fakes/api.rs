@@ -1,4 +1,4 @@
-//! A client that reads, applies, lists, and deletes objects of a cluster as JSON.
+//! Reads, applies, lists, and deletes objects in a cluster as JSON.
 
 use harness::json;
 use http::{Method, Request, StatusCode, header};
@@ -126,7 +126,7 @@ impl Api {
     /// Sends a request and returns the response, regardless of its status.
     ///
     /// # Errors
-    /// The cluster did not respond.
+    /// Returns an error if the cluster did not respond.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -153,7 +153,7 @@ impl Api {
     /// Returns the object at `path`; `None` if it does not exist.
     ///
     /// # Errors
-    /// The cluster did not respond or rejected the request.
+    /// Returns an error if the cluster did not respond or rejected the request.
     pub(crate) async fn get(&self, path: &str) -> Result<Option<Value>, Failure> {
         let answer = self.send(Method::GET, path, &[], Vec::new()).await?;
         match answer.code {
@@ -165,7 +165,7 @@ impl Api {
     /// Lists the objects of `kind` that match `label_selector`.
     ///
     /// # Errors
-    /// The cluster did not respond or rejected the request.
+    /// Returns an error if the cluster did not respond or rejected the request.
     pub(crate) async fn list(
         &self,
         kind: Kind,
@@ -187,7 +187,7 @@ impl Api {
     /// Applies an object with server-side apply and force.
     ///
     /// # Errors
-    /// The cluster did not respond or rejected the request.
+    /// Returns an error if the cluster did not respond or rejected the request.
     pub(crate) async fn apply(&self, object: &Value) -> Result<Value, Failure> {
         self.apply_with(object, "").await
     }
@@ -195,7 +195,7 @@ impl Api {
     /// Applies an object as a dry run.
     ///
     /// # Errors
-    /// The cluster did not respond or rejected the request.
+    /// Returns an error if the cluster did not respond or rejected the request.
     pub(crate) async fn apply_dry_run(&self, object: &Value) -> Result<Value, Failure> {
         self.apply_with(object, "&dryRun=All").await
     }
@@ -211,7 +211,7 @@ impl Api {
     /// Deletes the object at `path`; returns whether it existed.
     ///
     /// # Errors
-    /// The cluster did not respond or rejected the request.
+    /// Returns an error if the cluster did not respond or rejected the request.
     pub(crate) async fn delete(&self, path: &str) -> Result<bool, Failure> {
         let background = br#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}"#;
         let content_type = ("content-type", "application/json");

@@ -1,4 +1,4 @@
-//! The webhook configurations of deployed fakes and of the probes that check them.
+//! Creates the webhook configurations of deployed fakes and of the probes that check them.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -19,7 +19,7 @@ const PROBE_TIMEOUT_SECONDS: u8 = 2;
 /// The name of the webhook in a marker configuration.
 const MARKER: &str = "marker.fakes.local";
 
-/// The input for webhook configurations.
+/// The input from which webhook configurations are created.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Configurations<'a> {
     /// The namespace of the Service.
@@ -115,7 +115,7 @@ impl Configurations<'_> {
             "namespaceSelector": {"matchLabels": {NAMESPACE_NAME: self.namespace.as_str()}},
             "objectSelector": {"matchLabels": {PROBE_LABEL: label}},
             "matchPolicy": "Exact",
-            // The caller of the probe receives the error.
+            // The client that sends the probe must receive the error.
             "failurePolicy": "Fail",
             "sideEffects": "None",
         })

@@ -28,7 +28,7 @@ pub(crate) struct Delete {
     timeout: u64,
 }
 
-/// The kinds of the deployed objects in the namespace.
+/// The kinds of deployed objects in the namespace.
 const WORKLOAD: [Kind; 4] = [Kind::DEPLOYMENT, Kind::SERVICE, Kind::CONFIG_MAP, Kind::SECRET];
 const CREATED_BY_CONTROLLERS: [Kind; 3] = [Kind::REPLICA_SET, Kind::POD, Kind::ENDPOINT_SLICE];
 
@@ -59,7 +59,8 @@ impl Removal<'_> {
     /// Deletes all objects, waits until the cluster no longer has them, and returns their number.
     ///
     /// # Errors
-    /// The cluster does not respond, rejects a request, or does not delete an object before the timeout.
+    /// Returns an error if the cluster does not respond, rejects a request, or does not delete an object before the
+    /// timeout.
     pub(crate) async fn remove(&self) -> Result<usize, Failure> {
         let mut deleted = 0;
         // Configurations are deleted before their webhooks.

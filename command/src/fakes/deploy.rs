@@ -127,7 +127,7 @@ impl Deploy {
         let wanted = configurations.for_files();
         let probes = Probes::new(&api, &admin, configurations);
         let checked = Self::check_and_apply(&api, &progress, &probes, &admin, source, &wanted).await;
-        // Also after a failure, whose error takes precedence.
+        // The probes are also removed after a failure, whose error takes precedence.
         let removed = probes.remove().await;
         checked.and(removed)
     }

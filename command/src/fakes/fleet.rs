@@ -59,7 +59,7 @@ impl FleetDeployment {
     /// Prepares a deployment without contacting the cluster.
     ///
     /// # Errors
-    /// The name of the namespace is too long for a certificate.
+    /// Returns an error if the name of the namespace is too long for a certificate.
     pub(crate) fn new(api: Api, namespace: FakesNamespace, image: &str) -> Result<Self, Failure> {
         let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, FIRST_PORT));
         let file = SourceFile::parse(every_transport(), FILE)?;
@@ -72,7 +72,8 @@ impl FleetDeployment {
     /// Deploys the fleet unless an earlier run deployed it, and waits until it responds.
     ///
     /// # Errors
-    /// The namespace contains other fakes, or the pod does not become ready; the error includes its state.
+    /// Returns an error if the namespace contains other fakes, or the pod does not become ready. The error includes its
+    /// state.
     pub(crate) async fn put(&self) -> Result<Fleet, Failure> {
         let secrets = install::secrets(&self.api, &self.namespace).await?;
         let manifests = Manifests {
@@ -108,7 +109,8 @@ impl FleetDeployment {
     /// Removes the objects of [`FleetDeployment::put`], even if it was interrupted.
     ///
     /// # Errors
-    /// The cluster does not respond, rejects a request, or does not delete an object before the timeout.
+    /// Returns an error if the cluster does not respond, rejects a request, or does not delete an object before the
+    /// timeout.
     pub(crate) async fn remove(&self) -> Result<(), Failure> {
         if !self.is_ours.load(Ordering::Relaxed) {
             return Ok(());
@@ -137,7 +139,7 @@ impl Fleet {
     /// Adds or replaces a fake; `entry` is a fakes file entry without name and path.
     ///
     /// # Errors
-    /// The fakes cannot be reached or reject the entry, or no port is left for this transport.
+    /// Returns an error if the fakes cannot be reached or reject the entry, or no port is left for this transport.
     pub(crate) async fn put(&self, name: &str, mut entry: Value) -> Result<RemoteFake, Failure> {
         let path = format!("/{name}");
         set(&mut entry, &["path"], &*path);
@@ -160,12 +162,12 @@ impl Fleet {
 }
 
 impl RemoteFake {
-    /// Returns the calls after the call number `number`, oldest first.
+    /// Returns the calls after call `number`, oldest first.
     ///
     /// A call is recorded before the API server answers the request that caused it.
     ///
     /// # Errors
-    /// The fakes cannot be reached, or their journal cannot be read.
+    /// Returns an error if the fakes cannot be reached, or their journal cannot be read.
     pub(crate) async fn calls_after(&self, number: u64) -> Result<Vec<Entry>, Failure> {
         let journal = self.fleet.admin.journal(&format!("fake={}&after={number}", self.name)).await?;
         let entries = at(&journal, &["entries"]).as_array().map_or(&[][..], Vec::as_slice);
@@ -175,7 +177,7 @@ impl RemoteFake {
     /// Replaces the fake with the fake that `entry` describes.
     ///
     /// # Errors
-    /// The errors of [`Fleet::put`].
+    /// Returns the same errors as [`Fleet::put`].
     pub(crate) async fn replace(&mut self, entry: Value) -> Result<(), Failure> {
         *self = self.fleet.put(&self.name, entry).await?;
         Ok(())
@@ -184,7 +186,7 @@ impl RemoteFake {
     /// Removes the fake.
     ///
     /// # Errors
-    /// The fakes cannot be reached.
+    /// Returns an error if the fakes cannot be reached.
     pub(crate) async fn remove(&self) -> Result<(), Failure> {
         self.fleet.admin.remove(&self.name).await
     }

@@ -16,7 +16,7 @@ use crate::Failure;
 /// Returns the secrets of the fakes that are deployed in `namespace`, or new secrets.
 ///
 /// # Errors
-/// The cluster does not respond or rejects the request.
+/// Returns an error if the cluster does not respond or rejects the request.
 pub(crate) async fn secrets(api: &Api, namespace: &FakesNamespace) -> Result<Secrets, Failure> {
     let secret = api.get(&Kind::SECRET.path(namespace.as_str(), NAME)).await?;
     secret.as_ref().and_then(kept_secrets).map_or_else(new_secrets, Ok)
@@ -25,7 +25,7 @@ pub(crate) async fn secrets(api: &Api, namespace: &FakesNamespace) -> Result<Sec
 /// Creates a CA and a token.
 ///
 /// # Errors
-/// The system does not provide random numbers.
+/// Returns an error if the system does not provide random numbers.
 pub(crate) fn new_secrets() -> Result<Secrets, Failure> {
     let authority = CertificateAuthority::new("admit fakes CA").map_err(Failure::environment)?;
     let token =
@@ -48,7 +48,7 @@ fn kept_secrets(secret: &Value) -> Option<Secrets> {
 /// Checks that existing objects belong to this deployment.
 ///
 /// # Errors
-/// One of `objects` exists and does not belong to this deployment; the error ends with `advice`.
+/// Returns an error if one of `objects` exists and does not belong to this deployment. The error ends with `advice`.
 pub(crate) async fn check_owners(
     api: &Api,
     namespace: &FakesNamespace,
@@ -70,7 +70,7 @@ pub(crate) async fn check_owners(
 /// Applies all objects except webhook configurations, and waits until the pod responds through its Service.
 ///
 /// # Errors
-/// The pod does not become ready; the error includes its state.
+/// Returns an error if the pod does not become ready. The error includes its state.
 pub(crate) async fn install(
     api: &Api,
     progress: &Progress,

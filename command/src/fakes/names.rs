@@ -1,4 +1,4 @@
-//! The names and labels of the objects of deployed fakes.
+//! Defines the names and labels of the objects of deployed fakes.
 
 use std::str::FromStr;
 

@@ -54,7 +54,8 @@ impl<'a> Probes<'a> {
     /// Waits until every webhook was called or failed as expected.
     ///
     /// # Errors
-    /// A webhook was not reached before the timeout; the error includes the message of the API server.
+    /// Returns an error if a webhook was not reached before the timeout. The error includes the message of the API
+    /// server.
     pub(crate) async fn wait_for_webhooks(&self, progress: &Progress) -> Result<(), Failure> {
         for configuration in self.configurations.for_probes(&self.run) {
             self.api.apply(&configuration).await?;
@@ -88,7 +89,7 @@ impl<'a> Probes<'a> {
     /// Waits until the API server uses all configurations that were applied before this call.
     ///
     /// # Errors
-    /// The API server does not use the configurations before the timeout.
+    /// Returns an error if the API server does not use the configurations before the timeout.
     pub(crate) async fn wait_for_configurations(&self, progress: &Progress) -> Result<(), Failure> {
         for configuration in self.configurations.for_markers(&self.run) {
             self.api.apply(&configuration).await?;
@@ -109,7 +110,7 @@ impl<'a> Probes<'a> {
     /// Deletes the probe configurations.
     ///
     /// # Errors
-    /// The API server does not respond or rejects the request.
+    /// Returns an error if the API server does not respond or rejects the request.
     pub(crate) async fn remove(&self) -> Result<(), Failure> {
         for kind in [Kind::MUTATING, Kind::VALIDATING] {
             self.api.delete(&kind.path("", &self.namespace.probe_configuration())).await?;

@@ -53,7 +53,7 @@ impl Progress {
     /// Repeats a check until it succeeds, and prints each change in the description of what is missing.
     ///
     /// # Errors
-    /// The timeout expired, or a check failed.
+    /// Returns an error if the timeout expired, or a check failed.
     pub(crate) async fn until<T>(
         &self,
         mut look: impl AsyncFnMut() -> Result<Look<T>, Failure>,
@@ -64,10 +64,10 @@ impl Progress {
         })
     }
 
-    /// Repeats a check like [`Self::until`], but returns the reason why the check failed to the caller.
+    /// Repeats a check like [`Self::until`], but returns the reason why waiting ended as a [`Waited`].
     ///
     /// # Errors
-    /// The timeout expired, or a check reports that the state cannot be reached.
+    /// Returns an error if the timeout expired, or a check reports that the state cannot be reached.
     pub(crate) async fn look_until<T>(
         &self,
         mut look: impl AsyncFnMut() -> Result<Look<T>, Waited>,

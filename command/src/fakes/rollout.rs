@@ -10,7 +10,7 @@ use super::names::{FakesNamespace, NAME};
 use super::progress::{Look, Progress, Waited};
 use crate::Failure;
 
-/// The waiting reasons of containers that do not start without a change by the user.
+/// The waiting reasons of containers that cannot start until the user changes something.
 const FATAL_REASONS: [&str; 8] = [
     "CrashLoopBackOff",
     "CreateContainerConfigError",
@@ -40,7 +40,7 @@ impl<'a> Rollout<'a> {
     /// Waits until the new pod is ready and all older pods are deleted.
     ///
     /// # Errors
-    /// The pod does not become ready; the error includes its state.
+    /// Returns an error if the pod does not become ready. The error includes its state.
     pub(crate) async fn wait(&self, progress: &Progress) -> Result<(), Failure> {
         self.restart_failed_pods().await?;
         let path = Kind::DEPLOYMENT.path(self.namespace.as_str(), NAME);

@@ -38,7 +38,7 @@ impl FileArguments {
     /// Reads the files and assigns their webhooks to ports from `listen`; callers use the name `host`.
     ///
     /// # Errors
-    /// A file cannot be read or is invalid, or the files conflict.
+    /// Returns an error if a file cannot be read or is invalid, or the files conflict.
     pub(crate) fn read(&self, listen: SocketAddr, host: &str) -> Result<Source, Failure> {
         let mut files = Vec::new();
         for path in &self.files {
@@ -52,7 +52,7 @@ impl Source {
     /// Assigns the webhooks of `files` to ports from `listen`; callers use the name `host`.
     ///
     /// # Errors
-    /// The files conflict.
+    /// Returns an error if the files conflict.
     pub(crate) fn place(files: Vec<SourceFile>, listen: SocketAddr, host: &str) -> Result<Self, Failure> {
         let host: Name = host.parse().map_err(Failure::usage)?;
         let placed: Vec<FakesFile> = files

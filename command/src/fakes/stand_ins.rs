@@ -43,7 +43,8 @@ pub(crate) fn is_manifest(text: &str) -> bool {
 /// Prints a warning for v1beta1 configurations.
 ///
 /// # Errors
-/// The manifest is invalid, does not contain a webhook configuration, or contains one that the API server would reject.
+/// Returns an error if the manifest is invalid, does not contain a webhook configuration, or contains one that the API
+/// server would reject.
 pub(crate) fn from_manifest(text: String, shown: &str) -> Result<Vec<Value>, Failure> {
     let mut files: Vec<Value> = Vec::new();
     let mut names = BTreeSet::new();
@@ -85,7 +86,7 @@ fn name_of(place: &DocumentLocation, object: &Value) -> Result<String, Failure> 
     if name.is_empty() { Err(place.failure("metadata.name: Required value")) } else { Ok(name.to_owned()) }
 }
 
-/// Creates a fakes file entry with a unique name, because webhooks in a manifest may have equal names.
+/// Creates a fakes file entry with a unique name, because webhooks in a manifest may have the same name.
 ///
 /// A duplicate gets its `type` as a prefix and, if necessary, a number.
 fn entry(kind: &str, webhook: &Value, names: &mut BTreeSet<String>) -> Value {

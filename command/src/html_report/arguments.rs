@@ -1,4 +1,4 @@
-//! The command line of `admit report`.
+//! Parses the command line of `admit report`.
 
 use std::path::PathBuf;
 

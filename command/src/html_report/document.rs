@@ -17,14 +17,14 @@ const LINT_VERSION: u32 = 1;
 /// A report, and the file that contains it.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// The file as the user gave it, or the command that made the report.
+    /// The file as the user gave it, or the command that produced the report.
     pub(super) name: String,
     pub(super) content: Content,
     /// The report as JSON.
     pub(super) value: Value,
 }
 
-/// What the summary shows of a report.
+/// The content of a report that the summary shows.
 #[derive(Debug)]
 pub(super) enum Content {
     Run(Run),

@@ -1,8 +1,8 @@
-//! Writes HTML in which every text is escaped.
+//! Writes HTML and escapes all text in it.
 
 use std::fmt::Write as _;
 
-/// Escapes text for HTML, and makes characters visible that change the direction of writing.
+/// Escapes text for HTML, and makes characters that change the text direction visible.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in output::lines(text).chars() {

@@ -63,7 +63,8 @@ pub(super) fn page(documents: &[Document]) -> Result<String, Failure> {
     ))
 }
 
-/// Returns the title: the names of the files, or what the only report is about.
+/// Returns the page title: the command of a single report, with its request or number of requests for a review, or else
+/// the number of reports.
 fn title(documents: &[Document]) -> String {
     match documents {
         [Document { content: Content::Review(requests), .. }] => match requests.as_slice() {

@@ -19,7 +19,7 @@ const MAX_TEXTS: usize = 10;
 const MAX_ROWS: usize = 2_000;
 
 impl Content {
-    /// Returns the command that made the report.
+    /// Returns the command that produced the report.
     pub(super) fn command(&self) -> &'static str {
         match self {
             Self::Run(_) => "admit run",
@@ -80,7 +80,7 @@ fn review_summary(html: &mut String, requests: &[Request]) {
     }
 }
 
-/// Removes colors.
+/// Removes terminal styles.
 fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
@@ -199,7 +199,7 @@ fn counted(count: u64, noun: &str) -> String {
     several(usize::try_from(count).unwrap_or(usize::MAX), noun)
 }
 
-/// Says how many rows of a table are missing.
+/// Writes how many rows of a table were omitted, if any.
 fn left_out(html: &mut String, count: usize, what: &str) {
     if let Some(more) = count.checked_sub(MAX_ROWS).filter(|more| *more > 0) {
         paragraph(html, &format!("{} more", several(more, what)));

@@ -1,4 +1,4 @@
-//! Tests of the pages without a browser. `tests/html_report.rs` opens them in one.
+//! Tests the pages without a browser; `tests/html_report.rs` opens pages in a browser.
 
 use std::io::Read as _;
 

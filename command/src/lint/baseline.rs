@@ -1,4 +1,4 @@
-//! The findings that the baseline of `admit lint` accepts.
+//! Gives a baseline access to the findings of `admit lint`.
 
 use std::collections::BTreeSet;
 

@@ -21,7 +21,8 @@ enum Node {
 
 /// Returns the outlines of the `count` objects in a file, in which list items are separate objects.
 ///
-/// Returns `None` if the file is not valid YAML, such as a sequence of JSON documents.
+/// Returns an empty list if the file is not valid YAML, such as a sequence of JSON documents, or does not have `count`
+/// objects.
 pub(super) fn outlines(text: &str, count: usize) -> Vec<Outline> {
     // The reader of documents warns about duplicate keys, and uses the last value.
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };

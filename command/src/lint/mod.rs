@@ -36,7 +36,7 @@ use crate::{ExitCode, Failure, check_help, documents, screen};
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Lint {
-    /// Read webhook configurations and related manifests from these files: files, directories, or - for standard input
+    /// Read webhook configurations and related manifests from these files or directories, or - for standard input
     #[arg(
         short = 'c',
         long = "configuration",

@@ -1,4 +1,4 @@
-//! Describes the values that failed tests compared, from the state of the request at each event of its record.
+//! Describes the values compared by tests that excluded a webhook, as they were at each event in the record.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{patched, shown};
 
-/// The attributes of a request that the tests of webhooks compare.
+/// The attributes of a request that determine whether webhooks match.
 #[derive(Debug)]
 pub(super) struct Facts {
     attributes: Attributes,

@@ -6,7 +6,7 @@ use harness::server::{ObservedRequest, ResourceName};
 use super::{Circumstances, Recorded, Report, Webhooks};
 use crate::documents::DocumentLocation;
 
-/// The extension of the file names.
+/// The file name extension of records.
 pub(crate) const EXTENSION: &str = "jsonl";
 
 /// Formats a request as a line of the record.

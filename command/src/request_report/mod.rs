@@ -34,7 +34,7 @@ pub(crate) use self::webhooks::Webhooks;
 use self::webhooks::{CallReport, Exchanges, WebhookReport};
 use crate::documents::DocumentLocation;
 
-/// A request, its decision, and everything that led to it.
+/// A request, the decision about it, and everything that led to the decision.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {

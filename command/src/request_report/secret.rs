@@ -53,7 +53,7 @@ impl Report {
             if let Some(patch) = call.patch.as_mut().filter(|_| is_of_secret) {
                 masker.patch(patch);
             }
-            // The patch in the response is encoded, and a response that is not valid may quote values.
+            // The patch in the response is encoded, and an invalid response may quote values.
             call.response = call.response.take().filter(|_| !is_of_secret);
         }
         if is_of_secret {

@@ -104,7 +104,7 @@ fn without_managed_fields(mut object: Value) -> Value {
 }
 
 impl Steps {
-    /// Adds the steps from `now` to the end.
+    /// Adds the steps that start from the object `now`, up to the final object.
     ///
     /// For a patch, `now` is `None`, because the object is unknown before the first call.
     fn go_on(&mut self, mut now: Option<Value>, sent: &Sent, server: &ApiServer) {

@@ -140,7 +140,7 @@ pub(super) struct CallReport {
     pub(super) response: Option<Value>,
 }
 
-/// What a report contains of the reviews and responses of calls.
+/// Whether a report contains the requests and responses of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exchanges {
     Neither,
@@ -226,7 +226,7 @@ fn request(called: &Called) -> Option<Value> {
 /// The maximum length in bytes of a response that is not JSON.
 const MAX_TEXT: usize = 16 << 10;
 
-/// Returns the body of the response. A long text is cut.
+/// Returns the body of the response; text that is not JSON is truncated to [`MAX_TEXT`] bytes.
 fn response(called: &Called) -> Option<Value> {
     let body = &called.reply.as_ref()?.body;
     let text = || String::from_utf8_lossy(body.get(..MAX_TEXT).unwrap_or(body)).into_owned().into();
@@ -278,7 +278,7 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
             skipped.push(cannot_tell(*round, status));
         }
     }
-    // Further attempts of a write, or of a deletion in several steps, usually give the same reason.
+    // Retries of a write, and deletions in several steps, usually have the same reason.
     skipped.dedup();
     WebhookReport {
         phase: name(phase).into(),

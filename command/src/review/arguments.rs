@@ -1,4 +1,4 @@
-//! The command line of `admit review`.
+//! Parses the command line of `admit review`.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! `admit review`: sends one request through the admission chain and shows the effect of each webhook.
 //!
-//! Inputs become [requests](request); a request and its response become a [report](crate::request_report), which is printed as text or JSON.
-//! Only [`run`] accesses files, webhooks, and the terminal.
+//! Inputs become [requests](request); a request and its response become a [report](crate::request_report), which is
+//! printed as text or JSON. Only [`run`] accesses files, webhooks, and the terminal.
 
 mod arguments;
 mod record;

@@ -200,7 +200,7 @@ fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
     Ok(found)
 }
 
-/// Stores a configuration. A v1beta1 configuration is stored as in an API server that was upgraded.
+/// Stores a configuration. A v1beta1 configuration is stored as an upgraded API server would store it.
 fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Result<Arc<Value>, Failure> {
     v1beta1::warn(&place, &object);
     let stored = match config::upgraded(&object) {

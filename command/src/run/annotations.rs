@@ -8,7 +8,7 @@ use super::record::Record;
 use crate::diagnostic::several;
 use crate::github::command;
 
-/// Returns a workflow command for each failure, each on a line.
+/// Returns a workflow command for each failure, one per line.
 pub(crate) fn commands(record: &Record) -> String {
     let mut text = String::new();
     for group in record.failure_groups() {

@@ -52,7 +52,7 @@ impl Steps {
     }
 }
 
-/// Returns the steps that contain all `words`, in upper or lower case.
+/// Returns the steps that contain all `words`, ignoring case.
 fn containing(steps: &[StepHelp], words: &[String]) -> Vec<StepHelp> {
     let contains = |step: &&StepHelp| {
         let StepHelp { keyword, expression, help, example } = step;

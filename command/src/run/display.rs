@@ -14,14 +14,14 @@ use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
 /// The scenarios and steps that the display shows.
 ///
-/// A failed scenario is shown with its steps; why it failed is in the error at the end of the run.
+/// A failed scenario is shown with its steps; the error at the end of the run explains the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Every scenario with its steps and their notes.
     Steps,
     /// One line for each scenario that passes.
     Scenarios,
-    /// No scenarios; the errors at the end of the run tell which failed.
+    /// No scenarios; the errors at the end of the run name the failed scenarios.
     Failures,
 }
 
@@ -40,7 +40,7 @@ const STRONG: Style = Style::new().bold();
 const TOLD: Style = AnsiColor::Cyan.on_default();
 
 impl Display {
-    /// Creates a display with the given detail.
+    /// Creates a display with the given level of detail.
     pub(crate) fn new(detail: Detail) -> Self {
         let reporter = ProgressReporter::new(detail == Detail::Failures);
         Self { detail, marks: Marks::of_stdout(Marks::ASCII), reporter, heading: None, error: None }
@@ -52,7 +52,7 @@ impl Display {
         Self::new(Detail::Failures)
     }
 
-    /// Shows the scenario at `position` in the record, unless it is hidden by the detail.
+    /// Shows the scenario at `position` in the record, unless the level of detail hides it.
     pub(crate) fn scenario(&mut self, record: &Record, position: usize) {
         let Some(scenario) = record.scenarios().get(position) else { return };
         if self.detail == Detail::Failures {

@@ -12,7 +12,7 @@ use super::sentences::steps;
 use crate::Failure;
 use crate::steps::{file_error, objects_of, yaml_of};
 
-/// A step that names a file with objects.
+/// Matches a step that names a file with objects.
 static FILE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"^the objects? in the file "([^"]*)" (?:exist|is created|is updated)$"#).ok()
 });

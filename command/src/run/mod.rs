@@ -150,7 +150,7 @@ impl Run {
         if plan.features.is_empty() {
             return Err(nothing_runs(&plan));
         }
-        // Created once, because each step compiles an expression.
+        // The collection is created once, because each step compiles an expression.
         let steps = World::collection();
         sentences::check(&plan.features, &steps)?;
         files::check(&plan.features)?;

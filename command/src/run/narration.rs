@@ -1,4 +1,4 @@
-//! The notes of all scenarios of a run.
+//! Collects the notes of all scenarios in a run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

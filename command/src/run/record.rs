@@ -1,4 +1,4 @@
-//! Records the outcome of each scenario, from which the display and the reports are built.
+//! Records the outcome of each scenario for the display and the reports.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub(crate) struct ScenarioFailure<'a> {
     pub(crate) message: Option<&'a str>,
     /// The notes that can explain the failure and that the message does not contain.
     pub(crate) notes: Vec<&'a Note>,
-    /// All of the documents that the failed step checked.
+    /// The whole documents that the failed step checked.
     pub(crate) documents: Vec<&'a Note>,
 }
 
@@ -65,7 +65,7 @@ impl ScenarioFailure<'_> {
     }
 }
 
-/// Returns whether a message contains the text of a note, or the reason in it why a webhook was not called.
+/// Returns whether a message contains the text of a note, or the note's reason why a webhook was not called.
 fn repeats(message: &str, note: &Note) -> bool {
     let reason = note.text.split_once(": not called: ").map_or(&*note.text, |(_, reason)| reason);
     message.contains(reason)
@@ -302,7 +302,7 @@ impl ScenarioRecord {
 }
 
 impl StepRecord {
-    /// Returns the message of the failed step for reports, with all of the document that the step checked.
+    /// Returns the message of the failed step for reports, with the whole document that the step checked.
     pub(crate) fn message(&self) -> Option<String> {
         let StepOutcome::Failed(message) = &self.outcome else { return None };
         let documents = self.told.iter().filter(|note| note.kind == NoteKind::Whole);

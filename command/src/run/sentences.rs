@@ -83,7 +83,7 @@ pub(crate) fn unchecked(features: &[Feature]) -> Option<String> {
     Some(format!("{which}: {}", places.join(", ")))
 }
 
-/// A step that has no definition or several, at each place in the files.
+/// A step that has no definition or several definitions, and its locations in the files.
 struct WrongStep {
     problem: String,
     /// More lines about the problem, each after a line break.

@@ -12,10 +12,10 @@ use crate::narrator::NoteKind;
 use crate::steps::{HELP, NOTE};
 use crate::style::{BAD, GOOD, NOT_DONE, brief};
 
-/// The details of failures in the summary.
+/// Whether the summary shows whole documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Documents {
-    /// All of a document that a failed step checked.
+    /// The whole document that a failed step checked.
     Shown,
     /// Only the fields that differ.
     Hidden,

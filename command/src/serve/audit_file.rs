@@ -37,7 +37,7 @@ impl AuditFlags {
     /// Reads the audit policy, if `--audit-policy-file` is set.
     ///
     /// # Errors
-    /// The file cannot be read or is not a policy.
+    /// Returns an error if the file cannot be read or is not a policy.
     pub(crate) fn policy(&self) -> Result<Option<AuditPolicy>, Failure> {
         self.policy.as_deref().map(policy).transpose()
     }
@@ -45,7 +45,7 @@ impl AuditFlags {
     /// Opens the audit log, if `--audit-log` is set.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub(crate) fn open(&self, log: Log) -> Result<Option<AuditFile>, Failure> {
         let max_event_size = self.truncates.then_some(self.max_event_size);
         self.log.as_deref().map(|path| AuditFile::open(path, max_event_size, log)).transpose()
@@ -55,7 +55,7 @@ impl AuditFlags {
 /// Reads the policy of `--audit-policy-file`.
 ///
 /// # Errors
-/// The file cannot be read or is not a policy.
+/// Returns an error if the file cannot be read or is not a policy.
 pub(crate) fn policy(path: &Path) -> Result<AuditPolicy, Failure> {
     let wrong = |why: &dyn std::fmt::Display| {
         Failure::usage(format!("--audit-policy-file {}: {why}", path.display()))
@@ -103,7 +103,7 @@ impl AuditFile {
     /// Checks that every event was written.
     ///
     /// # Errors
-    /// An event could not be written.
+    /// Returns an error if an event could not be written.
     pub(crate) fn check_complete(&self) -> Result<(), Failure> {
         self.lines.check_complete("events")
     }

@@ -52,7 +52,7 @@ impl CredentialFlags {
     /// Returns the users who can make requests; the bearer of `token` is the administrator.
     ///
     /// # Errors
-    /// A file cannot be read or is invalid.
+    /// Returns an error if a file cannot be read or is invalid.
     pub(super) fn users(&self, token: &str, log: Log) -> Result<Users, Failure> {
         let mut known = Tokens::default();
         if let Some(path) = &self.token_auth_file {
@@ -68,7 +68,7 @@ impl CredentialFlags {
     /// Returns the serving certificate for `address`.
     ///
     /// # Errors
-    /// The errors of [`CredentialFlags::users`], or the certificate cannot be created.
+    /// Returns the same errors as [`CredentialFlags::users`], or an error if the certificate cannot be created.
     pub(super) fn serving(
         &self,
         address: SocketAddr,
@@ -95,7 +95,7 @@ impl CredentialFlags {
 /// Reads the CA certificates of `--client-ca-file`.
 ///
 /// # Errors
-/// The file cannot be read or does not contain a CA certificate.
+/// Returns an error if the file cannot be read or does not contain a CA certificate.
 pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| Failure::usage(format!("--client-ca-file {}: {why}", path.display()));

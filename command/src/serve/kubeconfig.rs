@@ -44,7 +44,7 @@ impl Kubeconfig {
     /// Files that admit did not write, and devices, are not removed.
     pub(crate) fn remove(path: &Path) {
         if path.is_file() && is_replaceable(path).unwrap_or_default() {
-            // The file is useless, but harmless.
+            // A file that cannot be removed is useless but harmless.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -86,7 +86,7 @@ impl LineFile {
     /// Checks that every line was written; `what` names the content of the lines in the error, such as `events`.
     ///
     /// # Errors
-    /// A line could not be written.
+    /// Returns an error if a line could not be written.
     pub(crate) fn check_complete(&self, what: &str) -> Result<(), Failure> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.lost == 0 {

@@ -14,7 +14,7 @@ use super::log::Log;
 pub(crate) enum StayingNamespaces {
     /// The log explains it for the first deleted namespace.
     Explained,
-    /// The log does not mention it, as kube-apiserver.
+    /// The log does not mention it, as in kube-apiserver.
     Ignored,
 }
 

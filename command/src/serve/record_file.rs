@@ -33,7 +33,7 @@ impl RecordFlags {
     /// Reads the flags from the environment.
     ///
     /// # Errors
-    /// A variable has an invalid value.
+    /// Returns an error if a variable has an invalid value.
     pub(crate) fn from_environment() -> Result<Self, Failure> {
         let record = std::env::var_os(DIR).filter(|folder| !folder.is_empty()).map(PathBuf::from);
         let show_secrets = is_on(SHOW_SECRETS)?;
@@ -43,7 +43,7 @@ impl RecordFlags {
     /// Opens the record file, if recording is enabled.
     ///
     /// # Errors
-    /// The file cannot be created.
+    /// Returns an error if the file cannot be created.
     pub(crate) fn open(&self, log: Log) -> Result<Option<RecordFile>, Failure> {
         self.record.as_deref().map(|folder| RecordFile::open(folder, self.show_secrets, log)).transpose()
     }
@@ -52,7 +52,7 @@ impl RecordFlags {
 /// Returns whether an environment variable is `true` or `1`, rather than unset, empty, `false`, or `0`.
 ///
 /// # Errors
-/// The variable has another value.
+/// Returns an error if the variable has another value.
 pub(crate) fn is_on(variable: &str) -> Result<bool, Failure> {
     match std::env::var(variable).as_deref() {
         Err(std::env::VarError::NotPresent) | Ok("" | "0" | "false") => Ok(false),
@@ -92,7 +92,7 @@ impl RecordFile {
     /// Checks that every request was written.
     ///
     /// # Errors
-    /// A request could not be written.
+    /// Returns an error if a request could not be written.
     pub(crate) fn check_complete(&self) -> Result<(), Failure> {
         self.lines.check_complete("requests")
     }

@@ -32,7 +32,7 @@ impl Running {
     /// Serves requests until a signal arrives; calls `announce` when the server is ready to answer.
     ///
     /// # Errors
-    /// The socket cannot be used, or the audit log is incomplete.
+    /// Returns an error if the socket cannot be used, or the audit log is incomplete.
     pub(crate) async fn until(
         self,
         signals: &mut StopSignals,

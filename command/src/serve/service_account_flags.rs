@@ -46,7 +46,7 @@ pub(crate) struct ServiceAccountFlags {
 /// Source: Go's time, `ParseDuration`.
 ///
 /// # Errors
-/// `text` is not a duration.
+/// Returns an error if `text` is not a duration.
 pub(crate) fn seconds(text: &str) -> Result<i64, String> {
     let nanoseconds = parse_duration(text);
     let nanoseconds = nanoseconds.ok_or_else(|| format!("time: invalid duration {}", quote(text)))?;
@@ -56,7 +56,7 @@ pub(crate) fn seconds(text: &str) -> Result<i64, String> {
 /// Returns kube-apiserver's errors for invalid issuers.
 ///
 /// # Errors
-/// admit cannot determine how kube-apiserver would parse an issuer.
+/// Returns an error if admit cannot determine how kube-apiserver would parse an issuer.
 ///
 /// Source: kubernetes pkg/kubeapiserver/options/authentication.go, `Validate`.
 pub(crate) fn issuer_errors(issuers: &[String]) -> Result<Vec<String>, Failure> {

@@ -13,7 +13,7 @@ use crate::{Failure, documents};
 /// Each record contains a token, a user name, a UID and, in quotes, the comma-separated groups.
 ///
 /// # Errors
-/// The file cannot be read, is not valid CSV, or has fewer than three columns.
+/// Returns an error if the file cannot be read, is not valid CSV, or has fewer than three columns.
 ///
 /// Source: apiserver pkg/authentication/token/tokenfile/tokenfile.go, `NewCSV`.
 /// Rule: RBAC-29.

@@ -1,4 +1,4 @@
-//! Reads directories with webhook configurations: `staticManifestsDir` in the configuration of the plugins.
+//! Reads the directories that `staticManifestsDir` in the configuration of the webhook plugins names.
 
 mod watch;
 
@@ -92,7 +92,7 @@ impl Folder {
     /// Loads the current content of the directory.
     ///
     /// # Errors
-    /// Returns the error with kube-apiserver's message.
+    /// Returns an error with kube-apiserver's message if a file cannot be read or is invalid.
     fn load(&self) -> Result<Manifests, ManifestError> {
         let files = self.files().map_err(ManifestError::Invalid)?;
         manifests::load(self.phase, &files)

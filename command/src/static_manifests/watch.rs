@@ -78,7 +78,7 @@ impl Reloader {
         let (seen, mut changes) = mpsc::channel(1);
         let mut watcher = self.watcher(seen);
         let mut is_watched = self.watch(watcher.as_mut());
-        // Changes since startup.
+        // Applies changes that were made since startup.
         self.reload().await;
         let mut interval = tokio::time::interval(INTERVAL);
         interval.tick().await;

@@ -106,7 +106,8 @@ impl Answer {
     /// Returns the response unless it states that admit does not support the request.
     ///
     /// # Errors
-    /// The request uses a feature that admit does not support, so the response proves nothing about a webhook.
+    /// Returns an error if the request uses a feature that admit does not support, so the response proves nothing about
+    /// a webhook.
     pub(crate) fn supported(self) -> Outcome<Self> {
         if self.message().starts_with(UNSUPPORTED_PREFIX) {
             Err(StepFailure::new(self.message()))
@@ -118,7 +119,7 @@ impl Answer {
     /// Returns the response if the request succeeded.
     ///
     /// # Errors
-    /// The server rejected the request.
+    /// Returns an error if the server rejected the request.
     pub(crate) fn successful(self) -> Outcome<Self> {
         if self.is_success() {
             return Ok(self);
@@ -129,7 +130,7 @@ impl Answer {
     /// Returns the response if the request succeeded, or if the object already exists.
     ///
     /// # Errors
-    /// The server rejected the request for another reason.
+    /// Returns an error if the server rejected the request for another reason.
     pub(crate) fn successful_or_exists(self) -> Outcome<Self> {
         if self.code == StatusCode::CONFLICT { Ok(self) } else { self.successful() }
     }

@@ -113,7 +113,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the calls during the last request, also those that did not reach a webhook, in order of arrival.
+    /// Returns the calls during the last request, including those that did not reach a webhook, in order of arrival.
     fn calls(&self) -> Vec<Call<'_>> {
         let mut calls: Vec<Call<'_>> = Vec::new();
         // The record also contains calls that a fake did not receive, such as those that it refused.
@@ -231,7 +231,7 @@ impl World {
 
 /// Formats a call, such as `sidecar, first round: CREATE pods: allowed, patched with 1 operation`.
 ///
-/// A failed call ends with `(failed open)` or `(rejected)`, by its failure policy.
+/// A failed call ends with `(failed open)` or `(rejected)`, depending on its failure policy.
 fn summary(call: &Call<'_>) -> String {
     let text = |pointer: &str| {
         call.review.as_ref().and_then(|review| review.pointer(pointer)?.as_str()).unwrap_or_default()

@@ -12,7 +12,7 @@ use crate::documents::{self, yaml_message};
 /// Returns the doc string of a step without the media type, the common indentation, and escapes.
 ///
 /// # Errors
-/// The step does not have a doc string.
+/// Returns an error if the step does not have a doc string.
 pub(crate) fn text(step: &Step) -> Outcome<String> {
     let raw = step
         .docstring()
@@ -23,7 +23,7 @@ pub(crate) fn text(step: &Step) -> Outcome<String> {
 /// Parses a single YAML document.
 ///
 /// # Errors
-/// The text is not valid YAML; the error contains line and column.
+/// Returns an error if the text is not valid YAML. The error contains line and column.
 pub(crate) fn parse(text: &str) -> Outcome<Value> {
     serde_saphyr::from_str(text).map_err(|error| invalid(&error))
 }
@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str) -> Outcome<Value> {
 /// Parses the objects in the YAML documents of a file, including the items of lists, and skips empty documents.
 ///
 /// # Errors
-/// The text is not valid YAML; the error contains line and column.
+/// Returns an error if the text is not valid YAML. The error contains line and column.
 pub(crate) fn parse_objects(text: &str) -> Outcome<Vec<Value>> {
     let parsed: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| invalid(&error))?;
     let objects = parsed.into_iter().filter(|document| !document.is_null());
@@ -42,7 +42,7 @@ pub(crate) fn parse_objects(text: &str) -> Outcome<Vec<Value>> {
 /// Parses the single YAML document in the doc string of `step`, whose text `expand` changes within its lines.
 ///
 /// # Errors
-/// The text is not valid YAML; the error contains the line of the feature file.
+/// Returns an error if the text is not valid YAML. The error contains the line of the feature file.
 pub(crate) fn parse_step<T: DeserializeOwned>(
     step: &Step,
     what: &str,
@@ -55,7 +55,7 @@ pub(crate) fn parse_step<T: DeserializeOwned>(
 /// Parses the YAML documents in the doc string of `step`, like [`parse_step`], and skips empty documents.
 ///
 /// # Errors
-/// The text is not valid YAML; the error contains the line of the feature file.
+/// Returns an error if the text is not valid YAML. The error contains the line of the feature file.
 pub(crate) fn parse_step_documents(step: &Step, expand: impl Fn(&str) -> String) -> Outcome<Vec<Value>> {
     let text = expand(&text(step)?);
     let documents: Vec<Value> =
@@ -127,7 +127,7 @@ pub(crate) fn show(value: &Value) -> String {
     serde_saphyr::to_string(&shown).unwrap_or_else(|_| value.to_string())
 }
 
-/// The maximum number of lines of an excerpt.
+/// The maximum number of lines in an excerpt.
 const MAX_EXCERPT: usize = 12;
 
 /// Formats a part of an object as YAML; if it is long, without the contents of its maps and lists.

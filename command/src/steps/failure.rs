@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::fmt;
 
-/// The beginning of a line of a message that helps to repair the failure.
+/// The prefix of a message line that suggests how to fix the failure.
 pub(crate) const HELP: &str = "help: ";
 
-/// The beginning of a line of a message that explains the failure.
+/// The prefix of a message line that explains the failure.
 pub(crate) const NOTE: &str = "note: ";
 
 /// The reason why a step failed.

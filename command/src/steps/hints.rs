@@ -1,4 +1,4 @@
-//! Explains how to repair a request that the server rejected before admission.
+//! Explains how to fix a request that the server rejected before admission.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::world::World;
 
 impl World {
-    /// Explains how to repair the last request, if it failed for a known reason other than a webhook.
+    /// Explains how to fix the last request, if it failed for a known reason other than a webhook.
     pub(super) fn request_hint(&self) -> Option<String> {
         if let Some(name) = self.missing_namespace() {
             return Some(format!(
@@ -22,7 +22,7 @@ impl World {
     }
 }
 
-/// Explains how to repair an object that the server cannot decode, by the server's message.
+/// Explains how to fix an object that the server cannot decode, based on the server's message.
 pub(super) fn for_message(message: &str) -> Option<String> {
     let (kind, field) = message.split_once("cannot unmarshal ")?.1.split_once(" into Go struct field ")?;
     let is_text_map = ["ObjectMeta.metadata.labels", "ObjectMeta.metadata.annotations"]
@@ -56,7 +56,7 @@ pub(super) fn for_ca_bundles(configuration: &Value) -> Option<String> {
     })
 }
 
-/// The maximum length of a text that is shown as a placeholder. Certificates are longer.
+/// The maximum length of a string that is shown as a placeholder. Certificates are longer.
 const LONGEST_PLACEHOLDER: usize = 64;
 
 #[cfg(test)]

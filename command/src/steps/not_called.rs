@@ -87,7 +87,7 @@ impl World {
         identities.iter().filter_map(reason).collect()
     }
 
-    /// Fails if the webhook `short` was not called for a reason that tells nothing about its configuration: the request
+    /// Fails if the webhook `short` was not called for a reason that says nothing about its configuration: the request
     /// did not reach admission, or `admit run` limited the webhook to other namespaces.
     pub(super) fn require_other_reason(&self, short: &str) -> Outcome {
         if self.missing_namespace().is_some() {
@@ -117,7 +117,8 @@ impl World {
         self.last_path.contains("/namespaces/").then_some(name)
     }
 
-    /// Explains that the webhooks are limited to the namespaces of the scenario, if that is why one was not called.
+    /// Explains that the webhooks are limited to the namespaces of the scenario, if that is why a webhook was not
+    /// called.
     pub(super) fn foreign_namespace(&self, mismatch: &Mismatch) -> Option<String> {
         if *mismatch != Mismatch::NamespaceSelector {
             return None;

@@ -78,7 +78,7 @@ impl World {
         Ok(())
     }
 
-    /// Adds all of a document to the notes, for reports and for `--verbose`.
+    /// Adds the whole document to the notes, for reports and for `--verbose`.
     fn note_whole(&self, step: &Step, what: &str, document: &Value) {
         self.note(step, NoteKind::Whole, format!("{what}:\n{}", indented(&document::show(document))));
     }

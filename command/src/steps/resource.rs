@@ -54,7 +54,7 @@ impl Resource {
 /// Finds the resource that serves `kind` in `api_version`.
 ///
 /// # Errors
-/// The server does not serve the kind.
+/// Returns an error if the server does not serve the kind.
 pub(crate) async fn for_kind(client: &kube::Client, api_version: &str, kind: &str) -> Outcome<Resource> {
     let served = served(client, api_version).await?;
     served.into_iter().find(|resource| resource.kind == kind).ok_or_else(|| {
@@ -65,7 +65,7 @@ pub(crate) async fn for_kind(client: &kube::Client, api_version: &str, kind: &st
 /// Finds the resource that `word` names: first in core/v1, then in the preferred version of every other group.
 ///
 /// # Errors
-/// The server does not serve a resource with this name.
+/// Returns an error if the server does not serve a resource with this name.
 pub(crate) async fn named(client: &kube::Client, word: &str) -> Outcome<Resource> {
     let mut versions = vec!["v1".to_owned()];
     let groups = api::send(client, Method::GET, "/apis", None).await?.successful()?.body;

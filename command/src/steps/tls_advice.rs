@@ -1,6 +1,6 @@
-//! Explains how to repair the TLS connection to a webhook.
+//! Explains how to fix the TLS connection to a webhook.
 
-/// A webhook with which the TLS handshake failed.
+/// A webhook whose TLS handshake with the server failed.
 pub(super) struct TlsPeer<'a> {
     /// The name of the webhook in its configuration.
     pub(super) webhook: &'a str,
@@ -10,7 +10,7 @@ pub(super) struct TlsPeer<'a> {
     pub(super) service: Option<&'a str>,
 }
 
-/// Explains what is wrong with the certificate or the `caBundle`, and what to do, by kube-apiserver's error.
+/// Explains what is wrong with the certificate or the `caBundle`, and how to fix it, based on kube-apiserver's error.
 ///
 /// Returns `None` if the error is not about TLS.
 pub(super) fn advice(error: &str, peer: &TlsPeer<'_>) -> Option<String> {

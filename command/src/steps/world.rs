@@ -40,7 +40,8 @@ pub(crate) struct World {
     pub(super) options: RequestOptions,
     /// The response to the last request of a When step.
     pub(super) last: Option<Answer>,
-    /// The calls of webhooks in loaded configurations during the last request; `None` if the target records no calls.
+    /// The calls of webhooks in loaded configurations during the last request; `None` if the target does not record
+    /// calls.
     pub(super) own_calls: Option<Vec<RecordedCall>>,
     /// The recorded calls of all other webhooks during the last request, such as fakes.
     pub(super) fake_calls: Vec<RecordedCall>,

@@ -66,7 +66,7 @@ pub struct TargetArguments {
     #[command(flatten)]
     pub(crate) plugins: PluginFlags,
 
-    /// The audit policy and audit log of the API server; a run uses its own.
+    /// The audit policy and audit log of the API server, which no command-line option sets.
     #[arg(skip)]
     pub(crate) audit: Option<AuditFiles>,
 }
@@ -98,7 +98,7 @@ impl TargetArguments {
         }
     }
 
-    /// Sets the audit policy and the audit log of envtest. Steps about the audit log are then not checked.
+    /// Sets the audit policy and the audit log of the API server.
     #[must_use]
     pub fn with_audit(self, policy: PathBuf, log: PathBuf) -> Self {
         Self { audit: Some(AuditFiles { policy, log }), ..self }
@@ -119,7 +119,7 @@ impl TargetArguments {
     /// Checks that the options match the target.
     ///
     /// # Errors
-    /// An option is not supported by the target.
+    /// Returns an error if an option is not supported by the target.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let given = [
             ("--fakes-in-cluster", self.fakes_in_cluster.is_some()),

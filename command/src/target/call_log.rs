@@ -155,7 +155,7 @@ impl RecordedCall {
 }
 
 impl Delivery {
-    /// Returns how far a failed call got, by kube-apiserver's message.
+    /// Returns how far a failed call got, based on kube-apiserver's message.
     ///
     /// The messages of a failed connection begin with the address; other messages may quote the response of the webhook.
     pub(crate) fn of_failure(reason: &str) -> Self {

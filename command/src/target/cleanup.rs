@@ -67,7 +67,7 @@ impl Cleanup {
     /// Removes the remaining objects and the fakes, or prints how to remove them if the user wants to keep them.
     ///
     /// # Errors
-    /// The cluster does not respond or rejects a request.
+    /// Returns an error if the cluster does not respond or rejects a request.
     pub(crate) async fn clean(&self) -> Result<(), Failure> {
         let Some(api) = self.api.get() else { return Ok(()) };
         match self.leftovers {

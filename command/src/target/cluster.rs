@@ -1,4 +1,4 @@
-//! Uses a cluster of a kubeconfig as a target.
+//! Uses a cluster from a kubeconfig as a target.
 
 use std::net::{IpAddr, Ipv4Addr};
 

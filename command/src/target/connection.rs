@@ -23,7 +23,7 @@ async fn exchange(router: Router, mut request: Request<Body>) -> Result<Response
     let server = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(theirs), TowerToHyperService::new(router))
         .with_upgrades();
-    // Each side sees how the other side ends.
+    // The result is not needed, because each side notices when the other side closes the connection.
     tokio::spawn(async { drop(server.await) });
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await?;
     tokio::spawn(async { drop(connection.with_upgrades().await) });

@@ -24,7 +24,7 @@ impl Target {
     /// Creates a client with the bearer token of `user`.
     ///
     /// # Errors
-    /// A cluster supports only the user in the kubeconfig.
+    /// Returns an error if the target is a cluster, which supports only the user in the kubeconfig.
     pub fn client_of(&self, user: &str, token: &str) -> Result<kube::Client, Failure> {
         match &self.identities {
             Identities::InProcess(server) => {

@@ -22,7 +22,7 @@ use admit_testing::audit_log::AuditIndex;
 /// Creates a target with a new API server.
 ///
 /// # Errors
-/// `--admission-control-config-file` is invalid.
+/// Returns an error if `--admission-control-config-file` is invalid.
 pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
     let index = AuditIndex::default();
     let recorded = index.clone();
@@ -55,7 +55,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),
         ..Options::default()
     });
-    // The same user as in envtest, including the uid, because reviews contain it.
+    // The user is the same as in envtest, including the uid, because reviews contain the user.
     let user = UserInfo {
         username: "admin".to_owned(),
         uid: "admin".to_owned(),

@@ -244,7 +244,7 @@ impl Launched {
     /// Starts a target whose fakes run in this process; `tell` receives progress messages.
     ///
     /// # Errors
-    /// The environment does not support the target; the error contains advice.
+    /// Returns an error if the environment does not support the target. The error contains advice.
     pub async fn start(arguments: &TargetArguments, tell: impl Fn(&str)) -> Result<Self, Failure> {
         let (target, servers) = match arguments.target {
             TargetKind::InProcess => (in_process::target(arguments)?, None),

@@ -15,7 +15,7 @@ impl TargetArguments {
     /// Waits until every address of `--service` accepts a connection, for at most the time of `--wait`.
     ///
     /// # Errors
-    /// Returns a failure that names the first address that accepts no connection in this time.
+    /// Returns a failure that names the first address that does not accept a connection in this time.
     pub(super) async fn wait_for_services(&self) -> Result<(), Failure> {
         let until = Instant::now() + Duration::from_secs(self.wait.into());
         for (service, (host, port)) in self.services() {

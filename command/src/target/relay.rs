@@ -26,7 +26,7 @@ impl Relay {
     /// Starts a relay to `host`, an IPv6 address without brackets.
     ///
     /// # Errors
-    /// No port of 127.0.0.1 is available.
+    /// Returns an error if no port of 127.0.0.1 is available.
     pub(super) async fn start(host: &str, port: u16) -> Result<Self, Failure> {
         let failed = |error| {
             Failure::environment(format!(

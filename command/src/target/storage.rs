@@ -16,15 +16,15 @@ pub(super) enum Storage {
     InProcess(ApiServer),
     /// The etcd at this URL.
     Etcd(String),
-    /// A storage that only the API server can access.
+    /// Storage that only the API server can access.
     Inaccessible,
 }
 
 impl Target {
-    /// Writes a cluster-scoped object of `resource` in its storage version, without validation and admission.
+    /// Writes a cluster-scoped object of `resource` in its storage version, without validation or admission.
     ///
     /// # Errors
-    /// The storage is not accessible or rejects the object.
+    /// Returns an error if the storage is not accessible or rejects the object.
     ///
     /// Source: apiserver pkg/storage/etcd3/store.go, whose keys are `/registry/RESOURCE/NAME`; etcd's gRPC gateway uses
     /// base64 for keys and values.

@@ -86,15 +86,15 @@ impl RecordingServer {
     }
 }
 
-/// The namespaces that every server contains.
+/// The namespaces that every API server creates.
 ///
 /// Source: kubernetes pkg/controlplane/controller/systemnamespaces.
 pub(super) const KNOWN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Returns the objects that must exist in a cluster before the objects of the corpus.
 ///
-/// The function returns the namespaces of the corpus, the service account `default` in each of them, and the service
-/// accounts that Pods and Pod templates name.
+/// These are the namespaces of the corpus, the service account `default` in each of them, and the service accounts that
+/// Pods and Pod templates name.
 ///
 /// Objects in `around` already exist and are omitted.
 pub(super) fn required<'a>(

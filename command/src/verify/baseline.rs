@@ -1,4 +1,4 @@
-//! The findings that the baseline of `admit verify` accepts.
+//! Gives a baseline access to the findings of `admit verify`.
 
 use std::collections::BTreeSet;
 

@@ -297,7 +297,7 @@ impl Verify {
         let api_server = match &self.api_server_out {
             None => None,
             Some(kubeconfig) => {
-                // Other input can be read only once. What cannot be read is reported when the corpus is tried.
+                // Other input can be read only once. Unreadable objects are reported when the checks read the corpus.
                 let objects = if self.objects.are_rereadable() {
                     Some(self.objects.corpus(&subjects, &configurations.around, &environment, true)?.objects)
                 } else {

@@ -127,7 +127,7 @@ impl Objects {
         if !self.are_rereadable() {
             return Vec::new();
         }
-        // Documents that cannot be read are reported when the corpus is tried.
+        // Unreadable documents are reported when the checks read the corpus.
         let documents = documents::stream(&self.filename).into_iter().flatten().flatten();
         documents.map(|document| document.object).filter(|object| object["kind"] == "Namespace").collect()
     }
@@ -146,7 +146,7 @@ impl Objects {
 
 /// Returns `object` with entries added to the given maps, if the maps exist.
 ///
-/// Objects without labels are not changed, because webhooks must handle such objects, too.
+/// Objects without labels are not changed, because webhooks must also handle such objects.
 fn marked(mut object: Value, added: &[(&str, Vec<(String, String)>)]) -> Value {
     for (map, entries) in added {
         if let Some(own) = object.pointer_mut(map).and_then(Value::as_object_mut) {

@@ -42,7 +42,7 @@ const DEPRECATED: [(&str, &str); 6] = [
 ///
 /// The exit status of an error is 1, as in kube-apiserver, except 5 for features that admit does not support.
 ///
-/// Source: component-base cli/run.go; the words of kube-apiserver 1.37.1.
+/// Source: component-base cli/run.go; the messages of kube-apiserver 1.37.1.
 pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
     let table = Table::read(FLAGS, Syntax::Pflag);
     let values = match table.parse(arguments) {

@@ -7,7 +7,7 @@ use harness::server::ServiceRange;
 use crate::Failure;
 use crate::serve::service_account_flags;
 
-/// The largest number of host bits for which the allocator of kube-apiserver works with IPv6.
+/// The maximum number of host bits in an IPv6 range that kube-apiserver's allocator supports.
 ///
 /// Source: kubernetes pkg/registry/core/service/ipallocator/ipallocator.go, `NewIPAllocator`.
 const MAX_HOST_BITS: u32 = 64;
@@ -17,8 +17,8 @@ const MAX_HOST_BITS: u32 = 64;
 /// `published` is the address of the endpoints of the Service `kubernetes`, if the server publishes them.
 ///
 /// # Errors
-/// Returns kube-apiserver's error for invalid ranges. Returns an error for ranges with which kube-apiserver starts, but
-/// cannot allocate addresses.
+/// Returns kube-apiserver's error for invalid ranges. Also returns an error for ranges that kube-apiserver accepts at
+/// startup but cannot allocate addresses from.
 ///
 /// Source: kubernetes cmd/kube-apiserver/app/options/completion.go, `getServiceIPAndRanges`, and validation.go,
 /// `validateClusterIPFlags` and `validatePublicIPServiceClusterIPRangeIPFamilies`.
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// The words of kube-apiserver 1.37.1.
+    /// Compares errors with the messages of kube-apiserver 1.37.1.
     #[test]
     fn invalid_ranges_have_the_errors_of_kube_apiserver() {
         const SIZE: &str = "error determining service IP ranges for primary service cidr: the service cluster IP range must be \

@@ -89,7 +89,7 @@ impl Settings {
     /// Creates the server for `socket`, and returns the path of a newly generated certificate, if any.
     ///
     /// # Errors
-    /// A file cannot be read or is invalid.
+    /// Returns an error if a file cannot be read or is invalid.
     pub(super) fn running(
         self,
         (values, flags): (&Values, BTreeMap<String, String>),
@@ -222,7 +222,7 @@ impl Settings {
 
 /// Checks the flags that kube-apiserver requires.
 ///
-/// Source: kubernetes pkg/controlplane/apiserver/options/validation.go; the words of kube-apiserver 1.37.1.
+/// Source: kubernetes pkg/controlplane/apiserver/options/validation.go; the messages of kube-apiserver 1.37.1.
 fn required(values: &Values) -> Result<(), Failure> {
     let has = |name: &str| values.text(name).is_some();
     let mut errors = Vec::new();
@@ -297,7 +297,7 @@ fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
     }
 }
 
-/// Returns the address of this host for other hosts: the bound address, or that of the default interface.
+/// Returns the address at which other hosts reach this host: the bound address, or that of the default interface.
 ///
 /// Returns `None` if there is only the loopback interface.
 ///
@@ -306,7 +306,7 @@ fn default_address(bound: IpAddr) -> Option<IpAddr> {
     if !bound.is_unspecified() && !bound.is_loopback() {
         return Some(bound);
     }
-    // Nothing is sent: the address is in a documentation network.
+    // Connecting a UDP socket sends nothing. The address is in a network reserved for documentation.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(203, 0, 113, 1), 9)).ok()?;
     let address = socket.local_addr().ok()?.ip();

@@ -119,7 +119,7 @@ pub(super) fn document(report: &Report, format: Format, fail_on: FailOn) -> Resu
     }
 }
 
-/// Returns a GitHub workflow command for each finding, each on a line.
+/// Returns a GitHub workflow command for each finding, one per line.
 pub(super) fn annotations(report: &Report) -> String {
     let shown = report.new_findings().filter(|finding| !finding.is_verbose_note());
     let findings = shown.map(|finding| {

@@ -1,4 +1,4 @@
-//! The options of `admit review` that show recorded requests.
+//! Defines the options of `admit review` that show recorded requests.
 
 use std::path::PathBuf;
 

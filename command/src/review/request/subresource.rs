@@ -1,4 +1,4 @@
-//! The operations and bodies of requests for subresources.
+//! Determines the operations and bodies of requests for subresources.
 
 use harness::attributes::{GroupVersionKind, Operation};
 use harness::json::set;

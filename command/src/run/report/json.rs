@@ -3,7 +3,7 @@
 //! `version` is 1; it changes when existing readers would misread a new report. New fields can be added without a new
 //! version.
 //!
-//! - `admit`: the version of the command; `target`: `in-process`, `envtest` or `cluster`;
+//! - `admit`: the version of the command; `target`: `in-process`, `envtest`, or `cluster`;
 //! - `seconds`: the duration, here and in the objects below;
 //! - `counts`: `passed`, `flaky` (among the passed), `failed`, `unsupported` (among the failed), `skipped`, `not_run`;
 //! - `audit_checks_not_made`: the number of audit annotation checks skipped on a target without an audit log;

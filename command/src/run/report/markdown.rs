@@ -8,10 +8,10 @@ use crate::run::record::{Outcome, Record, ScenarioRecord};
 use crate::run::summary::{skip_reasons, totals};
 use crate::style::brief;
 
-/// The maximum number of failures with their messages. GitHub rejects a summary of more than 1 MiB.
+/// The maximum number of failures to show with their messages. GitHub rejects a summary of more than 1 MiB.
 const MAX_FAILURES: usize = 50;
 
-/// The maximum number of characters of a message.
+/// The maximum number of characters in a message; longer messages are truncated.
 const MAX_MESSAGE: usize = 4000;
 
 /// The number of scenarios of a feature with each outcome.
@@ -75,7 +75,7 @@ fn rows(record: &Record) -> Vec<Row<'_>> {
     rows
 }
 
-/// Formats a number for a table cell, in which zero is empty.
+/// Formats a number for a table cell; zero becomes an empty cell.
 fn number(count: usize) -> String {
     if count == 0 { String::new() } else { count.to_string() }
 }
@@ -108,7 +108,7 @@ fn place(scenario: &ScenarioRecord, at: usize) -> String {
     format!("{}:{at}", line(&scenario.planned.key.path))
 }
 
-/// Returns a message without control sequences, and not longer than a summary can contain.
+/// Escapes control sequences in a message, and truncates it after [`MAX_MESSAGE`] characters.
 fn safe(message: &str) -> String {
     let lines = output::lines(message);
     let mut short: String = lines.chars().take(MAX_MESSAGE).collect();

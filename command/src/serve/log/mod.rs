@@ -50,7 +50,7 @@ impl LogFlags {
     /// Logs slow requests and exports spans from now on.
     ///
     /// # Errors
-    /// Another subscriber of `tracing` is already set in this process.
+    /// Returns an error if another subscriber of `tracing` is already set in this process.
     pub(crate) fn watch_requests(self, log: Log, traces: &Traces) -> Result<(), Failure> {
         let detail = match self.verbosity {
             0..2 => None,

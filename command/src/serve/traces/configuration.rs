@@ -26,7 +26,8 @@ impl TracingConfiguration {
     /// Reads and validates the configuration file.
     ///
     /// # Errors
-    /// The file cannot be read or is invalid. Errors have kube-apiserver's messages, except for YAML errors.
+    /// Returns an error if the file cannot be read or is invalid. Errors have kube-apiserver's messages, except for
+    /// YAML errors.
     ///
     /// Source: apiserver pkg/server/options/tracing.go, `ReadTracingConfiguration` and `ApplyTo`.
     pub(super) fn read(file: &Path) -> Result<Self, Failure> {

@@ -41,7 +41,7 @@ impl Exporter {
     /// Must be called in a tokio runtime, which runs the connection.
     ///
     /// # Errors
-    /// The endpoint is invalid or not supported by admit.
+    /// Returns an error if the endpoint is invalid or not supported by admit.
     ///
     /// Source: component-base tracing/utils.go, `NewProvider`; apiserver pkg/server/options/tracing.go, `ApplyTo`.
     pub(super) fn start(configuration: Option<&TracingConfiguration>, log: Log) -> Result<Self, Failure> {
@@ -77,7 +77,8 @@ impl Exporter {
         Ok(Self { provider: provider.build() })
     }
 
-    /// Returns a layer that converts spans of `tracing` to OpenTelemetry, without fields that the layer could add.
+    /// Returns a layer that converts `tracing` spans to OpenTelemetry, without adding fields such as level and
+    /// location.
     pub(super) fn layer<S>(&self) -> OpenTelemetryLayer<S, SdkTracer>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,

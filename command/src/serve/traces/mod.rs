@@ -45,7 +45,7 @@ impl Traces {
     /// Starts to export spans if the file or an environment variable requests it.
     ///
     /// # Errors
-    /// The file is invalid or uses a feature that admit does not support.
+    /// Returns an error if the file is invalid or uses a feature that admit does not support.
     pub(crate) fn start(file: Option<&Path>, log: Log) -> Result<Self, Failure> {
         let configuration = file.map(TracingConfiguration::read).transpose()?;
         let variable = ENDPOINTS.into_iter().find(|name| env::var_os(name).is_some_and(|it| !it.is_empty()));

@@ -1,4 +1,4 @@
-//! The descriptions of steps about calls, audit events, metrics, and checks.
+//! Describes the steps about calls, audit events, metrics, and checks.
 
 use super::super::{StepHelp, audit, metrics, then};
 

@@ -1,4 +1,4 @@
-//! The descriptions that `admit steps` prints.
+//! Collects the descriptions of steps that `admit steps` prints.
 
 mod calls;
 mod requests;

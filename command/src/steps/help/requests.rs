@@ -1,4 +1,4 @@
-//! The descriptions of steps that send a request.
+//! Describes the steps that send a request.
 
 use super::super::{StepHelp, annotation, apply, connection, request, when};
 

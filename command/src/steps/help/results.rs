@@ -1,4 +1,4 @@
-//! The descriptions of steps about the response and stored objects.
+//! Describes the steps about the response and stored objects.
 
 use super::super::{StepHelp, annotation, outcome, then};
 

@@ -1,4 +1,4 @@
-//! The descriptions of steps about objects, namespaces, and users before the request.
+//! Describes the steps about objects, namespaces, and users before the request.
 
 use super::super::{StepHelp, conversion, given, namespaces};
 

@@ -1,4 +1,4 @@
-//! The descriptions of steps about the webhooks of a scenario.
+//! Describes the steps about the webhooks of a scenario.
 
 use super::super::{StepHelp, annotation, given, order, service};
 

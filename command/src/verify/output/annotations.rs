@@ -10,7 +10,7 @@ use crate::baseline::stale;
 use crate::check_help::is_verbose_note;
 use crate::github::command;
 
-/// Returns a workflow command for each finding, each on a line.
+/// Returns a workflow command for each finding, one per line.
 pub(super) fn commands(report: &Report) -> String {
     let mut text = String::new();
     for (check, finding) in report.new_findings() {

@@ -14,9 +14,8 @@ use crate::verify::SKIPPED_BY_QUICK;
 
 /// Returns the JUnit report as XML.
 ///
-/// Checks that were not completed, are not applicable, or were skipped are skipped cases with a reason;
-/// those that `--quick` skips are omitted. Only findings
-/// that `--fail-on` counts are failures.
+/// Checks that were not completed, are not applicable, or were skipped become skipped cases with a reason; those that
+/// `--quick` skips are omitted. Only findings that `--fail-on` counts are failures.
 pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<String, Failure> {
     let mut report = Report::new("admit verify");
     let is_left_out = |check: &&CheckReport| check.skipped.as_deref() == Some(SKIPPED_BY_QUICK);

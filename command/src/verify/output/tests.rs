@@ -277,7 +277,7 @@ fn nothing_in_a_report_steers_a_terminal() {
         assert!(plain.contains("[2J") && plain.contains("31mfoo"), "{what}: {text}");
         let steers = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
         assert!(!plain.contains(steers), "{what}: {plain:?}");
-        // A hostile text must not start a line after its own line break.
+        // Hostile text must not start a line after its own line break.
         assert!(!plain.lines().any(|line| line.trim_start().starts_with(r"\u{9b}31m")), "{what}: {plain}");
     }
 }
