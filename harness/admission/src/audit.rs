@@ -69,7 +69,7 @@ const MAX_VALIDATION_FAILURES: usize = 50;
 
 /// Returns the annotations of the policies of a request, as pairs of the full key and the value.
 ///
-/// Different values of a key, for different params, are joined.
+/// If a key has different values for several bindings or params, the values are joined.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `auditAnnotationCollector` and
 /// `publishValidationFailureAnnotations`.
@@ -170,7 +170,7 @@ pub(crate) enum CertificateFlaw {
 impl CertificateFlaw {
     /// Returns the certificate flaw that the `reason` of a failed call names.
     ///
-    /// Source: apiserver `pkg/util/x509metrics/server_cert_deprecations.go`, which looks at the text of the error as well.
+    /// Source: apiserver `pkg/util/x509metrics/server_cert_deprecations.go`, which also looks at the error text.
     pub(crate) fn from_reason(reason: &str) -> Option<Self> {
         let flaws = [
             ("x509: certificate relies on legacy Common Name field", Self::MissingSan),

@@ -15,13 +15,13 @@ pub trait Caller: Send + Sync {
     /// Sends a review to the webhook and returns the reply.
     ///
     /// # Errors
-    /// [`CallError`] if no readable reply arrives within `call.timeout`.
+    /// Returns [`CallError`] if no readable reply arrives within `call.timeout`.
     fn call(&self, call: Call<'_>) -> impl Future<Output = Result<Reply, CallError>> + Send;
 
     /// Accounts for the memory of a review until its bytes are dropped.
     ///
     /// # Errors
-    /// [`CallError::TooManyRequests`] if other requests use all the memory.
+    /// Returns [`CallError::TooManyRequests`] if other requests use all the memory.
     fn keep(&self, review: Bytes) -> Result<Bytes, CallError> {
         Ok(review)
     }

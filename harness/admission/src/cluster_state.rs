@@ -1,4 +1,4 @@
-//! Defines the access to the server's state: namespaces, equivalent resources, and versions of kinds.
+//! Defines how admission reads the server's state: namespaces, equivalent resources, and versions of kinds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub trait ClusterState: Send + Sync {
     /// Converts `object` to the version of `kind`, with `apiVersion` and `kind` set.
     ///
     /// # Errors
-    /// [`ConversionError`] if the server or admit cannot convert the object, or if only a webhook can.
+    /// Returns [`ConversionError`] if the server or admit cannot convert the object, or if only a webhook can.
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError>;
 
     /// Normalizes an object as its Go type would, and sets the defaults for its version.
@@ -63,7 +63,7 @@ pub trait ClusterState: Send + Sync {
         None
     }
 
-    /// Returns the stored objects of `kind` as they are stored, in any version, in the order of their names.
+    /// Returns the stored objects of `kind`, each in the version in which it is stored, in the order of their names.
     ///
     /// An empty namespace selects the objects of all namespaces; an empty name selects all objects.
     fn stored(&self, _kind: &GroupVersionKind, _namespace: &str, _name: &str) -> Vec<Arc<Value>> {
@@ -73,7 +73,7 @@ pub trait ClusterState: Send + Sync {
     /// Returns a stored object as a client would read it in the version of `kind`.
     ///
     /// # Errors
-    /// [`ConversionError`] if the object cannot be converted, or if a webhook must convert it first.
+    /// Returns [`ConversionError`] if the object cannot be converted, or if a webhook must convert it first.
     fn read_stored(
         &self,
         stored: &Arc<Value>,
@@ -96,7 +96,7 @@ pub struct EquivalentResource {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum ConversionError {
-    /// The error of kube-apiserver's converter.
+    /// kube-apiserver cannot convert the object. Contains its converter's error message.
     #[error("{0}")]
     Refused(String),
     /// kube-apiserver supports the conversion; admit does not.
@@ -155,12 +155,11 @@ impl Answers {
         self.0.push((asked, answer));
     }
 
-    /// Returns the result of the conversion that `error` asks for, where `error` comes from [`ClusterState::convert`].
-    ///
-    /// Returns `error` itself if it does not ask for a conversion, or if the result is missing.
+    /// Returns the result of the conversion that an `error` from [`ClusterState::convert`] requires.
     ///
     /// # Errors
-    /// The error of the conversion, or `error`.
+    /// Returns the error of a failed conversion. Returns `error` itself if it does not require a conversion webhook, or
+    /// if the result is missing.
     pub fn get(&self, error: ConversionError) -> Result<Value, ConversionError> {
         let found = self.position(&error).and_then(|index| self.0.get(index));
         found.map_or(Err(error), |(_, answer)| answer.clone())

@@ -93,7 +93,7 @@ impl<C: Caller> Converter<C> {
     /// for a list.
     ///
     /// # Errors
-    /// kube-apiserver's error for a failed conversion, or a feature that admit does not support.
+    /// Returns [`ConversionError`] if the conversion fails, or if it uses a feature that admit does not support.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `Convert`.
     /// Rule: CNV-01, CNV-02, CNV-03, CNV-11.
@@ -108,7 +108,7 @@ impl<C: Caller> Converter<C> {
         let failure = match &converted {
             Ok(_) => None,
             Err(ConversionFailure::Failure(failure)) => Some(failure.kind.as_str()),
-            // kube-apiserver would not have failed.
+            // kube-apiserver would not have failed, so metrics do not count the call.
             Err(ConversionFailure::OnlyHere(_)) => return converted.map_err(Into::into),
         };
         let from = GroupVersionKind::from_object(&asked.object);
@@ -137,7 +137,7 @@ impl<C: Caller> Converter<C> {
             "object-count" = 1,
             UID = uid,
         );
-        // A conversion belongs to no request, so it has no trace context.
+        // A conversion is not part of a single request, so it does not have a trace context.
         let call =
             Call { client_config: &webhook.client_config, phase: None, body, timeout: TIMEOUT, trace: None };
         let reply = self.caller.call(call).instrument(span.clone()).await;

@@ -1,4 +1,4 @@
-//! The Scale of a custom resource.
+//! Decodes the Scale of a custom resource.
 //!
 //! A Scale has a Go type, but after a webhook has patched it, it is unstructured until all webhooks have run.
 
@@ -12,7 +12,7 @@ use crate::cluster_state::ClusterState;
 
 /// Returns whether a request is for the Scale of a custom resource.
 ///
-/// Built-in Scales are in two groups that have no custom resources.
+/// Built-in Scales are in the core group and in `apps`, which do not have custom resources.
 pub(crate) fn is_custom_scale(attributes: &Attributes) -> bool {
     attributes.subresource == "scale" && !matches!(attributes.resource.group.as_str(), "" | "apps")
 }
@@ -20,7 +20,7 @@ pub(crate) fn is_custom_scale(attributes: &Attributes) -> bool {
 /// Decodes an unstructured object into a Scale.
 ///
 /// # Errors
-/// The error of kube-apiserver if the object is not a Scale.
+/// Returns kube-apiserver's error message if the object is not a Scale.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `UnstructuredObjectTyper`;
 /// apimachinery pkg/runtime/scheme.go, `unstructuredToTyped`.

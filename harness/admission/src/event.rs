@@ -1,6 +1,6 @@
 //! Records what happens to a request during admission, in order.
 //!
-//! The audit annotations, metrics, warnings, and reports are all derived from it.
+//! The audit annotations, metrics, warnings, and reports are all derived from the [`Record`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ pub struct ConversionCall {
     pub failure: Option<String>,
 }
 
-/// The pass through the mutating chain. The validating phase has only the first.
+/// A pass through the mutating chain. The validating phase has only the first round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "admission has these two")]
 pub enum Round {

@@ -52,7 +52,7 @@ pub fn refusal(called: &Called) -> Option<Box<Status>> {
 /// Returns the failure of a call without a reply, with its code for metrics.
 ///
 /// # Errors
-/// [`Unsupported`] if kube-apiserver would have received a reply.
+/// Returns [`Unsupported`] if kube-apiserver would have received a reply.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
 /// Rule: HTTP-21.

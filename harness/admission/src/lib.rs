@@ -1,9 +1,10 @@
-//! The admission chain of kube-apiserver: how it selects and calls webhooks, and applies their responses.
+//! Implements kube-apiserver's admission chain: calls webhooks, applies their responses, and evaluates policies.
 //!
 //! A module imports only from the layers above its own:
 //!
-//! - **facts**: the [`attributes`] of a request, webhooks parsed from a configuration by [`config`], and the [`cluster_state`].
-//!   Everything is parsed, defaulted, and validated, so that the layers below never see invalid input.
+//! - **facts**: the [`attributes`] of a request, webhooks parsed from a configuration by [`config`], and the
+//!   [`cluster_state`]. Everything is parsed, defaulted, and validated, so that the layers below never see invalid
+//!   input.
 //! - **decisions** about an [`admission_run`]: matching, the review, interpreting the reply, JSON patch, failure
 //!   policy, reinvocation. These are pure functions of values.
 //! - **shell**: the [`dispatcher`], which sends reviews to webhooks through a [`caller`] and writes the

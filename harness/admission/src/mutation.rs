@@ -40,7 +40,7 @@ pub(crate) enum PatchError {
 ///
 /// Returns `None` if there is no patch.
 ///
-/// Losing fractions of a second counts as a change: the first patch sends the object through JSON.
+/// The first patch encodes the object as JSON, which drops fractions of a second. This counts as a change.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
 /// Rule: MUT-05, MUT-06, MUT-07, MUT-08, MUT-09, MUT-10, MUT-13, MUT-14, MUT-22.

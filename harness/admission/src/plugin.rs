@@ -17,7 +17,7 @@ pub trait Plugin: Send + Sync {
     /// Changes `attributes.object`, or rejects the request. Runs before the webhooks, in both rounds.
     ///
     /// # Errors
-    /// The response for the client.
+    /// Returns the response for the client if the plugin rejects the request.
     fn admit(&self, _attributes: &mut Attributes) -> Result<(), Box<Status>> {
         Ok(())
     }
@@ -25,7 +25,7 @@ pub trait Plugin: Send + Sync {
     /// Rejects the final object, or adds `remarks` about it. Runs before the validating webhooks.
     ///
     /// # Errors
-    /// The response for the client.
+    /// Returns the response for the client if the plugin rejects the request.
     fn validate(&self, _attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         Ok(())
     }
@@ -46,7 +46,7 @@ pub struct Remarks {
 /// Changes by plugins are recorded only in the second round, where they can make webhooks due for reinvocation.
 ///
 /// # Errors
-/// The response for the client.
+/// Returns the response for the client if a plugin rejects the request.
 ///
 /// Source: apiserver pkg/admission/{chain,reinvocation}.go.
 /// Rule: CHN-09, RIV-07, RIV-12.
@@ -71,7 +71,7 @@ pub fn admit(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>, round: Round) 
 /// Runs the validating side of all plugins on the final object.
 ///
 /// # Errors
-/// The response for the client.
+/// Returns the response for the client if a plugin rejects the request.
 ///
 /// Source: apiserver pkg/admission/chain.go.
 /// Rule: CHN-09.

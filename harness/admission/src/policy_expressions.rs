@@ -15,7 +15,7 @@ use kubernetes_cel::value::{JSON_PATCH, OBJECT};
 
 use crate::conditions::{CompileError, Environment, compile_in};
 
-/// What an expression of a policy is for, which determines its type and the variables that it may use.
+/// The use of an expression in a policy, which determines its type and the variables that it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "policies have these expressions")]
 pub enum Purpose {
@@ -99,23 +99,23 @@ impl Available {
     }
 }
 
-/// Compiles the expressions of one policy, in the order of the policy.
+/// Compiles the expressions of one policy. An expression may use the variables that were compiled before it.
 #[derive(Debug, Default)]
 pub struct PolicyExpressions {
     params: bool,
-    /// The types of the variables that are compiled, or `None` if the policy cannot use `variables`.
+    /// The names and types of the compiled variables; `None` if the expressions cannot use `variables`.
     variables: Option<Vec<(Arc<str>, Type)>>,
-    /// The declarations that were used, by [`Available::index`].
+    /// The declarations created so far, by [`Available::index`].
     declared: [Option<Declarations>; 16],
 }
 
 impl PolicyExpressions {
-    /// Creates declarations with an empty object `variables`, and with `params` if `params` is set.
+    /// Creates a compiler for expressions that can use `variables` and, if `params` is true, `params`.
     pub fn new(params: bool) -> Self {
         Self { params, variables: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Creates declarations without `variables`.
+    /// Creates a compiler for expressions that cannot use `variables`.
     pub fn without_variables(params: bool) -> Self {
         Self { params, ..Self::default() }
     }
@@ -123,8 +123,8 @@ impl PolicyExpressions {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// [`CompileError`] if the expression is invalid, has another type than its purpose requires, or uses a feature that
-    /// admit does not support.
+    /// Returns [`CompileError`] if the expression is invalid, does not have the type that its purpose requires, or uses
+    /// a feature that admit does not support.
     pub fn compile(
         &mut self,
         text: &str,
@@ -157,7 +157,7 @@ impl PolicyExpressions {
     /// A variable that does not compile has the type `dyn`.
     ///
     /// # Errors
-    /// [`CompileError`], as for all expressions.
+    /// Returns [`CompileError`] in the same cases as [`Self::compile`].
     ///
     /// Source: apiserver pkg/admission/plugin/cel/composition.go, `CompileAndStoreVariable`.
     pub fn compile_variable(

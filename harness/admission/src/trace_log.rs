@@ -12,7 +12,7 @@ use crate::audit::go_duration;
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and
 /// `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `span.End`; apiextensions-apiserver
-/// `pkg/apiserver/conversion/webhook_converter.go`, `Convert`: 50 ms, and 8 ms for the one object.
+/// `pkg/apiserver/conversion/webhook_converter.go`, `Convert`: 50 ms plus 8 ms for each object, of which there is one.
 pub fn threshold(span: &str) -> Option<SignedDuration> {
     match span {
         "Create" | "Update" | "Patch" | "Delete" | "Call mutating webhook" | "Call validating webhook" => {
@@ -108,7 +108,7 @@ impl TraceLog {
         Some(index)
     }
 
-    /// Adds to a span a step that ended at `at`.
+    /// Adds a step that ended at `at` to a span.
     pub fn step(&mut self, span: SpanIndex, at: SignedDuration, name: String, fields: Fields) {
         self.push(span, Item::Step { name, fields, at });
     }
@@ -131,7 +131,8 @@ impl TraceLog {
 
     /// Returns the log entries. The outermost span must have ended.
     ///
-    /// If the outermost span was slow, it is the only entry. Otherwise, each outermost slow span in it is an entry.
+    /// If the outermost span was slow, it is the only entry. Otherwise, each slow span that is not nested in another
+    /// slow span is an entry.
     ///
     /// Source: k8s.io/utils trace/trace.go, `logTrace`.
     /// Rule: HTTP-33.
@@ -262,7 +263,7 @@ impl Logged {
         let milliseconds = self.took.as_millis();
         let mut text = format!("Trace[{number}]: {} ", quote(&self.name));
         write_fields(&mut text, &self.fields);
-        // Writing into a String cannot fail.
+        // Writing to a String cannot fail.
         let _ =
             write!(text, "({}) (total time: {milliseconds}ms):", self.at.strftime("%d-%b-%Y %H:%M:%S%.3f"));
         self.write_items(&mut text, &format!("\nTrace[{number}]: "));

@@ -28,9 +28,9 @@ pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
     })
 }
 
-/// Encodes `texts` as values of `Warning` headers, omitting duplicates and texts with control characters.
+/// Encodes warnings as values of `Warning` headers, omitting duplicates and warnings with control characters.
 ///
-/// If the texts exceed 4096 characters in total, each is truncated to 256 characters.
+/// If the warnings exceed 4096 characters in total, each is truncated to 256 characters.
 ///
 /// Source: apiserver pkg/endpoints/filters/warning.go; apimachinery pkg/util/net/http.go, `NewWarningHeader`.
 /// Rule: WRN-01, WRN-02, WRN-03.

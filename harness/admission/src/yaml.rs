@@ -3,9 +3,9 @@
 use serde::de::{DeserializeOwned, Error as _};
 use serde_saphyr::{DuplicateKeyPolicy, Error, with_deserializer_from_str_with_options};
 
-/// Decodes the first document of a text. If a key is duplicated, its last value is used.
+/// Decodes the first document in a string. If a key is duplicated, its last value is used.
 ///
-/// What follows the first document is ignored, even if it is not YAML.
+/// Anything after the first document is ignored, even if it is not YAML.
 ///
 /// # Errors
 /// Returns an error if the first document is not valid YAML.
@@ -23,7 +23,7 @@ pub fn first_document<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
 
 /// Returns the message of Go's library for an error, without the prefix `yaml: `.
 ///
-/// For errors other than invalid characters and unclosed brackets, the words are not those of Go.
+/// For errors other than invalid characters and unclosed brackets, the wording differs from Go's.
 ///
 /// Source: sigs.k8s.io/yaml goyaml.v2/readerc.go, `yaml_parser_update_buffer`; parserc.go, `yaml_parser_parse_node` and
 /// `yaml_parser_parse_flow_mapping_key`; decode.go, `fail`.

@@ -18,8 +18,8 @@ use crate::ownership::TimePrecision;
 /// A write that is retried after a conflict gets a new run for each attempt, so that no state of an earlier attempt
 /// affects a later one. The mutating phase comes first and changes the object; the validating phase sees the result.
 ///
-/// Source: apiserver pkg/endpoints/handlers/{update,patch}.go and pkg/registry/rest/delete.go: each attempt makes
-/// attributes of its own, and with them the state of reinvocation.
+/// Source: apiserver pkg/endpoints/handlers/{update,patch}.go and pkg/registry/rest/delete.go: each attempt creates its
+/// own attributes, which contain the state of reinvocation.
 /// Rule: RIV-13.
 pub struct AdmissionRun<'a> {
     /// The request. Its `object` is in the version of the field `kind`, which may differ from `attributes.kind`.
@@ -185,7 +185,7 @@ impl<'a> AdmissionRun<'a> {
     /// Returns a stored object in the version of `kind`.
     ///
     /// # Errors
-    /// [`ConversionError`] if the object cannot be converted, or if a webhook must convert it first.
+    /// Returns [`ConversionError`] if the object cannot be converted, or if a webhook must convert it first.
     pub(crate) fn read_stored(
         &self,
         stored: &Arc<Value>,
@@ -200,7 +200,8 @@ impl<'a> AdmissionRun<'a> {
     /// converted back to the version of the request.
     ///
     /// # Errors
-    /// [`ConversionError`] if an object cannot be converted to that version, or if a webhook must convert it first.
+    /// Returns [`ConversionError`] if an object cannot be converted to that version, or if a webhook must convert it
+    /// first.
     ///
     /// Source: apiserver pkg/admission/conversion.go, `NewVersionedAttributes` and `ConvertVersionedAttributes`.
     /// Rule: CNV-14, REQ-10, REQ-20, REQ-21.
@@ -241,7 +242,7 @@ impl<'a> AdmissionRun<'a> {
     /// Returns both objects as JSON. Each is encoded once; the new one is encoded again after it changes.
     ///
     /// # Errors
-    /// [`serde_json::Error`] if an object cannot be encoded as JSON.
+    /// Returns [`serde_json::Error`] if an object cannot be encoded as JSON.
     pub(crate) fn encoded(&self, kind: &GroupVersionKind) -> Result<EncodedObjects<'_>, serde_json::Error> {
         let Objects { object, old_object } = self.objects(kind);
         let text = find(&self.versions, kind).map_or(&self.text, |(_, text)| text);
@@ -321,7 +322,7 @@ impl<'a> AdmissionRun<'a> {
     /// Converts a patched object back to the version of the request.
     ///
     /// # Errors
-    /// [`ConversionError`] if the kind of the object changed, or if the object cannot be converted.
+    /// Returns [`ConversionError`] if the kind of the object changed, or if the object cannot be converted.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`; pkg/admission/conversion.go.
     /// Rule: MUT-12, MUT-15, MUT-22, MUT-23, SCH-19.

@@ -1,4 +1,4 @@
-//! Privilege escalation checks: whether a user may grant permissions to others.
+//! Checks for privilege escalation: a user may grant only permissions that the user has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ impl Escalation {
     /// Returns the permissions in `granted` that are missing from `held`; `None` if `held` covers them all.
     ///
     /// # Errors
-    /// [`Unsupported`] if there are too many permissions to compare. kube-apiserver has no limit and runs out of
-    /// memory.
+    /// Returns [`Unsupported`] if there are too many permissions to compare. kube-apiserver has no limit and runs out
+    /// of memory.
     ///
     /// Source: component-helpers `auth/rbac/validation/policy_comparator.go`, `Covers`.
     pub fn find(held: &[PolicyRule], granted: &[PolicyRule]) -> Result<Option<Self>, Unsupported> {

@@ -1,4 +1,4 @@
-//! Role-based access control over Roles, `ClusterRoles`, and their bindings. Pure functions without I/O.
+//! Authorizes requests by RBAC: Roles, `ClusterRoles`, and their bindings. All functions are pure.
 
 mod aggregation;
 mod coverage;
@@ -147,10 +147,10 @@ pub fn is_privileged(user: &UserInfo) -> bool {
     user.groups.iter().any(|group| group == PRIVILEGED_GROUP)
 }
 
-/// RBAC as kube-apiserver runs it with `--authorization-mode=RBAC`: members of `system:masters` are always allowed.
+/// Decides as kube-apiserver does with `--authorization-mode=RBAC`: members of `system:masters` are always allowed.
 ///
 /// Source: kubernetes pkg/kubeapiserver/authorizer/reload.go, `newForConfig`; apiserver
-/// pkg/authorization/union/union.go, which puts the name of the authorizer before its reason where none decides.
+/// pkg/authorization/union/union.go, which prefixes the reason with the authorizer's name if no authorizer decides.
 /// Rule: RBAC-09.
 impl Authorizer for Policies {
     fn authorize(&self, request: &AccessRequest<'_>) -> AccessDecision {

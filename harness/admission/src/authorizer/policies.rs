@@ -137,7 +137,7 @@ impl Policies {
     /// Returns the rules of the role that a binding references.
     ///
     /// # Errors
-    /// [`RoleNotFound`] if the role does not exist.
+    /// Returns [`RoleNotFound`] if the role does not exist.
     pub fn role_rules(&self, kind: &str, name: &str, namespace: &str) -> Result<&[PolicyRule], RoleNotFound> {
         let namespace = match kind {
             "ClusterRole" => Some(""),

@@ -44,7 +44,8 @@ impl PolicyRule {
 
     /// Returns whether the rule allows `request`.
     ///
-    /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/rbac.go, `RuleAllows`; `pkg/apis/rbac/v1/evaluation_helpers.go`.
+    /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/rbac.go, `RuleAllows`;
+    /// `pkg/apis/rbac/v1/evaluation_helpers.go`.
     /// Rule: RBAC-05.
     pub fn allows(&self, request: &AccessRequest<'_>) -> bool {
         let has = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);

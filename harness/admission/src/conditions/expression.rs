@@ -1,4 +1,4 @@
-//! CEL expressions of match conditions: compiled once, evaluated for each request.
+//! Compiles the CEL expressions of match conditions once, and evaluates them for each request.
 
 use std::sync::LazyLock;
 
@@ -71,7 +71,7 @@ pub fn declarations(environment: Environment) -> &'static environment::Environme
 /// Compiles the expression of a match condition.
 ///
 /// # Errors
-/// [`CompileError`] if the expression is invalid, does not return a bool, or uses a feature that admit does not
+/// Returns [`CompileError`] if the expression is invalid, does not return a bool, or uses a feature that admit does not
 /// support.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `CompileCELExpression`; kubernetes
@@ -83,7 +83,8 @@ pub fn compile(text: &str, environment: Environment) -> Result<Expression, Compi
 /// Compiles an expression whose static type `check` accepts.
 ///
 /// # Errors
-/// [`CompileError`] if the expression is invalid, has another type, or uses a feature that admit does not support.
+/// Returns [`CompileError`] if the expression is invalid, has another type, or uses a feature that admit does not
+/// support.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `CompileCELExpression`.
 pub fn compile_in(
@@ -95,7 +96,7 @@ pub fn compile_in(
         Ok(program) => check(program.result_type()).map(|()| program),
         Err(error) => Err(match &error {
             environment::CompileError::Invalid(_) => CompileError::Invalid(error.to_string()),
-            // Report its type error first.
+            // If the expression also has the wrong type, report that error instead.
             environment::CompileError::Instantiation(_) => declared
                 .type_of(text)
                 .map_err(|error| CompileError::Invalid(error.to_string()))

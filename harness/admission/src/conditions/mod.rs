@@ -1,4 +1,4 @@
-//! `matchConditions`: CEL expressions that decide whether a webhook is called.
+//! Evaluates `matchConditions`: CEL expressions that decide whether a webhook is called.
 
 mod evaluation;
 mod expression;

@@ -1,4 +1,4 @@
-//! Partial evaluation of conditions for requests that are known only in part.
+//! Evaluates conditions for requests of which only some fields are known.
 
 use kubernetes_cel::value::{Map, Origin, Value};
 use kubernetes_cel::{Limits, Variables};
@@ -26,7 +26,7 @@ impl KnownFields {
 
     /// Creates the known fields of a set of requests.
     ///
-    /// Known are the operation, the resource, the subresource (empty for the main resource), the kind in the review,
+    /// These are the operation, the resource, the subresource (empty for the main resource), the kind in the review,
     /// and the kind of the request. `None` means unknown.
     pub fn new(
         operation: Operation,
@@ -79,7 +79,7 @@ impl<'a> Variables<'a> for &'a KnownFields {
 /// Returns the value of `condition` for all requests that match `known`; `None` if it may vary or fails.
 pub fn constant_value(condition: &Condition, known: &KnownFields) -> Option<bool> {
     let program = condition.expression.as_ref().ok()?.program();
-    // As `dyn`, the request could be counted and iterated, and would contain only the known fields.
+    // With `dyn`, an expression could count or iterate over the fields of `request`, of which only some are known.
     if program.calls("dyn") {
         return None;
     }
@@ -89,10 +89,10 @@ pub fn constant_value(condition: &Condition, known: &KnownFields) -> Option<bool
     }
 }
 
-/// Returns the error of `condition` for all requests that match `known`, if it is certain.
+/// Returns the error of `condition` for all requests that match `known`; `None` if the error is not certain.
 ///
-/// It is certain only if the condition reads no variable except `object` on DELETE, or `oldObject` on CREATE and CONNECT:
-/// these are null.
+/// An error is certain only if the condition reads only one variable, which is null: `object` on DELETE, or
+/// `oldObject` on CREATE and CONNECT.
 pub fn constant_error(condition: &Condition, known: &KnownFields) -> Option<String> {
     let null = match known.operation {
         Operation::Delete => "object",

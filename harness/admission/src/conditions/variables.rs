@@ -17,7 +17,7 @@ use crate::authorizer::{AccessDecision, AccessRequest, AccessTarget, Authorizer,
 #[derive(Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "the environment has these variables")]
 pub struct Subject<'a> {
-    /// The request for which conditions are evaluated.
+    /// The attributes of the request.
     pub attributes: &'a Attributes,
     /// The version that the webhook would see.
     pub kind: &'a GroupVersionKind,
@@ -76,7 +76,7 @@ impl<'a> Bindings<'a> {
     }
 }
 
-/// Resolves variables. `namespaceObject` is declared, but webhooks always see it as null.
+/// Resolves variables. `namespaceObject` is declared, but is always null in match conditions.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/activation.go, `newActivation`;
 /// pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
@@ -124,7 +124,7 @@ impl authorization::Authorizer for CelAuthorizer {
                 name: &resource.name,
                 ..ResourceTarget::default()
             }),
-            // Deny checks that cannot be expressed.
+            // Deny access to targets of unknown kinds.
             _ => return authorization::Decision::default(),
         };
         let AccessDecision { decision, reason, error } =

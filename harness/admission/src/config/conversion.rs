@@ -24,7 +24,7 @@ impl ConversionWebhook {
     /// Reads the webhook of a valid `definition`; returns `None` if its strategy is not `Webhook`.
     ///
     /// # Errors
-    /// [`Unsupported`] if a field has a value that admit does not support.
+    /// Returns [`Unsupported`] if a field has a value that admit does not support.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `webhookClientConfigForCRD`.
     pub fn from_definition(definition: &Value) -> Result<Option<Self>, Unsupported> {

@@ -9,7 +9,7 @@ pub(crate) use crate::attributes::GroupVersionKind;
 /// Checks that every field of a configuration has the API's type. This is the first check of a create or update.
 ///
 /// # Errors
-/// The 400 response for the client.
+/// Returns the 400 response for the client if a field has the wrong type.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go.
 ///

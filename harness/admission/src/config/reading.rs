@@ -42,7 +42,7 @@ enum Admission {
 /// `pkg/admission/configuration/mutating_webhook_manager.go`.
 ///
 /// # Errors
-/// [`ConfigError`] names the first field that cannot be read.
+/// Returns [`ConfigError`] for the first field that cannot be read.
 pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
     match v1beta1::upgraded(configuration) {
         Some(upgraded) => read(&upgraded, Origin::Storage),
@@ -55,7 +55,7 @@ pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
 /// Values that the API accepted before v1 are valid here: any `sideEffects`, and selectors with invalid label values.
 ///
 /// # Errors
-/// [`ConfigError`] names the first field that cannot be read.
+/// Returns [`ConfigError`] for the first field that cannot be read.
 pub fn stored_webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
     read(configuration, Origin::Storage)
 }
@@ -66,7 +66,7 @@ pub fn stored_webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigErro
 /// `BuildValidatingAccessors`.
 ///
 /// # Errors
-/// [`ConfigError`] names the first field that cannot be read.
+/// Returns [`ConfigError`] for the first field that cannot be read.
 pub fn manifest_webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
     read(configuration, Origin::Manifest)
 }

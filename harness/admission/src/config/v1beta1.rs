@@ -1,6 +1,6 @@
-//! Configurations of `admissionregistration.k8s.io/v1beta1`, which API servers served until Kubernetes 1.21.
+//! Handles configurations of `admissionregistration.k8s.io/v1beta1`, which API servers served until Kubernetes 1.21.
 //!
-//! Source: kubernetes pkg/apis/admissionregistration/v1beta1/defaults.go, which is still there for what was stored.
+//! Source: kubernetes pkg/apis/admissionregistration/v1beta1/defaults.go, which remains for stored configurations.
 
 use kubernetes_types::status::FieldError;
 use serde_json::{Map, Value, json};
@@ -88,7 +88,7 @@ pub fn v1_differences(configuration: &Value) -> Vec<DefaultDifference> {
     differing
 }
 
-/// Returns the validation errors of a v1beta1 configuration if only its `apiVersion` is changed to v1.
+/// Returns the validation errors that a v1beta1 configuration has if only its `apiVersion` is changed to v1.
 ///
 /// The result is empty for a v1 configuration.
 pub fn v1_errors(configuration: &Value) -> Vec<FieldError> {

@@ -20,7 +20,7 @@ use crate::review::ReviewVersion;
 use crate::review::request;
 use crate::review::response::{self, Response};
 
-/// The `Retry-After` value, in seconds, of the response if there is no memory for a call.
+/// The `Retry-After` value of the response if there is no memory for a call, in seconds.
 ///
 /// Source: apiserver pkg/server/filters/maxinflight.go, `retryAfter`.
 pub(super) const RETRY_AFTER: i32 = 1;
@@ -36,7 +36,7 @@ pub(super) struct CallOutcome {
     pub(super) span: Span,
 }
 
-/// The reason why the webhook gave no valid response.
+/// The reason why there is no valid response from the webhook.
 enum CallBlocked {
     Failure(CallFailure),
     Unsupported(Unsupported),

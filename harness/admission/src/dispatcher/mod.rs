@@ -44,8 +44,7 @@ pub struct DispatchContext<'a> {
     pub mutating: Option<Webhooks<'a>>,
     /// All validating webhooks of the cluster; `None` if `ValidatingAdmissionWebhook` is disabled.
     pub validating: Option<Webhooks<'a>>,
-    /// The validating policies of the cluster with their bindings, in the order of their evaluation; `None` if
-    /// `ValidatingAdmissionPolicy` is disabled.
+    /// The validating policies in evaluation order; `None` if `ValidatingAdmissionPolicy` is disabled.
     pub validating_policies: Option<&'a [ValidatingHook]>,
     /// The in-tree plugins that run before the webhooks, in the server's order.
     pub plugins: &'a [&'a dyn Plugin],
@@ -195,7 +194,7 @@ impl<C: Caller> Dispatcher<C> {
     /// Runs the mutating phase: changes the object of `run` and records what happens.
     ///
     /// # Errors
-    /// [`Rejection`] if the request is rejected; the record explains why.
+    /// Returns [`Rejection`] if the request is rejected; the record explains why.
     ///
     /// Source: apiserver pkg/admission/reinvocation.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
     pub async fn mutate(
@@ -211,8 +210,8 @@ impl<C: Caller> Dispatcher<C> {
     /// Runs the validating phase, which calls all matching webhooks in parallel.
     ///
     /// # Errors
-    /// [`Rejection`] if the request is rejected. As upstream, the first rejection to arrive is returned; the record
-    /// contains all rejections.
+    /// Returns [`Rejection`] if the request is rejected. As in upstream, this is the first rejection to arrive; the
+    /// record contains all rejections.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/validating/dispatcher.go.
     pub async fn validate(
@@ -407,7 +406,7 @@ impl<C> fmt::Debug for Dispatcher<C> {
     }
 }
 
-/// Converts a conversion error outside of matching to a [`Rejection`].
+/// Returns the rejection for a conversion error, except for a refused conversion during matching.
 fn refusal_for_other_error(error: ConversionError) -> Rejection {
     match error {
         ConversionError::Refused(text) => Rejection::Status(failure::without_reason(text)),

@@ -30,7 +30,7 @@ pub(super) enum Decoded {
 /// The reason why a document cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
-    /// The error of kube-apiserver's decoder.
+    /// The document is invalid. Contains the error of kube-apiserver's decoder.
     Invalid(String),
     /// The document is not a configuration of the expected kind; the error is kube-apiserver's.
     OtherKind(String),
@@ -72,7 +72,7 @@ fn json(document: &[u8]) -> Result<Json, DecodeError> {
         let what = "a manifest in protobuf: write it as YAML or JSON".to_owned();
         return Err(DecodeError::Unsupported(Unsupported { what }));
     }
-    // Go replaces invalid UTF-8 by the replacement character.
+    // Go replaces invalid UTF-8 with the replacement character.
     let text = String::from_utf8_lossy(document);
     if text.trim_start().starts_with('{') {
         let unreadable = |error: String| format!("couldn't get version/kind; json parse error: {error}");
@@ -86,7 +86,7 @@ fn json(document: &[u8]) -> Result<Json, DecodeError> {
 
 /// Converts YAML to JSON with sorted keys.
 ///
-/// If the text contains several documents, only the first is used. An end marker may separate documents.
+/// If `text` contains several documents, only the first is used. An end marker may separate documents.
 ///
 /// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSON` and `YAMLToJSONStrict`.
 fn yaml(text: &str) -> Result<Json, String> {

@@ -4,12 +4,12 @@
 ///
 /// A separator at the start of a document is part of that document: `---\n---\n` has one document, `---`.
 ///
-/// Source: apiserver pkg/admission/plugin/manifest/loader.go, `splitYAMLDocuments`; apimachinery pkg/util/yaml/decoder.go,
-/// `YAMLReader.Read`.
+/// Source: apiserver pkg/admission/plugin/manifest/loader.go, `splitYAMLDocuments`; apimachinery
+/// pkg/util/yaml/decoder.go, `YAMLReader.Read`.
 /// Rule: LOAD-11.
 ///
 /// # Errors
-/// kube-apiserver's error for a line that starts with `---` and continues with something other than a comment.
+/// Returns kube-apiserver's error if a line starts with `---` and continues with something other than a comment.
 pub(super) fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut documents = Vec::new();
     let mut document = Vec::new();

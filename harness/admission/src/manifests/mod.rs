@@ -77,7 +77,7 @@ pub fn is_manifest(file_name: &str) -> bool {
 /// Reads the configurations for `phase` from `files`, which must be sorted by name. Empty files are ignored.
 ///
 /// # Errors
-/// [`ManifestError`] for the first error. The message is kube-apiserver's and names the file.
+/// Returns [`ManifestError`] for the first error. The message is kube-apiserver's and names the file.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/manifest/loader/loader.go, `LoadManifests`; kubernetes
 /// pkg/admission/plugin/webhook/manifest/loader/loader.go.
@@ -134,7 +134,7 @@ fn hash(files: &[ManifestFile]) -> String {
 fn format_hash(hash: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
     for byte in hash {
-        // Writing into a String cannot fail.
+        // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
@@ -205,8 +205,8 @@ impl<'a> Loader<'a> {
 
     /// Adds a configuration, after checking its name and the addresses of its webhooks.
     ///
-    /// Source: apiserver pkg/admission/plugin/manifest/validation.go, `ValidateManifestName`; pkg/admission/plugin/webhook
-    /// /manifest/loader/loader.go, `ValidateWebhookClientConfig`.
+    /// Source: apiserver pkg/admission/plugin/manifest/validation.go, `ValidateManifestName`;
+    /// pkg/admission/plugin/webhook/manifest/loader/loader.go, `ValidateWebhookClientConfig`.
     /// Rule: LOAD-12.
     fn accept(&mut self, configuration: Value, path: &'a str) -> Result<(), ManifestError> {
         let invalid = |text: String| Err(ManifestError::Invalid(text));

@@ -188,7 +188,7 @@ fn match_equivalent(
     let attributes = run.attributes();
     for rule in &webhook.rules {
         for candidate in run.equivalents() {
-            // The request's own resource is among the candidates, but no rule matches it: it was tried before.
+            // The candidates include the request's own resource, but `match_exact` has found that no rule matches it.
             if !rules::matches(rule, request(attributes, &candidate.resource)) {
                 continue;
             }

@@ -207,7 +207,7 @@ mod tests {
             // A Namespace and its subresources have a namespace in the request, but are cluster-scoped.
             ("default", "/v1/namespaces", false),
             ("default", "/v1/namespaces/status", false),
-            // Only those of the core group are Namespaces.
+            // Only `namespaces` in the core group are Namespaces.
             ("default", "example.com/v1/namespaces", true),
         ] {
             check_in(namespace, Operation::Update, &namespaced, path, is_namespaced);

@@ -37,8 +37,9 @@ pub(crate) fn namespace(
     Ok(selector.matches(Labels::from_object(&namespace).unwrap_or_default()))
 }
 
-/// Returns whether the namespace selector matches the labels in the request: for a Namespace that is created or updated,
-/// its new labels count; otherwise the stored ones.
+/// Returns whether the namespace selector uses the labels in the request instead of the stored labels.
+///
+/// This applies to a Namespace that is created or updated.
 pub(super) fn uses_new_labels(attributes: &Attributes) -> bool {
     attributes.resource.resource == "namespaces"
         && attributes.subresource.is_empty()

@@ -1,4 +1,4 @@
-//! The admission metrics of a server, counted from [`Record`]s.
+//! Derives the admission metrics of a server from [`Record`]s.
 
 mod certificates;
 mod conversions;
@@ -196,8 +196,8 @@ impl Metrics {
 
     /// Counts a call to `webhook` that ran for `took` before the client disconnected.
     ///
-    /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, where its error is that the request
-    /// was canceled.
+    /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, where such a call fails
+    /// because the request was canceled.
     /// Rule: MET-07.
     pub(crate) fn observe_abandoned(&self, operation: Operation, webhook: &Webhook, took: Duration) {
         let rejected = flag(webhook.failure_policy == FailurePolicy::Fail);
@@ -214,7 +214,7 @@ impl Metrics {
         }
         let (name, kind) = (called.webhook.name.as_str(), kind(called.phase));
         let operation = operation.as_str();
-        // Upstream's own errors have the code 0.
+        // Internal errors of the API server have the code 0.
         let (code, rejected, error_type) = match &called.result {
             CallResult::Allowed { .. } => (200, false, None),
             CallResult::Denied(status) => (status.code, true, Some("no_error")),
@@ -252,7 +252,7 @@ impl Metrics {
         self.observe_evaluation(labels, evaluation);
     }
 
-    /// Counts the decisions of policies, and observes their match conditions as those of webhooks.
+    /// Counts the decisions of policies, and observes their match conditions in the same way as those of webhooks.
     ///
     /// Rule: POL-60, POL-61.
     fn observe_policies(&self, operation: Operation, checked: &PoliciesChecked) {

@@ -1,4 +1,4 @@
-//! The metrics of admission policies.
+//! Counts the decisions of admission policies and observes their duration.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Policies {
         Self { checks, seconds }
     }
 
-    /// Counts the violations and the failures of policies. A validation that is true is not counted.
+    /// Counts the violations and failures of policies. Validations that are true are not counted.
     ///
     /// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`.
     pub(super) fn observe(&self, checked: &PoliciesChecked) {

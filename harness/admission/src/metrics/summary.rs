@@ -1,4 +1,4 @@
-//! A summary metric: the duration of admission phases as quantiles over the last hours.
+//! Implements a summary metric: quantiles of the duration of admission phases over the last five hours.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -62,7 +62,7 @@ struct Series {
     count: u64,
     /// The sketches, oldest first; new observations go into the last sketch.
     buckets: Vec<DDSketch>,
-    /// The time at which the next bucket starts.
+    /// The time at which the last bucket is full and the next one starts.
     full: Instant,
 }
 

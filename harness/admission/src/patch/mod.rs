@@ -1,4 +1,4 @@
-//! JSON patches as the API server applies them: RFC 6902 with the deviations of its library.
+//! Applies JSON patches as the API server does: RFC 6902 with the deviations of its library.
 //!
 //! Deviations: `replace` adds a missing member, a negative index counts from the end, `copy` of a missing value yields
 //! null, and `test` compares numbers and strings by their source text.
@@ -60,7 +60,7 @@ const MAX_VALUES: usize = 250_000;
 /// Checks that a webhook's patch is small enough to be decoded. Each value takes some hundred bytes of memory.
 ///
 /// # Errors
-/// [`Unsupported`] if the patch is larger; kube-apiserver accepts patches of any size.
+/// Returns [`Unsupported`] if the patch is larger; kube-apiserver accepts patches of any size.
 pub fn check_size(patch: &[u8]) -> Result<(), Unsupported> {
     let (mut depth, mut deepest, mut operations, mut values) = (0_usize, 0_usize, 0_usize, 0_usize);
     // Invalid JSON is reported when the patch is decoded.
@@ -97,7 +97,7 @@ impl Patch {
     /// Rule: PAT-13.
     ///
     /// # Errors
-    /// [`DecodeError`] if `bytes` is not valid JSON, or not a list of objects.
+    /// Returns [`DecodeError`] if `bytes` is not valid JSON, or not a list of objects.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let nodes = match reader::read(bytes)? {
             Node::Null => Vec::new(),
@@ -137,7 +137,7 @@ impl Patch {
     /// Rule: PAT-02.
     ///
     /// # Errors
-    /// [`ApplyError`] of the first operation that fails.
+    /// Returns the [`ApplyError`] of the first operation that fails.
     pub fn apply(&self, document: &Value) -> Result<Value, ApplyError> {
         self.apply_to(Node::untouched(document.clone()))
     }
@@ -145,7 +145,7 @@ impl Patch {
     /// Applies the patch to a JSON document as [`Patch::apply`] does, but compares scalars by their source text.
     ///
     /// # Errors
-    /// [`ApplyError`] of the first operation that fails, or if `document` is not valid JSON.
+    /// Returns the [`ApplyError`] of the first operation that fails, or an error if `document` is not valid JSON.
     pub fn apply_to_text(&self, document: &[u8]) -> Result<Value, ApplyError> {
         let node = reader::read(document).map_err(|error| ApplyError::DoesNotApply(error.to_string()))?;
         self.apply_to(node)

@@ -88,7 +88,7 @@ impl Node {
     /// Converts the node to a JSON value.
     ///
     /// # Errors
-    /// The error of Go's decoder for a number that is out of the range of `f64`.
+    /// Returns the error of Go's decoder if a number is out of the range of `f64`.
     pub(super) fn to_value(&self) -> Result<Value, String> {
         Ok(match self {
             Self::Null | Self::Given => Value::Null,

@@ -78,7 +78,7 @@ impl Document {
     /// Creates a document to which operations can be applied.
     ///
     /// # Errors
-    /// [`ApplyError`] if the document is not an object, a list, or null.
+    /// Returns [`ApplyError`] if the document is not an object, a list, or null.
     pub(super) fn new(mut root: Node) -> Result<Self, ApplyError> {
         root.open();
         match root {

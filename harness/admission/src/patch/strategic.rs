@@ -1,4 +1,4 @@
-//! Strategic merge patches: merge patches that match list items by their merge keys.
+//! Applies strategic merge patches, which match list items by their merge keys.
 //!
 //! Source: apimachinery pkg/util/strategicpatch/patch.go, `StrategicMergeMapPatch`; pkg/util/mergepatch/errors.go.
 
@@ -30,7 +30,7 @@ pub enum StrategicError {
     /// Any other error, which kube-apiserver reports as an internal error.
     #[error("{0}")]
     Other(String),
-    /// admit does not support the patch, for which kube-apiserver panics or has a result that depends on Go's sort.
+    /// admit does not support the patch: kube-apiserver panics, or its result depends on Go's sort algorithm.
     #[error("{0}")]
     Unsupported(&'static str),
 }
@@ -52,7 +52,7 @@ const WRONG_ORDER: StrategicError = StrategicError::Malformed("invalid patch for
 /// Applies `patch` to `object`, whose type is the built-in `kind`.
 ///
 /// # Errors
-/// [`StrategicError`] if kube-apiserver rejects the patch, or if admit does not support it.
+/// Returns [`StrategicError`] if kube-apiserver rejects the patch, or if admit does not support it.
 pub fn apply(object: &Value, patch: &Object, kind: &GroupVersionKind) -> Result<Value> {
     let Some(message) = MESSAGES.of_kind(kind) else {
         return Err(StrategicError::Unsupported("a strategic merge patch of a kind without a Go type"));

@@ -18,7 +18,7 @@ impl Work {
     /// Adds `values` to the work done so far.
     ///
     /// # Errors
-    /// [`ApplyError::Unsupported`] if the limit is exceeded.
+    /// Returns [`ApplyError::Unsupported`] if the limit is exceeded.
     pub(super) fn add(&mut self, values: usize) -> Result<(), ApplyError> {
         self.0 = self.0.saturating_add(values);
         if self.0 > MAX_WORK {

@@ -41,8 +41,8 @@ impl std::ops::Deref for Operations {
 ///
 /// Returns an empty string if `patch` is not a list of objects.
 ///
-/// Source: gopkg.in/evanphx/json-patch.v4 patch.go: an `Operation` is a map of `json.RawMessage`s, which Go's encoder compacts
-/// and escapes for HTML.
+/// Source: gopkg.in/evanphx/json-patch.v4 patch.go: an `Operation` is a map of `json.RawMessage`s, which Go's encoder
+/// compacts and escapes for HTML.
 pub(super) fn compact(patch: &[u8]) -> String {
     let mut writer = Writer::default();
     // Invalid JSON is reported when the patch is decoded.

@@ -20,7 +20,8 @@ pub(super) struct Match {
 /// Returns the resource and the kind that match, or `None` if nothing matches.
 ///
 /// # Errors
-/// The message of kube-apiserver's error.
+/// Returns kube-apiserver's error message if a selector cannot be evaluated, the namespace does not exist, or the kind
+/// of an equivalent resource is unknown.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/matching/matching.go, `Matches`.
 /// Rule: POL-10, POL-11, POL-12, POL-13.
@@ -59,7 +60,7 @@ fn own(run: &AdmissionRun<'_>) -> Match {
     Match { resource: Arc::new(attributes.resource.clone()), kind: Arc::new(attributes.kind.clone()) }
 }
 
-/// Returns the first match of the request's own resource, or else of an equivalent resource.
+/// Matches the rules against the request's own resource first, then against equivalent resources.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/matching/matching.go, `matchesResourceRules`.
 fn rules_match(

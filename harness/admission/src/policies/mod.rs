@@ -23,7 +23,7 @@ use crate::policy::{
     ValidatingBinding, ValidatingHook, ValidatingPolicy, ValidationAction, Violation,
 };
 
-/// What the policies of a phase decide.
+/// The result of applying the policies of a phase.
 pub(crate) struct Checked {
     pub(crate) record: PoliciesChecked,
     pub(crate) refusal: Option<Refusal>,
@@ -37,28 +37,29 @@ pub(crate) enum Refusal {
 
 /// The reason why a policy cannot be evaluated.
 enum Failure {
-    /// The failure policy applies to this message.
+    /// The policy or binding cannot be applied; the failure policy decides. Contains the error message.
     Configuration(String),
-    /// The request ends.
+    /// The request is rejected regardless of the failure policy.
     Refusal(Refusal),
-    /// A conversion webhook must be called first.
+    /// A conversion webhook must be called first, or there is no memory for the conversion.
     ByWebhook(ConversionError),
 }
 
-/// A denial of a request, of which only the first counts.
+/// The first denial of a request; later denials are ignored.
 struct Denial {
     message: String,
     reason: String,
 }
 
-/// Applies all validating policies to a request. Policies are applied in the order of their names, and bindings in the
-/// order of theirs; kube-apiserver's order is random.
+/// Applies all validating policies to a request.
+///
+/// Policies and their bindings are applied in the order of their names; kube-apiserver's order is random.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`.
 /// Rule: POL-01, POL-03, POL-33, POL-34.
 ///
 /// # Errors
-/// [`ConversionError`] if a conversion webhook must be called first.
+/// Returns [`ConversionError`] if a conversion webhook must be called first, or if there is no memory for a conversion.
 pub(crate) fn validate(
     hooks: &[ValidatingHook],
     run: &mut AdmissionRun<'_>,
@@ -87,7 +88,7 @@ pub(crate) fn validate(
     })
 }
 
-/// Returns whether policies from the API are never applied to a request.
+/// Returns whether a request is exempt from policies that were created through the API.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/generic/plugin.go, `Dispatch`; kubernetes
 /// pkg/kubeapiserver/admission/exclusion/resources.go.
@@ -105,7 +106,7 @@ fn is_exempt(attributes: &Attributes) -> bool {
     configures_policies || EXCLUDED.contains(&resource)
 }
 
-/// The state while policies are applied.
+/// The results collected while policies are applied.
 #[derive(Default)]
 struct Checking {
     policies: Vec<PolicyRecord>,
@@ -189,8 +190,9 @@ impl Checking {
         }
     }
 
-    /// Records the reason why a policy or a binding cannot be applied, and denies the request under the failure policy
-    /// `Fail`, regardless of the actions of the binding.
+    /// Records the reason why a policy or a binding cannot be applied.
+    ///
+    /// Under the failure policy `Fail`, denies the request, regardless of the actions of the binding.
     ///
     /// Rule: POL-34.
     fn fail(&mut self, policy: &ValidatingPolicy, binding: Option<&ValidatingBinding>, message: &str) {
@@ -225,7 +227,7 @@ impl Checking {
     }
 }
 
-/// Evaluates a policy for each param of a binding that matches.
+/// Evaluates a policy for each param of a binding, if the binding matches the request.
 ///
 /// Rule: POL-14.
 fn check_binding(
@@ -360,7 +362,7 @@ fn visible_namespace(namespace: &Value) -> Value {
     Value::Object(visible)
 }
 
-/// Returns the response to a denied request.
+/// Returns the response for the client whose request is denied.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`, and `policy_decision.go`,
 /// `reasonToCode`; pkg/admission/errors.go, `NewForbidden`.

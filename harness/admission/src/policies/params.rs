@@ -10,18 +10,18 @@ use crate::admission_run::AdmissionRun;
 use crate::cluster_state::{ClusterState, ConversionError};
 use crate::policy::{Binding, ParamKind};
 
-/// The reason why a binding does not have params.
+/// The reason why the params of a binding cannot be determined.
 pub(super) enum ParamsError {
-    /// The binding cannot be applied: the message of kube-apiserver's error.
+    /// The binding cannot be applied. Contains kube-apiserver's error message.
     Configuration(String),
-    /// A param must be converted first, or cannot be converted.
+    /// A param cannot be converted, or a conversion webhook must be called first.
     Conversion(ConversionError),
 }
 
 /// Returns whether the objects of a param kind have namespaces.
 ///
 /// # Errors
-/// The message of kube-apiserver's error if the server does not serve the kind and has not served it before.
+/// Returns kube-apiserver's error message if the server does not serve the kind and has not served it before.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`, `ensureParamsForPolicyLocked`.
 /// Rule: POL-57.
@@ -35,15 +35,15 @@ pub(super) fn is_namespaced(kind: &ParamKind, state: &dyn ClusterState) -> Resul
     }
 }
 
-/// Returns the params of a binding: one `None` if it does not use params, or nothing if it has no params to check.
+/// Returns the params of a binding: one `None` if the binding does not use params; empty if it selects none.
 ///
-/// Params that a selector selects are in the order of their namespaces and names.
+/// Params that a selector selects are sorted by name.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams`.
 /// Rule: POL-50, POL-51, POL-52, POL-53, POL-54, POL-55, POL-56.
 ///
 /// # Errors
-/// [`ParamsError`] if the binding cannot be applied.
+/// Returns [`ParamsError`] if the binding cannot be applied or a param cannot be read.
 pub(super) fn collect(
     kind: Option<&ParamKind>,
     binding: &Binding,

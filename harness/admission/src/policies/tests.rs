@@ -1,4 +1,4 @@
-//! Tests of validating policies on one request.
+//! Tests how validating policies are applied to a request.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::ownership::TimePrecision;
 use crate::policy::{validating_binding, validating_policy};
 use crate::testing::create_config_map;
 
-/// A cluster with three config maps as params, and the served kind `Limit`, which does not have objects.
+/// A cluster with three `ConfigMaps` as params, and the served kind `Limit`, which does not have any objects.
 struct Cluster;
 
 impl ClusterState for Cluster {
@@ -86,7 +86,7 @@ fn run_hooks(hooks: &[ValidatingHook], attributes: Attributes) -> (Option<Box<St
     (status, record)
 }
 
-/// Returns the message behind `denied request: `, or `allowed`.
+/// Returns the message after `denied request: `, or `allowed`.
 #[track_caller]
 fn outcome(policy: &Value, bindings: &[Value]) -> String {
     let (status, _) = run_hooks(&[hook(policy, bindings)], create_config_map());

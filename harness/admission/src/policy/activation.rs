@@ -1,4 +1,4 @@
-//! The values of the variables in the expressions of a policy.
+//! Evaluates the variables in the expressions of a policy.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,7 +12,7 @@ use super::compilation::{Expression, NamedExpression};
 use super::record::{EvaluatedExpression, ExpressionPart};
 use crate::conditions::Bindings;
 
-/// The number of threads that variables may need which use each other.
+/// The maximum number of additional threads for variables that use other variables.
 const MAX_THREADS: u32 = 64;
 
 /// The variables of one sequence of expressions, such as all validations of a policy.
@@ -29,17 +29,17 @@ pub(super) struct Activation<'a> {
     cost: AtomicU64,
     /// The total depth of the programs that run on the current stack.
     depth: AtomicU32,
-    /// The number of threads on which programs wait for each other.
+    /// The number of additional threads in use, each of which runs a program that another program waits for.
     threads: AtomicU32,
     evaluated: Mutex<Vec<EvaluatedExpression>>,
 }
 
-/// The variables that not all expressions have.
+/// The variables that only some expressions of a policy can use.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
-    /// `params`, which is null without a param.
+    /// The value of `params`; null without a param.
     pub(super) params: Option<&'a Json>,
-    /// `namespaceObject`, which is null for cluster-scoped objects.
+    /// The value of `namespaceObject`; null for cluster-scoped objects, Namespaces, and match conditions.
     pub(super) namespace: Option<&'a Json>,
     /// Whether `authorizer` has a value.
     pub(super) authorizer: bool,
@@ -69,7 +69,7 @@ impl<'a> Activation<'a> {
         std::mem::take(&mut *self.evaluated.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Evaluates an expression. Returns its value, and its cost without the cost of variables.
+    /// Evaluates an expression and returns its value and its cost, which does not include the cost of variables.
     ///
     /// The error text is kube-apiserver's, without the text of the expression.
     pub(super) fn evaluate(&self, expression: &'a Expression) -> (Result<Value<'a>, Error>, u64) {
@@ -153,10 +153,10 @@ impl<'a> Members<'a> for Activation<'a> {
     }
 }
 
-/// The maximum length of a string in a record, in bytes.
+/// The maximum length, in bytes, of a string that a record shows in full.
 const SHOWN: usize = 200;
 
-/// Returns a short text of a value: the value itself, or the type and the size of a large one.
+/// Formats a value for the record. Lists, maps, bytes, and long strings are shown by type and size only.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all other values are short")]
 pub(super) fn shown(value: &Value<'_>) -> String {
     match value {

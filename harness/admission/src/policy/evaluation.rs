@@ -41,9 +41,11 @@ const MAX_AUDIT_ANNOTATION_VALUE_LENGTH: usize = 10 * 1024;
 pub(crate) struct Input<'a> {
     /// The request and its objects in the version that the policy sees.
     pub(crate) subject: Subject<'a>,
-    /// The resource that matches the policy: that of the request, or an equivalent one.
+    /// The resource that the policy matches: the request's own, or an equivalent one.
     pub(crate) resource: &'a GroupVersionResource,
-    /// The namespace of the request as stored; `None` for cluster-scoped objects and Namespaces.
+    /// The stored namespace of the request, without its managed fields.
+    ///
+    /// `None` for cluster-scoped objects and Namespaces, and for a policy that does not use `namespaceObject`.
     pub(crate) namespace: Option<&'a Json>,
     /// `namespace` with only the fields that expressions may use.
     pub(crate) visible_namespace: Option<&'a Json>,
@@ -125,7 +127,7 @@ impl<'a> Sequence<'a> {
 /// Rule: POL-30, POL-31, POL-32, POL-33.
 ///
 /// # Errors
-/// [`Unsupported`] if an expression uses a feature that admit does not support.
+/// Returns [`Unsupported`] if an expression uses a feature that admit does not support.
 pub(crate) fn validate(
     policy: &ValidatingPolicy,
     input: &Input<'_>,
@@ -221,7 +223,7 @@ pub(crate) fn validate(
     }
 }
 
-/// Evaluates each item, until one ends the sequence.
+/// Evaluates the items in order; stops if one of them ends the sequence.
 fn all<'a, T, R>(
     items: &'a [T],
     mut evaluate: impl FnMut(usize, &'a T) -> Result<Option<R>, Stop>,
@@ -229,7 +231,7 @@ fn all<'a, T, R>(
     items.iter().enumerate().map(|(index, item)| evaluate(index, item)).collect()
 }
 
-/// Replaces all decisions by one failure, because the sequence of expressions ended early.
+/// Returns the result of a sequence that ended early: one failure instead of all decisions, or [`Unsupported`].
 fn ended(stop: Stop, policy: FailurePolicy, mut run: PolicyRun) -> Result<PolicyRun, Unsupported> {
     match stop {
         Stop::OutOfBudget => {
@@ -263,6 +265,8 @@ fn denied(validation: &Validation, text: Option<&Value<'_>>, took: Duration) -> 
     Decision { verdict: Verdict::Denied, message, reason: reason.to_owned(), took }
 }
 
+/// Returns an audit annotation with its value, or with the reason why it is not published.
+///
 /// Rule: POL-40, POL-41.
 fn annotation(
     annotation: &NamedExpression,
@@ -292,7 +296,7 @@ fn cut(text: &str) -> &str {
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
-/// Evaluates the match conditions, which see the request's own resource and no namespace.
+/// Evaluates the match conditions, with the request's own resource and without `namespaceObject`.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
 /// Rule: POL-20, POL-21.
@@ -326,7 +330,7 @@ fn match_conditions(
             Err(Stop::Unsupported(unsupported)) => return Err(unsupported),
         };
         let value = value.map(|value| matches!(value, Value::Bool(true))).map_err(EvaluationError::Server);
-        // The condition itself is a part of the evaluation; its variables are not.
+        // The condition belongs to the returned evaluation; its variables stay in `expressions`.
         let cost = sequence.evaluated.pop().map_or(0, |condition| condition.cost);
         let expression = Arc::clone(&expression.text);
         conditions.push(Evaluated { name: Arc::clone(name), expression, value, cost, took });

@@ -1,6 +1,6 @@
-//! Admission policies: CEL expressions that decide about a request in the API server.
+//! Parses, compiles, and evaluates admission policies: CEL expressions by which the API server decides about a request.
 //!
-//! A policy is compiled once for each version of itself; its evaluation for a request is a pure function.
+//! Each version of a policy is compiled once. The evaluation of a policy for a request is a pure function.
 
 mod activation;
 mod compilation;
@@ -120,7 +120,7 @@ pub struct ParamRef {
     pub denies_if_not_found: bool,
 }
 
-/// What a binding does about a violation.
+/// An action that a binding takes on a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these three")]
 pub enum ValidationAction {

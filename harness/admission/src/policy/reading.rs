@@ -35,7 +35,7 @@ pub struct PolicyError {
 /// Source: apiserver pkg/admission/plugin/policy/validating/plugin.go, `compilePolicy`.
 ///
 /// # Errors
-/// [`PolicyError`] if a field has a type or value that the API does not store.
+/// Returns [`PolicyError`] if a field has a type or value that the API does not store.
 pub fn validating_policy(object: &Value) -> Result<ValidatingPolicy, PolicyError> {
     let spec: PolicySpec = spec(object)?;
     let fail = |what: String| error(object, what);
@@ -94,7 +94,7 @@ pub fn validating_policy(object: &Value) -> Result<ValidatingPolicy, PolicyError
 /// Parses a stored `ValidatingAdmissionPolicyBinding`.
 ///
 /// # Errors
-/// [`PolicyError`] if a field has a type or value that the API does not store.
+/// Returns [`PolicyError`] if a field has a type or value that the API does not store.
 pub fn validating_binding(object: &Value) -> Result<ValidatingBinding, PolicyError> {
     let spec: BindingSpec = spec(object)?;
     let fail = |what: String| error(object, what);

@@ -7,12 +7,12 @@ use super::ValidationAction;
 use crate::conditions::Evaluation;
 use crate::config::{FailurePolicy, Phase};
 
-/// One run of all policies of a phase.
+/// The results of all policies of a phase for one request.
 #[derive(Clone, Debug)]
 pub struct PoliciesChecked {
     /// The phase of the policies.
     pub phase: Phase,
-    /// The policies that match the request, in the order of their evaluation.
+    /// The policies that match the request or cannot be applied, in the order of their evaluation.
     pub policies: Vec<PolicyRecord>,
     /// The warnings for the client.
     pub warnings: Vec<String>,
@@ -29,13 +29,13 @@ pub struct Violation {
     pub policy: String,
     /// The name of the binding.
     pub binding: String,
-    /// The index of the decision among those for the params of the binding.
+    /// The index of the decision in its [`PolicyRun`].
     pub expression_index: usize,
     /// The actions of the binding.
     pub validation_actions: Vec<ValidationAction>,
 }
 
-/// A policy that matches a request.
+/// A policy that matches a request, or that cannot be applied.
 #[derive(Clone, Debug)]
 pub struct PolicyRecord {
     /// The name of the policy.
@@ -48,7 +48,7 @@ pub struct PolicyRecord {
     pub bindings: Vec<BindingRecord>,
 }
 
-/// A binding of a policy that matches a request.
+/// The result of one binding of a policy that matches a request.
 #[derive(Clone, Debug)]
 pub struct BindingRecord {
     /// The name of the binding.
@@ -59,7 +59,7 @@ pub struct BindingRecord {
     pub error: Option<String>,
     /// The actions of the binding.
     pub validation_actions: Vec<ValidationAction>,
-    /// The evaluations of the policy, one for each param, or one if the binding does not have params.
+    /// The evaluations of the policy: one for each param, or one if the binding does not use params.
     pub runs: Vec<PolicyRun>,
 }
 
@@ -70,7 +70,7 @@ pub struct PolicyRun {
     pub param: Option<String>,
     /// The evaluation of the match conditions; `None` if the policy does not have any.
     pub conditions: Option<Evaluation>,
-    /// The evaluated expressions and variables, in the order in which their values became known.
+    /// The evaluated expressions and variables, in the order in which their evaluation ended.
     pub expressions: Vec<EvaluatedExpression>,
     /// The decisions: usually one for each validation.
     pub decisions: Vec<Decision>,
@@ -85,7 +85,7 @@ pub struct EvaluatedExpression {
     pub part: ExpressionPart,
     /// The expression, as written.
     pub expression: Arc<str>,
-    /// A short text of the value, or the error.
+    /// The value in short form, or the error.
     pub value: Result<String, String>,
     /// The cost of the evaluation, without the cost of the variables that it uses.
     pub cost: u64,
@@ -105,7 +105,7 @@ pub enum ExpressionPart {
     AuditAnnotation(Arc<str>),
 }
 
-/// What a validation says about the request.
+/// The outcome of a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "upstream has these four")]
 pub enum Verdict {
@@ -122,7 +122,7 @@ pub enum Verdict {
 /// The decision of a validation, or of a policy whose evaluation failed.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// What the validation says.
+    /// The outcome of the validation.
     pub verdict: Verdict,
     /// The message of the violation or failure; empty if the request is admitted.
     pub message: String,

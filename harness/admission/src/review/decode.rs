@@ -40,7 +40,7 @@ pub struct Document {
 /// Rule: RSP-01, RSP-03.
 ///
 /// # Errors
-/// Go's error for a body that is not a JSON object, or whose `apiVersion` or `kind` cannot be read.
+/// Returns Go's error if the body is not an object, or if its `apiVersion` or `kind` cannot be read.
 pub fn document(body: &[u8]) -> Result<Document, DecodeError> {
     let value = if body.trim_ascii_start().starts_with(b"{") { json(body)? } else { yaml(body)? };
     let claimed = type_meta(&value)?;
@@ -54,7 +54,7 @@ pub fn document(body: &[u8]) -> Result<Document, DecodeError> {
 /// Returns the `apiVersion` and `kind` of `document`. Null is treated as an empty object.
 ///
 /// # Errors
-/// [`DecodeError`] if the document is not an object, or if one of the two fields is not a string.
+/// Returns [`DecodeError`] if the document is not an object, or if one of the two fields is not a string.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`.
 pub fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {

@@ -21,7 +21,7 @@ use crate::event::CallFailure;
 pub enum ReviewVersion {
     /// `admission.k8s.io/v1`: replies are validated strictly.
     V1,
-    /// `admission.k8s.io/v1beta1`: replies are hardly validated.
+    /// `admission.k8s.io/v1beta1`: replies are validated loosely.
     V1beta1,
 }
 
@@ -29,7 +29,7 @@ impl ReviewVersion {
     /// Returns the first version in a webhook's `admissionReviewVersions` that the server supports.
     ///
     /// # Errors
-    /// [`CallFailure`] if the server supports none of them.
+    /// Returns [`CallFailure`] if the server supports none of them.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `CreateAdmissionObjects`.
     /// Rule: REQ-01.

@@ -13,7 +13,7 @@ use crate::matching::Invocation;
 /// Encodes the review in the form that kube-apiserver sends: JSON with a trailing newline.
 ///
 /// # Errors
-/// [`CallFailure`] if the objects cannot be encoded as JSON.
+/// Returns [`CallFailure`] if the objects cannot be encoded as JSON.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go; client-go rest/request.go.
 /// Rule: REQ-03, REQ-04.

@@ -37,7 +37,7 @@ pub struct Response {
 /// The checks ignore `allowed`: a malformed denial is a failed call.
 ///
 /// # Errors
-/// [`CallFailure`] with kube-apiserver's error message.
+/// Returns [`CallFailure`] with kube-apiserver's error message if the reply is invalid.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `VerifyAdmissionResponse`; client-go
 /// rest/request.go.

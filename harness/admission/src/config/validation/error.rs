@@ -16,8 +16,8 @@ pub(super) struct Errors(Vec<FieldError>);
 impl Errors {
     /// Returns the errors in order, without duplicates.
     ///
-    /// Source: apimachinery pkg/api/validate/errors.go: the filter that all errors of a create pass through drops
-    /// repetitions.
+    /// Source: apimachinery pkg/api/validate/errors.go: all errors of a create pass through a filter that drops
+    /// duplicates.
     /// Rule: VLD-01.
     pub(super) fn distinct(self) -> Vec<FieldError> {
         let mut seen = HashSet::with_capacity(self.0.len());

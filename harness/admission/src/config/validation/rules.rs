@@ -50,7 +50,7 @@ fn resources(resources: &[&str], path: &str, errors: &mut Errors) {
     some(resources, path, errors);
     let mut with_any_subresource = BTreeSet::new();
     let mut of_any_resource = BTreeSet::new();
-    // As upstream, only the last entry without a slash counts.
+    // As in upstream, only the last entry without a slash counts.
     let mut last_plain_is_a_name = false;
     for (index, entry) in resources.iter().enumerate() {
         let entry_path = format!("{path}[{index}]");

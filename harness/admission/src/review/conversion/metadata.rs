@@ -11,7 +11,7 @@ const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 /// Checks that `converted` has the kind, name, namespace, and UID of `original`.
 ///
 /// # Errors
-/// A message about the first difference.
+/// Returns a message about the first difference.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `validateConvertedObject`.
 /// Rule: CNV-06.
@@ -34,7 +34,7 @@ pub(super) fn check_identity(original: &Value, converted: &Value) -> Result<(), 
 /// Gives `converted` the metadata of `original`, except for its labels and annotations.
 ///
 /// # Errors
-/// A message about invalid metadata.
+/// Returns an error message if the metadata is invalid.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `restoreObjectMeta`.
 /// Rule: CNV-07.
@@ -109,7 +109,7 @@ fn wrong_labels(labels: &Map<String, Value>) -> Vec<String> {
     wrong
 }
 
-/// Returns the errors in annotations. As upstream, the messages name the field `metadata.annotation`.
+/// Returns the errors in annotations. As in upstream, the messages name the field `metadata.annotation`.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateAnnotations`.
 fn wrong_annotations(annotations: &Map<String, Value>) -> Vec<String> {

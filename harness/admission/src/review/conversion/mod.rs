@@ -25,7 +25,8 @@ pub(crate) const KIND: &str = "ConversionReview";
 impl Version {
     /// Returns the first version in a webhook's `conversionReviewVersions` that the server supports.
     ///
-    /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `createConversionReviewObjects`.
+    /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`,
+    /// `createConversionReviewObjects`.
     /// Rule: CNV-02.
     pub(crate) fn negotiate(accepted: &[String]) -> Option<Self> {
         accepted.iter().find_map(|version| match version.as_str() {
@@ -51,7 +52,7 @@ impl Version {
 /// Encodes the review in the form that kube-apiserver sends: JSON with an empty `response` and a trailing newline.
 ///
 /// # Errors
-/// An error if an object cannot be encoded as JSON.
+/// Returns an error if an object cannot be encoded as JSON.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `createConversionReviewObjects`.
 /// Rule: CNV-01.

@@ -55,7 +55,7 @@ impl FailureKind {
 /// The result has the kind `target` and the original metadata, except for labels and annotations.
 ///
 /// # Errors
-/// [`Failure`] with kube-apiserver's error message.
+/// Returns [`Failure`] with kube-apiserver's error message if the reply is invalid or reports a failed conversion.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `Convert` and
 /// `getConvertedObjectsFromResponse`.
