@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 /// The minimum similarity of two words, from 0 to 1.
 const SIMILAR: f64 = 0.6;
 
+/// The similarity of a synonym and of the same words in another order, which excludes other suggestions.
+const CERTAIN: f64 = 1.0;
+
 /// The maximum number of suggestions.
 const MAX: usize = 3;
 
@@ -32,6 +35,8 @@ pub(crate) fn similar<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) 
         .filter(|(similarity, _)| *similarity >= SIMILAR)
         .collect();
     ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let is_certain = ranked.first().is_some_and(|(best, _)| *best >= CERTAIN);
+    ranked.retain(|(similarity, _)| !is_certain || *similarity >= CERTAIN);
     ranked.into_iter().take(MAX).map(|(_, name)| name).collect()
 }
 
@@ -40,7 +45,7 @@ fn similarity(text: &str, name: &str) -> f64 {
     let words = |text: &str| text.split(['-', '_', ' ']).map(str::to_owned).collect::<BTreeSet<_>>();
     let is_synonym = SYNONYMS.iter().any(|(word, meant)| *word == text && *meant == name);
     if is_synonym || words(&text) == words(&name) {
-        1.0
+        CERTAIN
     } else if text.len() > 1 && name.starts_with(&text) {
         0.9
     } else {
@@ -53,7 +58,8 @@ pub(crate) fn question(suggestions: &[String]) -> String {
     match suggestions {
         [] => String::new(),
         [one] => format!("did you mean {one}? "),
-        [others @ .., last] => format!("did you mean {} or {last}? ", others.join(", ")),
+        [one, other] => format!("did you mean {one} or {other}? "),
+        [others @ .., last] => format!("did you mean {}, or {last}? ", others.join(", ")),
     }
 }
 
@@ -65,8 +71,8 @@ pub fn plain_yaml_message(message: &str) -> String {
         if let Some((unknown, expected)) =
             message.strip_prefix(kind).and_then(|rest| rest.split_once("`, expected "))
         {
-            // Every second part is the text between backticks.
-            let names: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+            let names = expected.strip_prefix("one of ").unwrap_or(expected).split(", ");
+            let names = names.flat_map(|name| name.split(" or ")).map(|name| name.trim_matches('`'));
             let similar: Vec<String> =
                 similar(unknown, names).into_iter().map(|name| format!("`{name}`")).collect();
             return match question(&similar).trim_end() {
@@ -99,6 +105,10 @@ mod tests {
             ),
             (
                 "unknown field `behaviour`, expected one of `name`, `behavior`",
+                "unknown field `behaviour`: did you mean `behavior`?",
+            ),
+            (
+                "unknown field `behaviour`, expected one of name, type, behavior",
                 "unknown field `behaviour`: did you mean `behavior`?",
             ),
             (

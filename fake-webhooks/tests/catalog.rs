@@ -56,7 +56,7 @@ fn fault_is_a_behavior_if_it_sets_only_the_behavior() {
         ("E77", "unknown fault `E77`: `admit fakes list` lists all faults"),
         (
             "E07",
-            "unknown fault `E07`: did you mean `E07-missing` (uid-missing) or `E07-wrong` (uid-wrong)? `admit fakes list`",
+            "unknown fault `E07`: did you mean `E07-missing` (uid-missing), `E07-wrong` (uid-wrong), or `E07-capitals` (uid-in-capitals)? `admit fakes list`",
         ),
         ("wrong-uid", "unknown fault `wrong-uid`: did you mean `E07-wrong` (uid-wrong)? `admit fakes list`"),
     ] {
