@@ -12,7 +12,7 @@ use crate::audit::go_duration;
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and
 /// `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `span.End`; apiextensions-apiserver
-/// `pkg/apiserver/conversion/webhook_converter.go`, `Convert`: 50 ms plus 8 ms for each object, of which there is one.
+/// `pkg/apiserver/conversion/webhook_converter.go`, `Convert`: 50 ms plus 8 ms for each object. There is one object.
 pub fn threshold(span: &str) -> Option<SignedDuration> {
     match span {
         "Create" | "Update" | "Patch" | "Delete" | "Call mutating webhook" | "Call validating webhook" => {

@@ -1,4 +1,4 @@
-//! Evaluates conditions for requests of which only some fields are known.
+//! Evaluates conditions for requests with fields that are only partly known.
 
 use kubernetes_cel::value::{Map, Origin, Value};
 use kubernetes_cel::{Limits, Variables};
