@@ -115,7 +115,7 @@ fn section(manifest: &Manifest, found: &VerificationFindings) -> String {
         let checks: BTreeSet<&str> = checks.map(|finding| finding.check.as_str()).collect();
         let anchors = checks.into_iter().filter(|check| anchored.insert(*check));
         let anchors = anchors.map(|check| format!("<a id=\"{}\"></a>", anchor(manifest, check)));
-        let anchors = anchors.collect::<Vec<_>>().join("");
+        let anchors = anchors.collect::<String>();
         if !anchors.is_empty() {
             let _ = write!(text, "\n{anchors}\n");
         }

@@ -138,7 +138,7 @@ pub(super) fn separated(text: &str) -> Vec<String> {
             None => messages.push(part.to_owned()),
             // The words before the first message belong to that message.
             Some(message) if index == 1 && !is_about_webhook(message) => {
-                *message = format!("{message}{BEGIN}{part}")
+                *message = format!("{message}{BEGIN}{part}");
             }
             Some(_) => messages.push(format!("{BEGIN}{part}")),
         }

@@ -9,6 +9,10 @@ use tokio::time::Instant;
 
 use super::log::Log;
 
+/// The reason why a deleted namespace stays, and what to do.
+const NO_CONTROLLER: &str =
+    "no namespace controller runs: --with-controllers empties and removes deleted namespaces";
+
 /// Whether the log explains why a deleted namespace stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StayingNamespaces {
@@ -22,24 +26,21 @@ pub(crate) enum StayingNamespaces {
 pub(crate) fn sink(log: Log, namespaces: StayingNamespaces) -> NoticeSink {
     let limiter = Mutex::new(Limiter::default());
     let is_explained = AtomicBool::new(namespaces == StayingNamespaces::Ignored);
-    Arc::new(move |notice| {
-        match notice {
+    Arc::new(move |notice| match notice {
         Notice::FailedOpen { webhook, reason } => {
             let passed = limiter.lock().unwrap_or_else(PoisonError::into_inner).pass(Instant::now());
             let Some(omitted) = passed else { return };
             if omitted > 0 {
-                log.warning(&format!(
-                    "Failed calling webhooks, failing open: {omitted} more failures are not logged"
-                ));
+                let more = "failures are not logged";
+                log.warning(&format!("Failed calling webhooks, failing open: {omitted} more {more}"));
             }
             log.warning(&failing_open(&webhook, &reason));
         }
-        Notice::NamespaceStays { name } if !is_explained.swap(true, Ordering::Relaxed) => log.info(&format!(
-            "the namespace \"{name}\" stays Terminating, because no namespace controller runs: --with-controllers \
-             empties and removes deleted namespaces"
-        )),
-        _ => {}
-    }
+        Notice::NamespaceStays { name } => {
+            if !is_explained.swap(true, Ordering::Relaxed) {
+                log.info(&format!("the namespace \"{name}\" stays Terminating, because {NO_CONTROLLER}"));
+            }
+        }
     })
 }
 

@@ -14,7 +14,7 @@ pub type NoticeSink = Arc<dyn Fn(Notice) + Send + Sync>;
 
 /// An event during a request that is worth logging.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_enums, reason = "a log must decide about each of them")]
 pub enum Notice {
     /// The call of a webhook failed, and the request continued because of its failure policy.
     FailedOpen {
