@@ -8,6 +8,9 @@ const SIMILAR: f64 = 0.6;
 /// The similarity of a synonym and of the same words in another order, which excludes other suggestions.
 const CERTAIN: f64 = 1.0;
 
+/// The maximum length of a name in bytes: the comparison takes quadratic time.
+const LONGEST_NAME: usize = 64;
+
 /// The maximum number of suggestions.
 const MAX: usize = 3;
 
@@ -29,6 +32,9 @@ const SYNONYMS: [(&str, &str); 12] = [
 
 /// Returns the names that are most similar to `text`, best first.
 pub(crate) fn similar<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    if text.len() > LONGEST_NAME {
+        return Vec::new();
+    }
     let mut ranked: Vec<(f64, &str)> = names
         .into_iter()
         .map(|name| (similarity(text, name), name))

@@ -440,7 +440,11 @@ function Call({ call, conditions, index, base }) {
   );
 }
 
-const Missing = () => <p class="muted">Not in this report. <code>admit review --show-reviews</code> includes it.</p>;
+const Missing = () => (
+  <p class="muted">
+    Not in this report. <code>admit review --show-reviews</code> includes it, except for Secrets and in records.
+  </p>
+);
 
 /** Combines entries that are the same in both rounds. */
 function combined(entries) {

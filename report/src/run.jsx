@@ -6,10 +6,8 @@ import { visible } from "./yaml.js";
 const STATUS = {
   passed: ["good", "passed"],
   failed: ["bad", "failed"],
-  unsupported: ["warn", "not supported"],
   skipped: ["none", "skipped"],
   "not-run": ["none", "not run"],
-  not_run: ["none", "not run"],
   "not-reached": ["none", "not reached"],
 };
 
@@ -131,7 +129,7 @@ function Step({ step }) {
   );
 }
 
-const EXPECTED = /^(?:(.*?):? )?expected (.+?), (?:found|but it was|but found|but) (.+)$/s;
+const EXPECTED = /^(?:(.*?):? )??expected (.+?), (?:found|but it was|but found|but) (.+)$/s;
 
 /** The message of a failed step, with the expected and the actual value next to each other if it names both. */
 function Failure({ message }) {

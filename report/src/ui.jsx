@@ -199,7 +199,9 @@ export function Title({ children, focus }) {
   const heading = useRef();
   useEffect(() => {
     document.title = `${heading.current.textContent} - admit`;
+  }, [children]);
+  useEffect(() => {
     if (focus) heading.current.focus();
-  }, [children, focus]);
+  }, [focus]);
   return <h1 tabIndex={-1} ref={heading}>{children}</h1>;
 }

@@ -146,7 +146,9 @@ impl Program {
 
     /// Returns whether the expression uses the variable `name`, or a variable whose declared name begins with `name.`.
     pub fn mentions(&self, name: &str) -> bool {
+        // The checker puts a dot before a name that a macro also declares.
         let is_meant = |ident: &str| {
+            let ident = ident.strip_prefix('.').unwrap_or(ident);
             ident.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let mut nodes = self.inner.ast.nodes.iter();

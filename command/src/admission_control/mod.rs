@@ -146,7 +146,7 @@ fn refuse_policies(
         let folder = configuration.get("staticManifestsDir").unwrap_or(&Value::Null);
         if !folder.is_null() && folder != "" {
             let what = format!(
-                "--admission-control-config-file {}: plugin {name}: staticManifestsDir: admit does not support admission policies",
+                "--admission-control-config-file {}: plugin {name}: staticManifestsDir: admit does not support admission policies in files",
                 file.display()
             );
             return Err(Failure::unsupported(what));

@@ -353,7 +353,10 @@ impl Baseline {
     fn reason(&self, keys: &BTreeSet<Known>) -> Option<String> {
         let reasons: Option<BTreeSet<&str>> =
             keys.iter().map(|key| Some(self.entries.get(key)?.reason.as_str())).collect();
-        reasons.map(|reasons| reasons.into_iter().collect::<Vec<_>>().join("; "))
+        reasons.map(|reasons| {
+            let filled: Vec<&str> = reasons.into_iter().filter(|reason| !reason.is_empty()).collect();
+            filled.join("; ")
+        })
     }
 
     /// Marks accepted findings, and reports entries without a finding.

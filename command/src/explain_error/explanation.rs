@@ -26,7 +26,7 @@ static POST: LazyLock<Regex> = LazyLock::new(|| pattern(r#"Post "(?<url>[^"]*)""
 static FRAGMENT_PREFIX: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"(?x)^
-        (?: failed\ to\ call\ webhook:\  )? (?: (?:Post|Get)\ "[^"]*":\  )? (?: dial\ tcp\ [\d.:\[\]]+\  (?: connect:\  )? )?
+        (?: failed\ to\ call\ webhook:\  )? (?: (?:Post|Get)\ "[^"]*":\  )? (?: dial\ tcp\ [\da-f.:\[\]]+\  (?: connect:\  )? )?
         (?: tls:\ failed\ to\ verify\ certificate:\  )? (?: http:\  )? $"#,
     )
 });

@@ -11,6 +11,7 @@ use anstyle::Style;
 
 use self::explanation::{Explanation, Explanations};
 use crate::check_help::documentation;
+use crate::diagnostic::several;
 use crate::{ExitCode, Failure, documents, screen};
 
 /// Explain a kube-apiserver error about a webhook.
@@ -77,7 +78,7 @@ impl ExplainError {
             screen::status!("the cause is not known: {}", output::one_line(message));
         }
         if let Some(more) = unknown.len().checked_sub(MAX_UNKNOWN).filter(|more| *more > 0) {
-            screen::status!("and {more} more messages whose cause is not known");
+            screen::status!("and {}", several(more, "more message"));
         }
         if explanations.is_empty() && unknown.is_empty() {
             screen::status!("no error about a webhook in the input");

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{HtmlFile, document, page};
+use output::Readers;
+
+use super::{document, page};
+use crate::report_file::ReportFile;
 use crate::{ExitCode, Failure};
 
 /// Render JSON reports as an HTML page.
@@ -36,16 +39,14 @@ Exit status:
 
 impl ReportCommand {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let html = HtmlFile::create(Some(&self.html))?;
+        let html = ReportFile::create(&self.html, Readers::Owner)?;
         let mut documents = Vec::new();
         for path in &self.files {
             let name = if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() };
             let bytes = output::read(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
             documents.extend(document::parse(&name, &bytes)?);
         }
-        if let Some(HtmlFile(file)) = html {
-            file.write(&page::page(&documents)?)?;
-        }
+        html.write(&page::page(&documents)?)?;
         Ok(ExitCode::Ok)
     }
 }

@@ -31,7 +31,7 @@ impl HtmlFile {
     /// # Errors
     /// Returns an error if the file cannot be created.
     pub(crate) fn create(path: Option<&Path>) -> Result<Option<Self>, Failure> {
-        path.map(|path| ReportFile::create(path, Readers::Owner).map(Self)).transpose()
+        Ok(ReportFile::create_if_requested(path, Readers::Owner)?.map(Self))
     }
 
     /// Writes the report of a command, which is `json` in the format of `-o json`.

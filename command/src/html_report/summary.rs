@@ -65,7 +65,7 @@ fn review_summary(html: &mut String, requests: &[Request]) {
         .enumerate()
         .map(|(index, request)| {
             let facts = request.facts();
-            let number = (index + 1).to_string();
+            let number = if facts.number > 0 { facts.number } else { index + 1 }.to_string();
             [number, about(request), facts.user, facts.decision, facts.webhooks.join(", ")]
         })
         .collect();
@@ -166,8 +166,10 @@ fn verify_summary(html: &mut String, report: &Verification) {
         })
         .collect();
     findings.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
+    let count = findings.len();
     let rows: Vec<[String; 4]> = findings.into_iter().map(|(_, row)| row).take(MAX_ROWS).collect();
     table(html, "Findings", ["Check", "Severity", "Webhooks", "Finding"], &rows);
+    left_out(html, count, "finding");
 }
 
 fn lint_summary(html: &mut String, lint: &Lint) {

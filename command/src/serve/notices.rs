@@ -8,6 +8,7 @@ use harness::server::{Notice, NoticeSink};
 use tokio::time::Instant;
 
 use super::log::Log;
+use crate::diagnostic::several;
 
 /// The reason why a deleted namespace stays, and what to do.
 const NO_CONTROLLER: &str =
@@ -31,8 +32,8 @@ pub(crate) fn sink(log: Log, namespaces: StayingNamespaces) -> NoticeSink {
             let passed = limiter.lock().unwrap_or_else(PoisonError::into_inner).pass(Instant::now());
             let Some(omitted) = passed else { return };
             if omitted > 0 {
-                let more = "failures are not logged";
-                log.warning(&format!("Failed calling webhooks, failing open: {omitted} more {more}"));
+                let more = several(omitted, "more failure");
+                log.warning(&format!("Failed calling webhooks, failing open: {more} not logged"));
             }
             log.warning(&failing_open(&webhook, &reason));
         }

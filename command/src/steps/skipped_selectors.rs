@@ -56,17 +56,12 @@ impl World {
         rest.split(['/', '?']).next().map(str::to_owned)
     }
 
-    /// Returns the labels of a namespace, without those that `admit run` adds to the namespace of the scenario.
+    /// Returns the labels of a namespace.
     async fn labels_of_namespace(&self, name: &str) -> Option<Map<String, Value>> {
         let path = format!("/api/v1/namespaces/{name}");
         let stored =
             api::send(self.client().ok()?, Method::GET, &path, None).await.ok()?.successful().ok()?;
-        let mut labels = labels(&stored.body);
-        if labels.contains_key(RUN_LABEL) {
-            labels.retain(|key, _| !key.starts_with("pod-security.kubernetes.io/"));
-        }
-        labels.retain(|key, _| ![SCENARIO_LABEL, RUN_LABEL, "kubernetes.io/metadata.name"].contains(&&**key));
-        Some(labels)
+        Some(labels(&stored.body))
     }
 
     /// Returns the labels of the object in the last response or, if it does not contain the object, in `sent`.
@@ -82,13 +77,25 @@ fn labels(object: &Value) -> Map<String, Value> {
     object.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
+/// Returns whether `admit run` or the server added the label to the namespace of a scenario.
+fn is_added_by_run(key: &str, labels: &Map<String, Value>) -> bool {
+    [SCENARIO_LABEL, RUN_LABEL, "kubernetes.io/metadata.name"].contains(&key)
+        || labels.contains_key(RUN_LABEL) && key.starts_with("pod-security.kubernetes.io/")
+}
+
 /// Describes the first requirement of the selector that the labels do not meet, as `admit review --explain` does.
 fn reason(field: &str, selector: &Value, (what, labels): &(String, Map<String, Value>)) -> Option<String> {
     let object = json!({"metadata": {"labels": labels}});
     let refused = Selector::parse(selector).ok()?.refused_by(Labels::from_object(&object)?)?;
+    let requirement = refused;
+    let shown: Map<String, Value> = labels
+        .iter()
+        .filter(|(key, _)| requirement.contains(key.as_str()) || !is_added_by_run(key, labels))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
     let found =
-        if labels.is_empty() { "no labels".to_owned() } else { format!("the labels {}", json!(labels)) };
-    Some(format!("its {field} requires {refused}; {what} has {found}"))
+        if shown.is_empty() { "no labels".to_owned() } else { format!("the labels {}", json!(shown)) };
+    Some(format!("its {field} requires {requirement}; {what} has {found}"))
 }
 
 #[cfg(test)]
@@ -111,5 +118,12 @@ mod tests {
             Some("its namespaceSelector requires stamp in (on); the namespace \"shop\" has no labels")
         );
         assert_eq!(reason("namespaceSelector", &selector, &compared(json!({"stamp": "on"}))), None);
+        let by_name = json!({"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["shop"]},
+        ]});
+        let own = json!({"kubernetes.io/metadata.name": "shop", SCENARIO_LABEL: "s", "team": "a"});
+        let shown = reason("namespaceSelector", &by_name, &compared(own)).unwrap();
+        let found = "has the labels {\"kubernetes.io/metadata.name\":\"shop\",\"team\":\"a\"}";
+        assert!(shown.ends_with(found), "{shown}");
     }
 }

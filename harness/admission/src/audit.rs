@@ -62,11 +62,6 @@ pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The maximum number of violations in an audit annotation.
-///
-/// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `maxValidationFailures`.
-const MAX_VALIDATION_FAILURES: usize = 50;
-
 /// Returns the annotations of the policies of a request, as pairs of the full key and the value.
 ///
 /// If a key has different values for several bindings or params, the values are joined.
@@ -92,8 +87,7 @@ fn policy_annotations(checked: &PoliciesChecked) -> Vec<(String, String)> {
         );
     }
     if !checked.violations.is_empty() {
-        let violations: Vec<String> =
-            checked.violations.iter().take(MAX_VALIDATION_FAILURES).map(violation).collect();
+        let violations: Vec<String> = checked.violations.iter().map(violation).collect();
         annotations.push((
             "validation.policy.admission.k8s.io/validation_failure".to_owned(),
             format!("[{}]", violations.join(",")),

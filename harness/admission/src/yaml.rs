@@ -31,7 +31,7 @@ pub fn message(text: &str, error: &Error) -> String {
     if text.chars().any(|letter| !is_allowed(letter)) {
         return "control characters are not allowed".to_owned();
     }
-    let shown = error.to_string();
+    let shown = error.without_snippet().to_string();
     if shown.contains("budget breached") {
         return "the document has too many parts".to_owned();
     }

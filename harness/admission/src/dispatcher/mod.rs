@@ -232,7 +232,7 @@ impl<C: Caller> Dispatcher<C> {
         plugin::validate(chain.plugins, run)?;
         if let Some(hooks) = chain.validating_policies {
             let started = Instant::now();
-            let outcome = self.validate_by_policies(run, hooks).await;
+            let outcome = self.validate_by_policies(run, hooks, chain.deadline).await;
             let part = Part::Plugin(VALIDATING_POLICY);
             record_timing(&mut run.record, part, Phase::Validating, started, outcome)?;
         }
@@ -253,11 +253,12 @@ impl<C: Caller> Dispatcher<C> {
         &self,
         run: &mut AdmissionRun<'_>,
         hooks: &[ValidatingHook],
+        deadline: Option<Instant>,
     ) -> Result<(), Rejection> {
         if hooks.is_empty() {
             return Ok(());
         }
-        let checked = self.converting(run, |run| policies::validate(hooks, run)).await;
+        let checked = self.converting(run, |run| policies::validate(hooks, run, deadline)).await;
         let Checked { record, refusal } = checked.map_err(refusal_for_other_error)?;
         if !record.policies.is_empty() {
             run.record.events.push(Event::Policies(Box::new(record)));

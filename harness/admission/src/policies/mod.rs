@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use kubernetes_types::status::{Status, StatusCause, Unsupported};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use self::matching::Match;
 use self::params::ParamsError;
@@ -17,10 +18,10 @@ use crate::attributes::Attributes;
 use crate::cluster_state::ConversionError;
 use crate::conditions::Subject;
 use crate::config::{EXCLUDED, FailurePolicy, Phase};
-use crate::failure;
+use crate::failure::{self, out_of_time};
 use crate::policy::{
-    self, AnnotationOutcome, BindingRecord, Input, ParamInput, PoliciesChecked, PolicyRecord,
-    ValidatingBinding, ValidatingHook, ValidatingPolicy, ValidationAction, Violation,
+    self, AnnotationOutcome, BindingRecord, Input, MAX_VALIDATION_FAILURES, ParamInput, PoliciesChecked,
+    PolicyRecord, ValidatingBinding, ValidatingHook, ValidatingPolicy, ValidationAction, Violation,
 };
 
 /// The result of applying the policies of a phase.
@@ -63,8 +64,9 @@ struct Denial {
 pub(crate) fn validate(
     hooks: &[ValidatingHook],
     run: &mut AdmissionRun<'_>,
+    deadline: Option<Instant>,
 ) -> Result<Checked, ConversionError> {
-    let mut checking = Checking::default();
+    let mut checking = Checking { deadline, ..Checking::default() };
     let mut refusal = None;
     if !is_exempt(run.attributes()) {
         for hook in hooks {
@@ -79,7 +81,7 @@ pub(crate) fn validate(
             }
         }
     }
-    let Checking { policies, warnings, violations, denial } = checking;
+    let Checking { policies, warnings, violations, denial, deadline: _ } = checking;
     let denied = denial.map(|denial| Refusal::Status(status(run.attributes(), denial)));
     let phase = Phase::Validating;
     Ok(Checked {
@@ -113,6 +115,8 @@ struct Checking {
     warnings: Vec<String>,
     violations: Vec<Violation>,
     denial: Option<Denial>,
+    /// The request's deadline.
+    deadline: Option<Instant>,
 }
 
 impl Checking {
@@ -141,7 +145,7 @@ impl Checking {
                 validation_actions: binding.validation_actions.clone(),
                 runs: Vec::new(),
             };
-            let done = check_binding(policy, binding, &found, run, &mut record);
+            let done = check_binding(policy, binding, &found, run, &mut record, self.deadline);
             self.judge(policy, binding, &record);
             if let Some(policy) = self.policies.last_mut() {
                 policy.bindings.push(record);
@@ -172,13 +176,16 @@ impl Checking {
                         ValidationAction::Warn => self.warnings.push(format!(
                             "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{name}': {message}"
                         )),
-                        ValidationAction::Audit => self.violations.push(Violation {
-                            message,
-                            policy: binding.binding.policy_name.clone(),
-                            binding: name.to_string(),
-                            expression_index: index,
-                            validation_actions: binding.validation_actions.clone(),
-                        }),
+                        ValidationAction::Audit if self.violations.len() < MAX_VALIDATION_FAILURES => {
+                            self.violations.push(Violation {
+                                message,
+                                policy: binding.binding.policy_name.clone(),
+                                binding: name.to_string(),
+                                expression_index: index,
+                                validation_actions: binding.validation_actions.clone(),
+                            });
+                        }
+                        ValidationAction::Audit => {}
                     }
                 }
             }
@@ -236,6 +243,7 @@ fn check_binding(
     found: &Match,
     run: &mut AdmissionRun<'_>,
     record: &mut BindingRecord,
+    deadline: Option<Instant>,
 ) -> Result<(), Failure> {
     if let Some(resources) = &binding.binding.match_resources
         && matching::matches(resources, run).map_err(Failure::Configuration)?.is_none()
@@ -271,6 +279,9 @@ fn check_binding(
         visible_namespace: visible.as_ref(),
     };
     for param in &params {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Failure::Refusal(Refusal::Status(out_of_time())));
+        }
         let name = param.as_deref().map(param_name);
         let param = ParamInput { name: name.as_deref(), object: param.as_deref() };
         let evaluated = policy::validate(policy, &input, param).map_err(|Unsupported { what }| {

@@ -78,12 +78,21 @@ fn hook(policy: &Value, bindings: &[Value]) -> ValidatingHook {
 
 fn run_hooks(hooks: &[ValidatingHook], attributes: Attributes) -> (Option<Box<Status>>, PoliciesChecked) {
     let mut run = AdmissionRun::new(attributes, TimePrecision::Seconds, &Cluster);
-    let Checked { record, refusal } = validate(hooks, &mut run).unwrap();
+    let Checked { record, refusal } = validate(hooks, &mut run, None).unwrap();
     let status = refusal.map(|refusal| match refusal {
         Refusal::Status(status) => status,
         Refusal::Unsupported(unsupported) => Box::new(Status::unsupported(&unsupported)),
     });
     (status, record)
+}
+
+#[test]
+fn policies_are_not_evaluated_after_the_deadline() {
+    let hooks = [hook(&validation("false"), &[json!({})])];
+    let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &Cluster);
+    let deadline = Some(tokio::time::Instant::now());
+    let Checked { refusal, .. } = validate(&hooks, &mut run, deadline).unwrap();
+    assert!(matches!(refusal, Some(Refusal::Status(status)) if status.code == 504));
 }
 
 /// Returns the message after `denied request: `, or `allowed`.

@@ -81,6 +81,7 @@ impl<'a> Activation<'a> {
         // A program that does not fit on the stack runs on a new thread.
         let fits = outer == 0 || outer.saturating_add(own) <= SHALLOW;
         if !fits && self.threads.fetch_add(1, Ordering::Relaxed) >= MAX_THREADS {
+            self.threads.fetch_sub(1, Ordering::Relaxed);
             let what = "variables that use too many other variables".to_owned();
             return (Err(Error::Unsupported(what)), 0);
         }

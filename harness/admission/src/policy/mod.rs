@@ -15,6 +15,7 @@ use kubernetes_types::selector::Selector;
 pub use self::compilation::{Composition, Expression, NamedExpression, Validation};
 pub(crate) use self::evaluation::{Input, ParamInput, validate};
 pub use self::reading::{PolicyError, validating_binding, validating_policy};
+pub(crate) use self::record::MAX_VALIDATION_FAILURES;
 pub use self::record::{
     AnnotationOutcome, BindingRecord, Decision, EvaluatedExpression, ExpressionPart, PoliciesChecked,
     PolicyAnnotation, PolicyRecord, PolicyRun, Verdict, Violation,

@@ -7,6 +7,11 @@ use super::ValidationAction;
 use crate::conditions::Evaluation;
 use crate::config::{FailurePolicy, Phase};
 
+/// The maximum number of violations in an audit annotation. Later ones are not recorded.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `maxValidationFailures`.
+pub(crate) const MAX_VALIDATION_FAILURES: usize = 50;
+
 /// The results of all policies of a phase for one request.
 #[derive(Clone, Debug)]
 pub struct PoliciesChecked {
@@ -151,7 +156,7 @@ pub enum AnnotationOutcome {
     Published(String),
     /// The value is null or empty, or the evaluation failed and the failure policy is `Ignore`.
     Excluded,
-    /// The evaluation failed, and the failure policy is `Fail`.
+    /// The evaluation failed and the failure policy is `Fail`, or the value is not a string or null.
     Failed(String),
 }
 

@@ -62,6 +62,19 @@ impl FieldValidation {
 /// # Errors
 /// Returns a message that begins with `yaml: `.
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
-    let text = String::from_utf8_lossy(body);
-    yaml::first_document(&text).map_err(|error| format!("yaml: {}", yaml::message(&text, &error)))
+    let text = std::str::from_utf8(body).map_err(|error| invalid_utf8(body, &error))?;
+    yaml::first_document(text).map_err(|error| format!("yaml: {}", yaml::message(text, &error)))
+}
+
+/// Returns the message about bytes that are not UTF-8.
+///
+/// Source: sigs.k8s.io/yaml goyaml.v2/readerc.go, `yaml_parser_update_buffer`.
+fn invalid_utf8(body: &[u8], error: &std::str::Utf8Error) -> String {
+    let leading = body.get(error.valid_up_to()).copied().unwrap_or_default();
+    let what = match (error.error_len(), leading) {
+        (None, _) => "incomplete UTF-8 octet sequence",
+        (Some(_), 0xC0..=0xF7) => "invalid trailing UTF-8 octet",
+        (Some(_), _) => "invalid leading UTF-8 octet",
+    };
+    format!("yaml: {what}")
 }

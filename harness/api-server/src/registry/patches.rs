@@ -127,16 +127,21 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
     }
 }
 
+/// The maximum depth of [`changed_by`]. No object of a built-in kind that a patch applies to is deeper.
+const MAX_DEPTH: usize = 64;
+
 /// Returns an object with a member for each object and list that a JSON patch reads or changes.
 fn changed_by(patch: &Patch) -> Value {
     let mut changes = Value::Object(Map::new());
     let paths = patch.operations().iter().flat_map(|operation| {
-        ["path", "from"].into_iter().filter_map(move |name| operation.get(name)?.as_str())
+        let has_source = ["copy", "move"].iter().any(|op| operation.get("op") == Some(&(*op).into()));
+        let names = if has_source { &["path", "from"][..] } else { &["path"] };
+        names.iter().filter_map(move |name| operation.get(*name)?.as_str())
     });
     for path in paths {
         let segments: Vec<&str> = path.split('/').skip(1).collect();
         let mut place = &mut changes;
-        for segment in segments.iter().take(segments.len().saturating_sub(1)) {
+        for segment in segments.iter().take(segments.len().saturating_sub(1)).take(MAX_DEPTH) {
             let Some(members) = place.as_object_mut() else { break };
             let name = segment.replace("~1", "/").replace("~0", "~");
             place = members.entry(name).or_insert_with(|| Value::Object(Map::new()));

@@ -434,13 +434,15 @@ impl ClusterState for State {
     }
 
     fn is_namespaced(&self, kind: &GroupVersionKind) -> Option<bool> {
-        self.resources().of_kind(kind).map(|resource| resource.namespaced)
+        let resources = self.resources();
+        let resource = resources.of_kind(kind).filter(|resource| resource.is_established())?;
+        Some(resource.namespaced)
     }
 
     fn stored(&self, kind: &GroupVersionKind, namespace: &str, name: &str) -> Vec<Arc<Value>> {
         let resources = self.resources();
         let Some(resource) = resources.of_kind(kind) else { return Vec::new() };
-        let (group, plural) = (&resource.gvr.group, &resource.gvr.resource);
+        let (group, plural) = (resource.storage_group(), resource.gvr.resource.as_str());
         if name.is_empty() {
             self.storage.list(group, plural, namespace)
         } else {
