@@ -1,38 +1,52 @@
 //! Waits until kube-apiserver applies the admission policies that a case writes.
 //!
-//! The server reads policies and bindings with watches, and uses them at its next refresh, which happens every second.
+//! The server reads policies, bindings, and params with watches, and uses policies and bindings at its next refresh, which
+//! happens every second.
 
 use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::case::{Request, Verb};
+use crate::case::{Case, Request, Verb};
 use crate::names::MARKER;
 use crate::server::Server;
 use crate::server_error::ServerError;
 use crate::transport::{Answer, Message, send};
 
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum time until a policy has an effect. A refresh takes long while another policy has an unknown `paramKind`,
+/// because kube-apiserver discovers all resources again for each of them.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The name of a policy that is never removed, whose params are objects of the kind `ConfigMap`.
+///
+/// kube-apiserver stops to watch these objects when the last such policy is removed, and never watches them again.
+///
+/// Source: apiserver pkg/admission/plugin/policy/generic/policy_source.go, `ensureParamsForPolicyLocked`.
+const KEPT: &str = "keeps-the-watch-of-params";
 
 /// Returns whether an object is an admission policy or a binding.
 pub(crate) fn is_policy(object: &Value) -> bool {
     object["kind"].as_str().is_some_and(|kind| kind.contains("AdmissionPolicy"))
 }
 
-/// Returns whether a request has changed an admission policy or a binding.
-pub(crate) fn has_changed_policies(request: &Request, answer: &Answer) -> bool {
+/// Returns whether a request is about admission policies or bindings.
+pub(crate) fn is_about_policies(request: &Request) -> bool {
+    request.resource.contains("/v1/validatingadmissionpolic")
+}
+
+/// Returns whether a request has changed an admission policy, a binding, or an object that may be a param.
+pub(crate) fn has_changed_policies(case: &Case, request: &Request, answer: &Answer) -> bool {
     let is_read = matches!(request.verb, Verb::Get | Verb::Watch);
-    !is_read
-        && answer.is_success()
-        && !request.dry_run
-        && request.resource.contains("/v1/validatingadmissionpolic")
+    let has_params = case.cluster.iter().any(|object| object.pointer("/spec/paramKind").is_some());
+    !is_read && answer.is_success() && !request.dry_run && (is_about_policies(request) || has_params)
 }
 
 /// Waits until the server applies all policies that exist so far. Returns the paths of helper objects.
 ///
-/// A refresh that uses a later policy and a later binding also uses all earlier ones.
+/// A refresh that uses a later policy and a later binding also uses all earlier ones. A watch that has reported a later
+/// `ConfigMap` has also reported all earlier ones, which may be params.
 ///
 /// # Errors
 /// Returns an error if the later policy does not take effect.
@@ -45,28 +59,63 @@ pub(crate) async fn settle(server: &Server) -> Result<Vec<String>, ServerError> 
         "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
         "resourceNames": [name],
     }]);
+    let param = format!("{name}-param");
     let policy = json!({
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false"}],
     });
-    let binding = json!({"policyName": name, "validationActions": ["Deny"]});
-    let mut made = Vec::new();
+    let binding = json!({
+        "policyName": name, "validationActions": ["Deny"],
+        "paramRef": {"name": param, "namespace": "default", "parameterNotFoundAction": "Allow"},
+    });
+    let config_maps = "/api/v1/namespaces/default/configmaps";
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": param}});
+    server.make(config_maps, object).await?;
+    let mut made = vec![format!("{config_maps}/{param}")];
+    let kept = json!([{
+        "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+        "resourceNames": [KEPT],
+    }]);
+    for (kind, plural, spec) in [
+        (
+            "ValidatingAdmissionPolicy",
+            "validatingadmissionpolicies",
+            json!({
+                "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+                "matchConstraints": {"resourceRules": kept}, "validations": [{"expression": "true"}],
+            }),
+        ),
+        (
+            "ValidatingAdmissionPolicyBinding",
+            "validatingadmissionpolicybindings",
+            json!({
+                "policyName": KEPT, "validationActions": ["Deny"],
+                "paramRef": {"name": KEPT, "namespace": "default", "parameterNotFoundAction": "Allow"},
+            }),
+        ),
+    ] {
+        let object = object_of(kind, KEPT, &spec);
+        let answer =
+            send(server.client(), Message::new(Method::POST, format!("{ROOT}/{plural}"), Some(object)));
+        let answer = answer.await?;
+        if !answer.is_success() && answer.status != 409 {
+            let what = format!("creating the {kind} {KEPT}");
+            return Err(ServerError::Refused { what, answer: answer.recorded().to_string() });
+        }
+    }
     for (kind, plural, spec) in [
         ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", policy),
         ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", binding),
     ] {
-        let object = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
-            "metadata": {"name": name}, "spec": spec,
-        });
         let collection = format!("{ROOT}/{plural}");
-        server.make(&collection, object).await?;
+        server.make(&collection, object_of(kind, &name, &spec)).await?;
         made.push(format!("{collection}/{name}"));
     }
     let started = tokio::time::Instant::now();
     loop {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
-        let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
-        let answer = send(server.client(), Message::new(Method::POST, path, Some(object))).await?;
+        let path = format!("{config_maps}?dryRun=All");
+        let answer = send(server.client(), Message::new(Method::POST, &path, Some(object))).await?;
         if answer.status == 422 {
             return Ok(made);
         }
@@ -76,4 +125,11 @@ pub(crate) async fn settle(server: &Server) -> Result<Vec<String>, ServerError> 
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+fn object_of(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+        "metadata": {"name": name}, "spec": spec,
+    })
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::case::{Case, Plugins};
 use crate::cases::CaseFile;
 use crate::names::Names;
+use crate::policies::is_policy;
 use crate::recording::Recording;
 use crate::run::{Manner, RunResult, run};
 use crate::run_error::RunError;
@@ -23,14 +24,18 @@ pub struct Recorded {
     pub outcome: Result<Recording, RunError>,
 }
 
-/// Groups the cases by the plugin settings of the server that each case needs.
-pub fn by_plugins(cases: Vec<CaseFile>) -> BTreeMap<Plugins, Vec<CaseFile>> {
-    let mut batches: BTreeMap<Plugins, Vec<CaseFile>> = BTreeMap::new();
+/// Groups the cases by the server that each case needs: by the settings of its plugins, and by whether policies exist.
+///
+/// Cases with policies need another server than cases that write objects of all kinds, because kube-apiserver does not
+/// refresh its policies while it cannot use one of them.
+pub fn by_server(cases: Vec<CaseFile>) -> BTreeMap<(Plugins, bool), Vec<CaseFile>> {
+    let mut batches: BTreeMap<(Plugins, bool), Vec<CaseFile>> = BTreeMap::new();
     for case in cases {
         let text = fs::read_to_string(case.path()).unwrap_or_default();
         // An unreadable case has no plugins: its run reports the error.
         let parsed = Case::parse(&Names::random().expand(&text));
-        batches.entry(parsed.map(|case| case.plugins).unwrap_or_default()).or_default().push(case);
+        let server = parsed.map(|case| (case.plugins, case.cluster.iter().any(is_policy)));
+        batches.entry(server.unwrap_or_default()).or_default().push(case);
     }
     batches
 }

@@ -86,9 +86,7 @@ async fn run_case(
     if case.cluster.iter().any(is_of_rbac) {
         made.extend(server.settle_roles(names).await?);
     }
-    if case.cluster.iter().any(policies::is_policy) {
-        made.extend(policies::settle(server).await?);
-    }
+    let mut has_new_policies = case.cluster.iter().any(policies::is_policy);
     let meanwhile = Meanwhile::start(case, names, server).await?;
     let mut webhooks = Webhooks::start(case, server, manner.first, meanwhile.as_ref()).await?;
     configure(case, names, server, &webhooks, made).await?;
@@ -105,6 +103,10 @@ async fn run_case(
     for (number, request) in case.requests.iter().enumerate() {
         let asked = &request.value;
         let request = &converters.named_in(as_sent(asked, &answered)?);
+        if has_new_policies && !policies::is_about_policies(request) {
+            made.extend(policies::settle(server).await?);
+            has_new_policies = false;
+        }
         let client = match &request.by {
             Some(requestor) => requestors.client(requestor, server, names).await?,
             None => server.client().clone(),
@@ -158,12 +160,12 @@ async fn run_case(
             if writes_roles && has_written {
                 made.extend(server.settle_roles(names).await?);
             }
-            if policies::has_changed_policies(request, &answer) {
-                if request.verb == Verb::Create {
+            if policies::has_changed_policies(case, request, &answer) {
+                has_new_policies = true;
+                if request.verb == Verb::Create && policies::is_about_policies(request) {
                     let name = text(&answer.body, "/metadata/name");
                     made.push(format!("/apis/{}/{name}", request.resource));
                 }
-                made.extend(policies::settle(server).await?);
             }
             if let Some(kind) = kind_of_configurations(&request.resource).filter(|_| has_written) {
                 if request.verb == Verb::Create {

@@ -18,7 +18,7 @@ use tests::openapi;
 use tests::own_answer::OwnAnswer;
 use tests::probes;
 use tests::published;
-use tests::record::{by_plugins, record};
+use tests::record::{by_server, record};
 use tests::replay;
 use tests::sections;
 use tests::server::Server;
@@ -303,7 +303,7 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
         return Ok(ExitCode::from(4));
     }
     let (mut changed, mut flaky, mut failed, total) = (0, 0, 0, found.len());
-    for (plugins, found) in by_plugins(found) {
+    for ((plugins, _), found) in by_server(found) {
         let server = Server::apiserver_with(&plugins).await?;
         for recorded in record(found, &server, arguments.jobs).await? {
             let (name, path) = (recorded.case.name.clone(), recorded.case.recording());
