@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 ///
 /// kube-apiserver stops to watch these objects when the last such policy is removed, and never watches them again.
 ///
-/// Source: apiserver pkg/admission/plugin/policy/generic/policy_source.go, `ensureParamsForPolicyLocked`.
+/// Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`, `ensureParamsForPolicyLocked`.
 const KEPT: &str = "keeps-the-watch-of-params";
 
 /// Returns whether an object is an admission policy or a binding.
