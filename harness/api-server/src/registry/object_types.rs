@@ -53,6 +53,24 @@ pub(crate) fn internal_package(kind: &GroupVersionKind) -> &str {
     }
 }
 
+/// The kinds of `v1` that belong to no group.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/register.go`, `AddToGroupVersion`.
+const UNVERSIONED: [&str; 5] = ["Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"];
+
+/// Returns whether kube-apiserver's scheme contains a kind, which may be a list or a kind that no resource has.
+fn is_registered_kind(kind: &GroupVersionKind) -> bool {
+    let is_list_of_known = || {
+        let item = kind.kind.strip_suffix("List")?;
+        Some(schema::is_known(&GroupVersionKind { kind: item.to_owned(), ..kind.clone() }))
+    };
+    let is_unversioned = kind.api_version() == "v1" && UNVERSIONED.contains(&kind.kind.as_str());
+    schema::is_known(kind)
+        || kind.group == "admission.k8s.io"
+        || is_unversioned
+        || is_list_of_known().unwrap_or_default()
+}
+
 /// Checks and normalizes an object. Returns the object and the paths of its unknown fields.
 ///
 /// Sets `apiVersion` and `kind` if an object of a built-in type omits them.
@@ -78,8 +96,7 @@ pub(crate) fn typed(
     };
     if claimed != *kind && !strategy::accepts_beta_eviction(&claimed, kind) {
         let is_custom_scale = matches!(types, Types::CustomScale);
-        let is_registered = is_old_scale(&claimed)
-            || (!is_custom_scale && (schema::is_known(&claimed) || claimed.group == "admission.k8s.io"));
+        let is_registered = is_old_scale(&claimed) || (!is_custom_scale && is_registered_kind(&claimed));
         let why = if !is_registered {
             format!(
                 "no kind \"{}\" is registered for version \"{}\" in {SCHEME}",
