@@ -83,7 +83,7 @@ pub fn plain_yaml_message(message: &str) -> String {
                 similar(unknown, names).into_iter().map(|name| format!("`{name}`")).collect();
             return match question(&similar).trim_end() {
                 "" => format!("unknown {plain} `{unknown}`: expected {expected}"),
-                question => format!("unknown {plain} `{unknown}`: {question}"),
+                question => format!("unknown {plain} `{unknown}`: {question} Expected {expected}"),
             };
         }
     }
@@ -107,19 +107,19 @@ mod tests {
         for (message, expected) in [
             (
                 "unknown variant `slow`, expected one of `allow`, `deny`, `delay`",
-                "unknown value `slow`: did you mean `delay`?",
+                "unknown value `slow`: did you mean `delay`? Expected one of `allow`, `deny`, `delay`",
             ),
             (
                 "unknown field `behaviour`, expected one of `name`, `behavior`",
-                "unknown field `behaviour`: did you mean `behavior`?",
+                "unknown field `behaviour`: did you mean `behavior`? Expected one of `name`, `behavior`",
             ),
             (
                 "unknown field `behaviour`, expected one of name, type, behavior",
-                "unknown field `behaviour`: did you mean `behavior`?",
+                "unknown field `behaviour`: did you mean `behavior`? Expected one of name, type, behavior",
             ),
             (
                 "unknown variant `uid-wrong`, expected one of `wrong-uid`, `missing-uid`",
-                "unknown value `uid-wrong`: did you mean `wrong-uid`?",
+                "unknown value `uid-wrong`: did you mean `wrong-uid`? Expected one of `wrong-uid`, `missing-uid`",
             ),
             ("unknown field `x`, expected `name` or `type`", "unknown field `x`: expected `name` or `type`"),
             ("expected mapping start", "expected a map, such as `{field: value}`, found another value"),
