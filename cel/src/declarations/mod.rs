@@ -9,7 +9,7 @@ use crate::function::{Function, Overload};
 use crate::parser::MacroSet;
 use crate::schema::is_keyword;
 use crate::types::Type;
-use crate::value::{JSON_PATCH, OBJECT};
+use crate::value::{JSON_PATCH, OBJECT, Object};
 
 /// An object type with the types of its fields.
 #[derive(Clone, Debug)]
@@ -194,9 +194,7 @@ impl Declarations {
     ///
     /// Source: apiserver pkg/cel/mutation/typeresolver.go, `Resolve`.
     fn patch_type(&self, name: &str) -> Option<(Arc<str>, NamedType)> {
-        let is_object =
-            || name.strip_prefix(OBJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        if !self.patch_types || !(name == JSON_PATCH || is_object()) {
+        if !self.is_patch_type(name) {
             return None;
         }
         let of = Type::object(name);
@@ -207,11 +205,14 @@ impl Declarations {
     ///
     /// Source: apiserver pkg/cel/mutation/dynamic/objects.go and pkg/cel/mutation/jsonpatch.go, `Field`.
     pub(crate) fn patch_field(&self, message: &str, field: &str) -> Option<Type> {
-        self.patch_type(message)?;
-        Some(match field {
+        self.is_patch_type(message).then(|| match field {
             "op" | "from" | "path" if message == JSON_PATCH => Type::String,
             _ => Type::Dyn,
         })
+    }
+
+    fn is_patch_type(&self, name: &str) -> bool {
+        self.patch_types && Object::is_named(name)
     }
 
     /// Returns whether an operation of a JSON patch does not have this field, which no literal may set.

@@ -11,7 +11,7 @@ const ESCAPES: [(&str, &str); 4] = [("__", "underscores"), (".", "dot"), ("-", "
 /// Returns whether a name is a keyword of the language.
 ///
 /// Source: apiserver pkg/cel/escaping.go, `celReservedSymbols`.
-pub(crate) fn is_keyword(name: &str) -> bool {
+pub fn is_keyword(name: &str) -> bool {
     RESERVED.contains(&name) || ["true", "false", "null", "in"].contains(&name)
 }
 

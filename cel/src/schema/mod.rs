@@ -16,8 +16,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 pub(crate) use duration::parse_duration;
-pub(crate) use escape::is_keyword;
-pub use escape::{escape, unescape};
+pub use escape::{escape, is_keyword, unescape};
 pub use format::{has_format, is_known_format};
 pub use parse::SchemaError;
 

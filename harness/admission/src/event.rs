@@ -286,8 +286,8 @@ pub struct CallFailure {
     pub reason: String,
     /// The HTTP status code that metrics report.
     ///
-    /// It is the webhook's HTTP status, 503 for transport errors and invalid reviews, 429 if there is no memory for the
-    /// call, or 400 or 500 for errors before the call.
+    /// It is the webhook's HTTP status, 503 for transport errors and invalid reviews, 429 if there is not enough memory
+    /// for the call, or 400 or 500 for errors before the call.
     pub code: u16,
 }
 

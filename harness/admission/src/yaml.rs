@@ -33,16 +33,15 @@ pub fn message(text: &str, error: &Error) -> String {
     }
     let shown = error.without_snippet().to_string();
     if shown.contains("budget breached") {
-        return "the document has too many parts".to_owned();
+        return "the document is too complex".to_owned();
     }
-    let bracket = ["unclosed bracket '{'", "unclosed bracket '['"].iter().position(|it| shown.contains(it));
-    match bracket {
-        Some(bracket) => {
+    let brackets = [("unclosed bracket '{'", "'}'"), ("unclosed bracket '['", "']'")];
+    match brackets.iter().find(|(opening, _)| shown.contains(opening)) {
+        Some((_, closing)) => {
             let end = text.lines().count();
             if text.trim_end().ends_with(['{', '[', ',', ':']) {
                 return format!("line {end}: did not find expected node content");
             }
-            let closing = ["'}'", "']'"].get(bracket).unwrap_or(&"");
             format!("line {end}: did not find expected ',' or {closing}")
         }
         None => in_go(&shown),

@@ -10,6 +10,7 @@ use kubernetes_cel::{authorizer_value, request_resource_value};
 use serde_json::Value as Json;
 
 use super::request;
+use crate::attributes::GroupVersionResource;
 pub(crate) use crate::attributes::{Attributes, GroupVersionKind, UserInfo};
 use crate::authorizer::{AccessDecision, AccessRequest, AccessTarget, Authorizer, Decision, ResourceTarget};
 
@@ -41,13 +42,20 @@ impl fmt::Debug for Subject<'_> {
 #[derive(Debug)]
 pub struct Bindings<'a> {
     subject: Subject<'a>,
+    /// The resource in the variable `request`.
+    resource: &'a GroupVersionResource,
     request: &'a OnceLock<Json>,
 }
 
 impl<'a> Bindings<'a> {
     /// Creates bindings that cache the variable `request` in `request`.
     pub fn new(subject: &Subject<'a>, request: &'a OnceLock<Json>) -> Self {
-        Self { subject: *subject, request }
+        Self { subject: *subject, resource: &subject.attributes.resource, request }
+    }
+
+    /// Sets the resource in the variable `request`, which is the request's own by default.
+    pub(crate) fn with_resource(self, resource: &'a GroupVersionResource) -> Self {
+        Self { resource, ..self }
     }
 
     /// Returns the new or the old object as a CEL value with exactly the fields of its JSON.
@@ -90,8 +98,7 @@ impl<'a> Variables<'a> for Bindings<'a> {
             "oldObject" => self.object(old_object),
             "namespaceObject" => Value::Null,
             "request" => {
-                let request =
-                    self.request.get_or_init(|| request::value(attributes, &attributes.resource, kind));
+                let request = self.request.get_or_init(|| request::value(attributes, self.resource, kind));
                 Value::from_json_of(request, Origin::Request)
             }
             "authorizer" => authorizer_value(self.user(), asked()),

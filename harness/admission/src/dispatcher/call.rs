@@ -20,7 +20,7 @@ use crate::review::ReviewVersion;
 use crate::review::request;
 use crate::review::response::{self, Response};
 
-/// The `Retry-After` value of the response if there is no memory for a call, in seconds.
+/// The `Retry-After` value of the response if there is not enough memory for a call, in seconds.
 ///
 /// Source: apiserver pkg/server/filters/maxinflight.go, `retryAfter`.
 pub(super) const RETRY_AFTER: i32 = 1;
@@ -68,7 +68,7 @@ impl CallOutcome {
         self.refusal = Some(Rejection::Unsupported(unsupported));
     }
 
-    /// Rejects the request because there is no memory for the call. The client may retry.
+    /// Rejects the request because there is not enough memory for the call. The client may retry.
     fn set_too_many_requests(&mut self) {
         let status = Box::new(Status::too_many_requests(RETRY_AFTER));
         self.called.result = CallResult::ServerError { status: status.clone(), patch: None };

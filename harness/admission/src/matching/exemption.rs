@@ -24,7 +24,7 @@ pub(super) fn is_exempt(source: Source, attributes: &Attributes) -> bool {
 /// A webhook that blocks these reviews could lock out every user.
 ///
 /// Rule: EXM-03, NEW-05.
-fn is_virtual(attributes: &Attributes) -> bool {
+pub(crate) fn is_virtual(attributes: &Attributes) -> bool {
     config::EXCLUDED.contains(&(attributes.resource.group.as_str(), attributes.resource.resource.as_str()))
 }
 

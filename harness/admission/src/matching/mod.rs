@@ -1,6 +1,6 @@
 //! Decides whether a webhook is called for a request, and in which version.
 
-mod exemption;
+pub(crate) mod exemption;
 mod explanation;
 mod index;
 pub(crate) mod rules;

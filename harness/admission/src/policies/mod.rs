@@ -17,8 +17,9 @@ use crate::admission_run::{AdmissionRun, Objects};
 use crate::attributes::Attributes;
 use crate::cluster_state::ConversionError;
 use crate::conditions::Subject;
-use crate::config::{EXCLUDED, FailurePolicy, Phase};
+use crate::config::{FailurePolicy, Phase};
 use crate::failure::{self, out_of_time};
+use crate::matching::exemption::is_virtual;
 use crate::policy::{
     self, AnnotationOutcome, BindingRecord, Input, MAX_VALIDATION_FAILURES, ParamInput, PoliciesChecked,
     PolicyRecord, ValidatingBinding, ValidatingHook, ValidatingPolicy, ValidationAction, Violation,
@@ -42,7 +43,7 @@ enum Failure {
     Configuration(String),
     /// The request is rejected regardless of the failure policy.
     Refusal(Refusal),
-    /// A conversion webhook must be called first, or there is no memory for the conversion.
+    /// A conversion webhook must be called first, or there is not enough memory for the conversion.
     ByWebhook(ConversionError),
 }
 
@@ -60,7 +61,8 @@ struct Denial {
 /// Rule: POL-01, POL-03, POL-33, POL-34.
 ///
 /// # Errors
-/// Returns [`ConversionError`] if a conversion webhook must be called first, or if there is no memory for a conversion.
+/// Returns [`ConversionError`] if a conversion webhook must be called first, or if there is not enough memory for a
+/// conversion.
 pub(crate) fn validate(
     hooks: &[ValidatingHook],
     run: &mut AdmissionRun<'_>,
@@ -105,7 +107,7 @@ fn is_exempt(attributes: &Attributes) -> bool {
                 | "mutatingadmissionpolicies"
                 | "mutatingadmissionpolicybindings"
         );
-    configures_policies || EXCLUDED.contains(&resource)
+    configures_policies || is_virtual(attributes)
 }
 
 /// The results collected while policies are applied.
@@ -262,8 +264,9 @@ fn check_binding(
     }
     let namespace = namespace(run).map_err(|status| Failure::Refusal(Refusal::Status(status)))?;
     let namespace = namespace.filter(|_| policy.reads_namespace);
-    let namespace = namespace.map(|namespace| without_managed_fields(&namespace));
-    let visible = namespace.as_ref().map(visible_namespace);
+    let visible = namespace.as_deref().map(visible_namespace);
+    let namespace = namespace.filter(|_| !policy.audit_annotations.is_empty());
+    let namespace = namespace.as_ref().map(without_managed_fields);
     let Objects { object, old_object } = run.objects(&found.kind);
     let input = Input {
         subject: Subject {
@@ -275,7 +278,7 @@ fn check_binding(
             authorizer: run.authorizer(),
         },
         resource: &found.resource,
-        namespace: namespace.as_ref(),
+        namespace: namespace.as_deref(),
         visible_namespace: visible.as_ref(),
     };
     for param in &params {
@@ -332,13 +335,21 @@ fn namespace(run: &AdmissionRun<'_>) -> Result<Option<Arc<Value>>, Box<Status>> 
     found.map(Some).ok_or_else(|| Box::new(Status::not_found("", "namespaces", namespace)))
 }
 
-/// Returns a copy of an object without its managed fields, which kube-apiserver's informers drop.
-fn without_managed_fields(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
+/// Returns an object without its managed fields, which kube-apiserver's informers drop.
+fn without_managed_fields(object: &Arc<Value>) -> Arc<Value> {
+    const DROPPED: &str = "managedFields";
+    let members = object.as_object();
+    let metadata = members.and_then(|members| members.get("metadata")).and_then(Value::as_object);
+    let (Some(members), Some(metadata)) = (members, metadata) else { return Arc::clone(object) };
+    if !metadata.contains_key(DROPPED) {
+        return Arc::clone(object);
     }
-    object
+    let kept = metadata.iter().filter(|(name, _)| *name != DROPPED);
+    let kept: Map<String, Value> = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let others = members.iter().filter(|(name, _)| *name != "metadata");
+    let mut copy: Map<String, Value> = others.map(|(name, value)| (name.clone(), value.clone())).collect();
+    copy.insert("metadata".to_owned(), Value::Object(kept));
+    Arc::new(Value::Object(copy))
 }
 
 /// Returns a namespace with only the fields that expressions may use.

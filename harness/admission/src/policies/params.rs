@@ -66,19 +66,19 @@ pub(super) fn collect(
             return Err(wrong("paramRef.namespace must not be provided for a cluster-scoped `paramKind`"));
         }
     };
+    if let Some(error) = reference.selector.as_ref().and_then(|selector| selector.error()) {
+        return Err(wrong(error));
+    }
     let found = run.state().stored(&kind.kind, namespace, &reference.name);
     let is_selected = |object: &Arc<Value>| {
         let labels = Labels::from_object(object).unwrap_or_default();
         reference.selector.as_ref().is_none_or(|selector| selector.matches(labels))
     };
-    if let Some(error) = reference.selector.as_ref().and_then(|selector| selector.error()) {
-        return Err(wrong(error));
-    }
     let is_built_in = run.state().is_built_in(&kind.kind);
     let read = |object: &Arc<Value>| {
         let param = run.read_stored(object, &kind.kind).map_err(ParamsError::Conversion)?;
         // Only informers of built-in kinds drop the managed fields.
-        Ok(Some(if is_built_in { Arc::new(without_managed_fields(&param)) } else { param }))
+        Ok(Some(if is_built_in { without_managed_fields(&param) } else { param }))
     };
     let params =
         found.iter().filter(|object| is_selected(object)).map(read).collect::<Result<Vec<_>, _>>()?;

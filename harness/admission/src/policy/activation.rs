@@ -86,12 +86,8 @@ impl<'a> Activation<'a> {
             return (Err(Error::Unsupported(what)), 0);
         }
         self.depth.store(if fits { outer.saturating_add(own) } else { own }, Ordering::Relaxed);
-        let limits = Limits::default();
-        let evaluation = if fits {
-            program.evaluate_inside(self, &limits, outer)
-        } else {
-            program.evaluate_inside(self, &limits, SHALLOW)
-        };
+        let inside = if fits { outer } else { SHALLOW };
+        let evaluation = program.evaluate_inside(self, &Limits::default(), inside);
         self.depth.store(outer, Ordering::Relaxed);
         if !fits {
             self.threads.fetch_sub(1, Ordering::Relaxed);

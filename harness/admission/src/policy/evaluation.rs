@@ -18,7 +18,7 @@ use super::{ValidatingPolicy, Validation};
 pub(crate) use crate::attributes::GroupVersionResource;
 use crate::conditions::{
     Bindings, CompileError, Evaluated, Evaluation, EvaluationError, OUT_OF_BUDGET, Outcome,
-    RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, Subject, outcome, request_value,
+    RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS, Subject, outcome,
 };
 use crate::config::FailurePolicy;
 
@@ -43,11 +43,11 @@ pub(crate) struct Input<'a> {
     pub(crate) subject: Subject<'a>,
     /// The resource that the policy matches: the request's own, or an equivalent one.
     pub(crate) resource: &'a GroupVersionResource,
-    /// The stored namespace of the request, without its managed fields.
+    /// The stored namespace of the request for audit annotations, without its managed fields.
     ///
     /// `None` for cluster-scoped objects and Namespaces, and for a policy that does not use `namespaceObject`.
     pub(crate) namespace: Option<&'a Json>,
-    /// `namespace` with only the fields that expressions may use.
+    /// The stored namespace with only the fields that other expressions may use.
     pub(crate) visible_namespace: Option<&'a Json>,
 }
 
@@ -67,6 +67,8 @@ enum Stop {
 /// The result of one expression.
 struct Evaluand<'a> {
     value: Result<Value<'a>, String>,
+    /// The cost without that of variables.
+    cost: u64,
     took: Duration,
 }
 
@@ -80,9 +82,15 @@ struct Sequence<'a> {
 impl<'a> Sequence<'a> {
     /// Evaluates an expression and subtracts its cost and that of its variables from the budget.
     ///
+    /// Without a `part`, records only the variables.
+    ///
     /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
     /// Rule: POL-35, POL-36.
-    fn evaluate(&mut self, expression: &'a Expression, part: ExpressionPart) -> Result<Evaluand<'a>, Stop> {
+    fn evaluate(
+        &mut self,
+        expression: &'a Expression,
+        part: Option<ExpressionPart>,
+    ) -> Result<Evaluand<'a>, Stop> {
         let started = Instant::now();
         let unsupported = |what: &str| {
             Stop::Unsupported(Unsupported { what: format!("the expression '{}': {what}", expression.text) })
@@ -93,7 +101,7 @@ impl<'a> Sequence<'a> {
             }
             let text = format!("compilation error: {error}");
             self.record(expression, part, Err(text.clone()), 0);
-            return Ok(Evaluand { value: Err(text), took: Duration::ZERO });
+            return Ok(Evaluand { value: Err(text), cost: 0, took: Duration::ZERO });
         }
         let (value, cost) = self.activation.evaluate(expression);
         let value = match value {
@@ -105,19 +113,19 @@ impl<'a> Sequence<'a> {
         for cost in [self.activation.take_cost(), cost] {
             self.left = self.left.checked_sub(cost).ok_or(Stop::OutOfBudget)?;
         }
-        Ok(Evaluand { value, took: started.elapsed() })
+        Ok(Evaluand { value, cost, took: started.elapsed() })
     }
 
     fn record(
         &mut self,
         expression: &Expression,
-        part: ExpressionPart,
+        part: Option<ExpressionPart>,
         value: Result<String, String>,
         cost: u64,
     ) {
         self.evaluated.extend(self.activation.take_evaluated());
         let expression = Arc::clone(&expression.text);
-        self.evaluated.push(EvaluatedExpression { part, expression, value, cost });
+        self.evaluated.extend(part.map(|part| EvaluatedExpression { part, expression, value, cost }));
     }
 }
 
@@ -151,16 +159,10 @@ pub(crate) fn validate(
             (None, _) => {}
         }
     }
-    let Subject { attributes, kind, .. } = input.subject;
-    // For the request's own resource, the bindings create the value when an expression uses it.
-    let request = if *input.resource == attributes.resource {
-        OnceLock::new()
-    } else {
-        OnceLock::from(request_value(attributes, input.resource, kind))
-    };
+    let request = OnceLock::new();
     let sequence = |namespace, authorizer, left| Sequence {
         activation: Activation::new(
-            Bindings::new(&input.subject, &request),
+            Bindings::new(&input.subject, &request).with_resource(input.resource),
             Scope { params: param.object, namespace, authorizer },
             &composition.variables,
         ),
@@ -169,7 +171,7 @@ pub(crate) fn validate(
     };
     let mut validations = sequence(input.visible_namespace, true, RUNTIME_CEL_COST_BUDGET);
     let results = all(&policy.validations, |index, validation| {
-        validations.evaluate(&validation.expression, ExpressionPart::Validation(index)).map(Some)
+        validations.evaluate(&validation.expression, Some(ExpressionPart::Validation(index))).map(Some)
     });
     run.expressions.append(&mut validations.evaluated);
     let results = match results {
@@ -178,7 +180,7 @@ pub(crate) fn validate(
     };
     let mut messages = sequence(input.visible_namespace, false, validations.left);
     let texts = all(&policy.validations, |index, validation| {
-        let part = ExpressionPart::MessageExpression(index);
+        let part = Some(ExpressionPart::MessageExpression(index));
         let expression = validation.message_expression.as_ref();
         expression.map(|expression| messages.evaluate(expression, part)).transpose()
     });
@@ -208,7 +210,8 @@ pub(crate) fn validate(
         .collect();
     let mut annotations = sequence(input.namespace, false, RUNTIME_CEL_COST_BUDGET);
     let values = all(&policy.audit_annotations, |_, NamedExpression { name, expression }| {
-        annotations.evaluate(expression, ExpressionPart::AuditAnnotation(Arc::clone(name))).map(Some)
+        let part = Some(ExpressionPart::AuditAnnotation(Arc::clone(name)));
+        annotations.evaluate(expression, part).map(Some)
     });
     run.expressions.append(&mut annotations.evaluated);
     match values {
@@ -320,9 +323,9 @@ fn match_conditions(
     let mut conditions = Vec::with_capacity(composition.match_conditions.len());
     let mut out_of_budget = false;
     for NamedExpression { name, expression } in &composition.match_conditions {
-        let part = ExpressionPart::Variable(Arc::clone(name));
-        let (value, took) = match sequence.evaluate(expression, part) {
-            Ok(Evaluand { value, took }) => (value, took),
+        // The condition belongs to the returned evaluation; its variables stay in `expressions`.
+        let Evaluand { value, cost, took } = match sequence.evaluate(expression, None) {
+            Ok(evaluand) => evaluand,
             Err(Stop::OutOfBudget) => {
                 out_of_budget = true;
                 break;
@@ -330,8 +333,6 @@ fn match_conditions(
             Err(Stop::Unsupported(unsupported)) => return Err(unsupported),
         };
         let value = value.map(|value| matches!(value, Value::Bool(true))).map_err(EvaluationError::Server);
-        // The condition belongs to the returned evaluation; its variables stay in `expressions`.
-        let cost = sequence.evaluated.pop().map_or(0, |condition| condition.cost);
         let expression = Arc::clone(&expression.text);
         conditions.push(Evaluated { name: Arc::clone(name), expression, value, cost, took });
     }

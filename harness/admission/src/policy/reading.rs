@@ -133,8 +133,8 @@ fn error(object: &Value, what: String) -> PolicyError {
 }
 
 fn spec<T: DeserializeOwned>(object: &Value) -> Result<T, PolicyError> {
-    let spec = object.get("spec").cloned().unwrap_or_default();
-    serde_json::from_value(spec).map_err(|wrong| error(object, format!("spec: {wrong}")))
+    T::deserialize(object.get("spec").unwrap_or(&Value::Null))
+        .map_err(|wrong| error(object, format!("spec: {wrong}")))
 }
 
 fn match_resources(spec: MatchResourcesSpec) -> Result<MatchResources, String> {

@@ -1,7 +1,5 @@
 //! Navigates the Go type of an object step by step, for code that inspects the object's values.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::METADATA;
@@ -88,10 +86,10 @@ impl Type {
                 format!("[{}]", items.collect::<Vec<_>>().join(","))
             }
             Value::Object(members) => {
-                let sorted: BTreeMap<&str, &Value> =
-                    members.iter().map(|(name, value)| (name.as_str(), value)).collect();
-                let members = sorted.into_iter().map(|(name, value)| {
-                    format!("{}:{}", encode(&Value::from(name)), nested(name, value, self.member(name)))
+                // The members are sorted by name, as Go sorts the keys of a map.
+                let members = members.iter().map(|(name, value)| {
+                    let name_text = encode(&Value::from(name.as_str()));
+                    format!("{name_text}:{}", nested(name, value, self.member(name)))
                 });
                 format!("{{{}}}", members.collect::<Vec<_>>().join(","))
             }
