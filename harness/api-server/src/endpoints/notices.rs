@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use kubernetes_admission::attributes::GroupVersionResource;
 use kubernetes_admission::event::{CallResult, Record};
 
 use super::context::Server;
 use super::request_info::RequestInfo;
 use crate::apimachinery::metadata;
+use crate::storage::Key;
 
 /// Receives notices before the response is sent.
 pub type NoticeSink = Arc<dyn Fn(Notice) + Send + Sync>;
@@ -52,12 +52,11 @@ fn deleted_namespace(server: &Server, info: &RequestInfo) -> Option<String> {
     let is_deletion = info.verb == "delete"
         && object.resource == "namespaces"
         && object.group.is_empty()
+        && object.version == "v1"
         && object.subresource.is_empty();
     if !is_deletion || server.options.controllers.is_some() {
         return None;
     }
-    let resource = GroupVersionResource::new(&object.group, &object.version, &object.resource);
-    let key = server.registry.state.resources().get(&resource)?.key("", &object.name);
-    let stored = server.registry.state.storage.at(&key)?;
+    let stored = server.registry.state.storage.at(&Key::cluster_scoped("", "namespaces", &object.name))?;
     (!metadata::text(&stored, "deletionTimestamp").is_empty()).then(|| object.name.clone())
 }

@@ -22,7 +22,7 @@ use kubernetes_types::status::Status;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::policies::CompiledPolicies;
+use super::policies::{CompiledPolicies, recompiled};
 use super::state::State;
 use crate::apimachinery::client_disconnect::ClientDisconnect;
 use crate::apimachinery::time_limit;
@@ -102,15 +102,10 @@ impl CompiledConfigurations {
     ///
     /// Reuses the webhooks of each configuration in `before` that has not changed.
     fn new(stored: Vec<Arc<Value>>, before: &Self) -> Result<Self, ConfigError> {
-        let mut configurations = Vec::with_capacity(stored.len());
-        for configuration in stored {
-            let known = before.configurations.iter().find(|(known, _)| Arc::ptr_eq(known, &configuration));
-            let webhooks = match known {
-                Some((_, webhooks)) => webhooks.clone(),
-                None => config::stored_webhooks(&configuration)?.into_iter().map(Arc::new).collect(),
-            };
-            configurations.push((configuration, webhooks));
-        }
+        let parse = |configuration: &Value| -> Result<Vec<Arc<Webhook>>, ConfigError> {
+            Ok(config::stored_webhooks(configuration)?.into_iter().map(Arc::new).collect())
+        };
+        let configurations = recompiled(stored, &before.configurations, parse)?;
         let in_order = configurations.iter().flat_map(|(_, webhooks)| webhooks).cloned().collect();
         Ok(Self { configurations, in_order })
     }

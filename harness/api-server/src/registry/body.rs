@@ -247,7 +247,8 @@ pub(crate) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `transformDecodeError`; apiextensions-apiserver
 /// `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`.
 fn failed_to_decode(status: Box<Status>, resource: &Resource, kind: &GroupVersionKind) -> Box<Status> {
-    if is_custom(resource, kind) || resource.custom.is_none() || status.code != 400 {
+    let is_custom_scale = matches!(Types::for_resource(resource, kind), Types::CustomScale);
+    if !is_custom_scale || status.code != 400 {
         return status;
     }
     Box::new(Status::bad_request(format!("no kind is registered for the type v1.Scale in {SCHEME}")))

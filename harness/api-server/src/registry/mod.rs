@@ -81,10 +81,9 @@ impl Registry {
                 webhook_configurations::GROUP,
                 webhook_configurations::MUTATING | webhook_configurations::VALIDATING,
             ) => self.admission.reload_webhooks(),
-            (
-                webhook_configurations::GROUP,
-                "validatingadmissionpolicies" | "validatingadmissionpolicybindings",
-            ) => self.admission.reload_policies(),
+            (webhook_configurations::GROUP, policies::POLICIES | policies::BINDINGS) => {
+                self.admission.reload_policies()
+            }
             (custom_resources::GROUP, custom_resources::RESOURCE) => {
                 if !self.starts_definition_controllers() {
                     definition_status::reconcile(&self.state.storage);

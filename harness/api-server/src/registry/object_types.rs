@@ -16,7 +16,7 @@ use crate::kinds::strategy;
 ///
 /// The Scale of a custom resource has a Go type.
 pub(crate) fn is_custom(resource: &Resource, kind: &GroupVersionKind) -> bool {
-    resource.custom.is_some() && *kind == resource.kind
+    matches!(Types::for_resource(resource, kind), Types::Custom(_))
 }
 
 /// The name of Go's registry of types in messages.

@@ -1,5 +1,6 @@
 //! Applies patches and updates to the stored object.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -171,18 +172,33 @@ pub(crate) async fn apply(
         Change::Replace(object) => {
             return field_manager::update(request, kind, Some(&**old), object.clone()).await;
         }
-        Change::Merge(patch) => {
-            let mut object = (**old).clone();
-            merge_patch::apply(&mut object, patch);
-            object
-        }
+        Change::Merge(patch) => merged(old, patch),
         Change::Operations(patch) => patch.apply(old).map_err(|error| does_not_apply(&error))?,
         Change::Strategic(patch) => {
             strategic::apply(old, patch, kind).map_err(|error| does_not_merge(&error))?
         }
     };
-    let patched = patched(request, object, change, kind)?;
+    let patched = patched(request, (old, object), change, kind)?;
     field_manager::update(request, kind, Some(&**old), patched).await
+}
+
+fn merged(old: &Value, patch: &Value) -> Value {
+    let mut object = old.clone();
+    merge_patch::apply(&mut object, patch);
+    object
+}
+
+/// Returns the part of an invalid patch that kube-apiserver quotes: for most patches, the object that they produce.
+///
+/// Only errors need the text, so it is not taken from the object of each request.
+fn quoted(change: &Change, old: &Value, kind: &GroupVersionKind, custom: bool) -> String {
+    let (object, changes) = match change {
+        Change::Strategic(patch) => return printed(&patch.clone().into()),
+        Change::Merge(patch) => (merged(old, patch), Cow::Borrowed(patch)),
+        Change::Operations(patch) => (patch.apply(old).unwrap_or_default(), Cow::Owned(changed_by(patch))),
+        Change::Replace(_) | Change::Apply(_) => return old.to_string(),
+    };
+    if custom { object.to_string() } else { Type::for_kind(kind).patched_in_order(&object, &changes) }
 }
 
 /// Returns the error message for a patch whose JSON type does not match the Go type `go_type`.
@@ -198,22 +214,12 @@ fn no_patch(found: &Value, go_type: &str) -> String {
 
 fn patched(
     request: &mut ObjectRequest<'_>,
-    mut object: Value,
+    (old, mut object): (&Value, Value),
     change: &Change,
     kind: &GroupVersionKind,
 ) -> Result<Value, Box<Status>> {
     let custom = body::is_custom(&request.target.resource, kind);
-    // The part of an invalid patch that the server quotes.
-    let text = match change {
-        Change::Strategic(patch) => printed(&patch.clone().into()),
-        Change::Merge(patch) if !custom => Type::for_kind(kind).patched_in_order(&object, patch),
-        Change::Operations(patch) if !custom => {
-            Type::for_kind(kind).patched_in_order(&object, &changed_by(patch))
-        }
-        Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) => {
-            object.to_string()
-        }
-    };
+    let text = || quoted(change, old, kind, custom);
     // kube-apiserver decodes an object whose version the patch changes in its new version.
     let found = GroupVersionKind::from_object(&object);
     let mut unknown_before = Vec::new();
@@ -229,11 +235,12 @@ fn patched(
     if let (Change::Strategic(_), None, Some(members)) = (change, &resource.custom, object.as_object())
         && let Err(Some(why)) = schema::conversion_error(members, kind)
     {
-        return Err(bad_patch(&text, &why));
+        return Err(bad_patch(&text(), &why));
     }
-    let typed = match &resource.custom {
-        Some(_) if custom => patched_custom(request, &object, &resource),
-        Some(_) | None => body::typed(object, kind, Types::for_resource(&resource, kind)),
+    let typed = if custom {
+        patched_custom(request, &object, &resource)
+    } else {
+        body::typed(object, kind, Types::for_resource(&resource, kind))
     };
     let (mut object, unknown) = typed.map_err(|status| match change {
         Change::Strategic(_) => {
@@ -241,12 +248,12 @@ fn patched(
         }
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) if custom => status,
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) => {
-            unreadable(&text, &status)
+            unreadable(&text(), &status)
         }
     })?;
     let unknown = unknown_before.iter().chain(&unknown).map(|path| strictness::unknown_field(path));
     let errors = repeated(request, change).into_iter().chain(unknown).collect();
-    let told = FieldValidation::from_request(request).tell(errors).map_err(|why| bad_patch(&text, &why))?;
+    let told = FieldValidation::from_request(request).tell(errors).map_err(|why| bad_patch(&text(), &why))?;
     request.early_warnings.extend(told);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;

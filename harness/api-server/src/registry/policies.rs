@@ -1,7 +1,6 @@
 //! Compiles the stored admission policies and bindings.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use kubernetes_admission::policy::{self, PolicyError, ValidatingBinding, ValidatingHook, ValidatingPolicy};
@@ -11,25 +10,20 @@ use serde_json::Value;
 use crate::kinds::webhook_configurations::GROUP;
 use crate::storage::{ObjectReader, Storage};
 
-const POLICIES: &str = "validatingadmissionpolicies";
-const BINDINGS: &str = "validatingadmissionpolicybindings";
+/// The resource of validating policies.
+pub(crate) const POLICIES: &str = "validatingadmissionpolicies";
+/// The resource of the bindings of validating policies.
+pub(crate) const BINDINGS: &str = "validatingadmissionpolicybindings";
 
 /// The compiled policies and bindings. Unchanged objects are not compiled again.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`, `calculatePolicyData` and
 /// `compilePolicyLocked`.
-#[derive(Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct CompiledPolicies {
-    policies: Vec<Compiled<ValidatingPolicy>>,
-    bindings: Vec<Compiled<ValidatingBinding>>,
+    policies: Vec<(Arc<Value>, Arc<ValidatingPolicy>)>,
+    bindings: Vec<(Arc<Value>, Arc<ValidatingBinding>)>,
     hooks: Arc<[ValidatingHook]>,
-}
-
-/// A stored object and the result of compiling its spec.
-#[derive(Clone)]
-struct Compiled<T> {
-    stored: Arc<Value>,
-    compiled: Arc<T>,
 }
 
 impl CompiledPolicies {
@@ -38,17 +32,18 @@ impl CompiledPolicies {
     /// # Errors
     /// Returns an error if an object cannot be parsed.
     pub(crate) fn reloaded(&self, storage: &Storage) -> Result<Self, Box<Status>> {
-        let policies =
-            compiled(storage.list(GROUP, POLICIES, ""), &self.policies, policy::validating_policy)?;
-        let bindings =
-            compiled(storage.list(GROUP, BINDINGS, ""), &self.bindings, policy::validating_binding)?;
+        let failed = |error: PolicyError| Box::new(Status::internal_error(&error.to_string()));
+        let compile = |stored: &Value| policy::validating_policy(stored).map(Arc::new).map_err(failed);
+        let policies = recompiled(storage.list(GROUP, POLICIES, ""), &self.policies, compile)?;
+        let compile = |stored: &Value| policy::validating_binding(stored).map(Arc::new).map_err(failed);
+        let bindings = recompiled(storage.list(GROUP, BINDINGS, ""), &self.bindings, compile)?;
         let mut by_policy: BTreeMap<&str, Vec<Arc<ValidatingBinding>>> = BTreeMap::new();
-        for Compiled { compiled, .. } in &bindings {
+        for (_, compiled) in &bindings {
             by_policy.entry(&compiled.binding.policy_name).or_default().push(Arc::clone(compiled));
         }
         let hooks = policies
             .iter()
-            .filter_map(|Compiled { compiled, .. }| {
+            .filter_map(|(_, compiled)| {
                 let bindings = by_policy.remove(&*compiled.definition.name)?;
                 Some(ValidatingHook { policy: Arc::clone(compiled), bindings })
             })
@@ -62,24 +57,22 @@ impl CompiledPolicies {
     }
 }
 
-fn compiled<T>(
+/// Returns each stored object with the result of compiling it, which is taken from `before` if the object is the same.
+///
+/// # Errors
+/// Returns the error of `compile`.
+pub(super) fn recompiled<T: Clone, E>(
     stored: Vec<Arc<Value>>,
-    before: &[Compiled<T>],
-    compile: impl Fn(&Value) -> Result<T, PolicyError>,
-) -> Result<Vec<Compiled<T>>, Box<Status>> {
+    before: &[(Arc<Value>, T)],
+    compile: impl Fn(&Value) -> Result<T, E>,
+) -> Result<Vec<(Arc<Value>, T)>, E> {
     let compile_changed = |stored: Arc<Value>| {
-        let known = before.iter().find(|known| Arc::ptr_eq(&known.stored, &stored));
+        let known = before.iter().find(|(known, _)| Arc::ptr_eq(known, &stored));
         let compiled = match known {
-            Some(known) => Arc::clone(&known.compiled),
-            None => Arc::new(compile(&stored).map_err(|error| Status::internal_error(&error.to_string()))?),
+            Some((_, compiled)) => compiled.clone(),
+            None => compile(&stored)?,
         };
-        Ok(Compiled { stored, compiled })
+        Ok((stored, compiled))
     };
     stored.into_iter().map(compile_changed).collect()
-}
-
-impl fmt::Debug for CompiledPolicies {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompiledPolicies").field("hooks", &self.hooks.len()).finish_non_exhaustive()
-    }
 }

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::apimachinery::metadata;
 use crate::kinds::webhook_configurations;
+use crate::registry::policies;
 use crate::registry::request::ObjectRequest;
+use crate::storage::Key;
 
 /// Checks that the user of a request may read the params that a policy or binding refers to.
 ///
@@ -34,12 +36,8 @@ pub(crate) fn check(
     }
     let plural = resource.gvr.resource.as_str();
     let (field, refused) = match plural {
-        "validatingadmissionpolicies" | "mutatingadmissionpolicies" => {
-            ("paramKind", of_policy(request, object, old))
-        }
-        "validatingadmissionpolicybindings" => {
-            ("paramRef", of_binding(request, object, "validatingadmissionpolicies"))
-        }
+        policies::POLICIES | "mutatingadmissionpolicies" => ("paramKind", of_policy(request, object, old)),
+        policies::BINDINGS => ("paramRef", of_binding(request, object, policies::POLICIES)),
         "mutatingadmissionpolicybindings" => {
             ("paramRef", of_binding(request, object, "mutatingadmissionpolicies"))
         }
@@ -78,8 +76,7 @@ fn of_binding(request: &ObjectRequest<'_>, binding: &Value, policies: &str) -> O
     }
     let state = &request.registry.state;
     let policy_name = text(binding, &["spec", "policyName"]);
-    let mut key = request.target.key(policy_name);
-    policies.clone_into(&mut key.resource);
+    let key = Key::cluster_scoped(webhook_configurations::GROUP, policies, policy_name);
     let policy = state.storage.at(&key);
     let kind = policy.as_deref().map_or(&Value::Null, |policy| at(policy, &["spec", "paramKind"]));
     let required = Required::for_kind(request, kind);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use kubernetes_admission::conditions::{CompileError, Environment};
 use kubernetes_admission::policy_expressions::{PolicyExpressions, Purpose};
+use kubernetes_cel::schema::is_keyword;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
@@ -122,32 +123,9 @@ pub(super) fn variables(
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `isCELIdentifier`.
 fn is_identifier(name: &str) -> bool {
-    const RESERVED: [&str; 21] = [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "namespace",
-        "null",
-        "package",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ];
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.starts_with(|first: char| first.is_ascii_digit())
         && !name.is_empty()
         && name.bytes().all(is_word)
-        && !RESERVED.contains(&name)
+        && !is_keyword(name)
 }
