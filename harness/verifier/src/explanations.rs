@@ -35,18 +35,25 @@ impl Report {
     ///
     /// Omits webhooks without a valid response, and webhooks whose responses have a finding of V22.
     pub fn invalid_responses(&self) -> impl Iterator<Item = (&str, u64, &str)> {
-        self.webhooks.iter().filter_map(|(webhook, tried)| {
-            let (count, reason) = tried.invalid_responses()?;
-            (!self.has_finding(ENVELOPE, webhook)).then_some((webhook.as_str(), count, reason))
+        self.webhooks.keys().filter_map(|webhook| {
+            let (count, reason) = self.invalid_responses_of(webhook)?;
+            Some((webhook.as_str(), count, reason))
         })
+    }
+
+    /// Returns the number of the webhook's invalid responses and the most frequent reason, as
+    /// [`Self::invalid_responses`].
+    pub fn invalid_responses_of(&self, webhook: &str) -> Option<(u64, &str)> {
+        let invalid = self.webhooks.get(webhook)?.invalid_responses()?;
+        (!self.has_finding(ENVELOPE, webhook)).then_some(invalid)
     }
 
     /// Returns whether the check passed, but not for all objects because of an invalid response.
     fn lacks_responses(&self, result: &CheckResult) -> bool {
-        let mut invalid = self.invalid_responses().filter(|(webhook, ..)| *webhook == result.webhook);
-        let reasons = &result.not_checked;
         result.verdict == Tally::Passed
-            && invalid.any(|(_, _, failure)| reasons.keys().any(|reason| reason.contains(failure)))
+            && self
+                .invalid_responses_of(&result.webhook)
+                .is_some_and(|(_, failure)| result.not_checked.keys().any(|reason| reason.contains(failure)))
     }
 
     /// Returns whether `reason` ends with `see ID`, and that check has a finding about the webhook.

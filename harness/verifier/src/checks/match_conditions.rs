@@ -1,6 +1,6 @@
 //! Evaluates match conditions for examples of the matched kinds, without calling webhooks.
 
-use kubernetes_admission::attributes::{Attributes, UserInfo};
+use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::conditions::{Condition, Outcome};
 use kubernetes_admission::config::{FailurePolicy, Webhook};
 use kubernetes_admission::matching;
@@ -8,6 +8,7 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::schema::Type;
 use serde_json::{Value, json};
 
+use super::match_outcome::user;
 use crate::check::{Severity, Violation};
 use crate::corpus;
 use crate::shape;
@@ -116,15 +117,6 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
     ))
 }
 
-/// Returns a user with the fields that each authenticated request has.
-fn user() -> UserInfo {
-    UserInfo {
-        username: "jane".to_owned(),
-        groups: vec!["system:authenticated".to_owned()],
-        ..UserInfo::default()
-    }
-}
-
 /// Returns requests that create the object without and with labels and annotations, and then an unchanged update of
 /// each.
 fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes> {
@@ -138,7 +130,7 @@ fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes>
             metadata.insert(field.to_owned(), json!({OTHER_KEY: "a"}));
         }
     }
-    let create = |object| cluster_fixture.create(object, "default", user()).ok();
+    let create = |object| cluster_fixture.create(object, "default", user("jane", &[])).ok();
     let creations: Vec<Attributes> = [bare, labeled].into_iter().filter_map(create).collect();
     let unchanged = |create: &Attributes| {
         let stored = create.object.clone().unwrap_or_default();

@@ -88,7 +88,8 @@ impl RequestTarget<'_> {
 /// The label that the API server sets to the name of a namespace.
 pub(super) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-fn user(name: &str, groups: &[&str]) -> UserInfo {
+/// Returns a user with these groups and `system:authenticated`.
+pub(super) fn user(name: &str, groups: &[&str]) -> UserInfo {
     let groups = groups.iter().chain(&["system:authenticated"]).map(|group| (*group).to_owned()).collect();
     UserInfo { username: name.to_owned(), groups, ..UserInfo::default() }
 }
