@@ -74,11 +74,15 @@ pub(crate) fn unknown(id: &str, command: &str) -> String {
 pub(crate) fn overview<'a>(command: &str, checks: impl IntoIterator<Item = &'a Check>) -> String {
     let mut text = String::new();
     for Check { id, title, severity, .. } in checks {
-        let subject = title.split(": ").next().unwrap_or_default();
-        let _ = writeln!(text, "{id}  {:<7}  {subject}", word(*severity));
+        let _ = writeln!(text, "{id}  {:<7}  {}", word(*severity), subject(title));
     }
     let _ = writeln!(text, "\nDetails: admit {command} --explain ID, or --list -v for all checks");
     text
+}
+
+/// Returns the short title of a check, such as `idempotence`, without the assertion.
+pub(crate) fn subject(title: &str) -> &str {
+    title.split(": ").next().unwrap_or_default()
 }
 
 /// Returns the documentation of a check, which `--explain` prints.

@@ -1,6 +1,6 @@
 //! Formats findings in the style of rustc diagnostics.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use anstyle::{AnsiColor, Style};
 use harness::verify::Severity;
@@ -173,8 +173,8 @@ pub(crate) fn hidden_notes(count: usize) -> String {
 }
 
 /// Returns a count with a singular or plural noun, such as `1 error` or `2 errors`.
-pub(crate) fn several(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+pub(crate) fn several<N: Copy + Display + PartialEq + From<u8>>(count: N, word: &str) -> String {
+    format!("{count} {word}{}", if count == N::from(1) { "" } else { "s" })
 }
 
 /// Truncates a line after [`WIDTH`] characters and marks the cut with `...`.

@@ -1,6 +1,6 @@
 //! Parses the names of Services and `--service NAMESPACE/NAME=HOST:PORT`, which maps Services to addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use harness::server::ServiceName;
@@ -27,6 +27,21 @@ pub(crate) enum InvalidService {
     Port,
     #[error("the host must be a DNS name, an IPv4 address, or an IPv6 address in brackets")]
     Host,
+}
+
+/// Returns a message for each Service of `--service` that is not in `referenced`, to which `webhooks` refer.
+pub(crate) fn unused<'a>(
+    mapped: impl IntoIterator<Item = &'a ServiceName>,
+    referenced: &BTreeSet<ServiceName>,
+    webhooks: &str,
+) -> Vec<String> {
+    let list: Vec<String> = referenced.iter().map(|it| format!("{}/{}", it.namespace, it.name)).collect();
+    let list = if list.is_empty() { "no Service".to_owned() } else { list.join(", ") };
+    let unused = mapped.into_iter().filter(|name| !referenced.contains(name));
+    let message = |ServiceName { namespace, name }: &ServiceName| {
+        format!("--service {namespace}/{name} is not used: {webhooks} refer to {list}")
+    };
+    unused.map(message).collect()
 }
 
 /// Splits `NAMESPACE/NAME`, or a host name `NAME.NAMESPACE` with an optional `.svc` suffix, into namespace and name.

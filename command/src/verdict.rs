@@ -144,7 +144,7 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
         };
         let words = if words.is_empty() { words } else { with_gaps(report, webhook, &words) };
         let so_far = if report.interrupted && !words.is_empty() { " so far" } else { "" };
-        let has_all_responses = !report.invalid_responses().any(|(name, ..)| name == webhook);
+        let has_all_responses = report.invalid_responses_of(webhook).is_none();
         (format!("{words}{so_far}"), if has_all_responses { Outcome::Good } else { Outcome::Unknown })
     };
     WebhookVerdict { passed, words, outcome, findings: severities }
@@ -158,9 +158,8 @@ pub(crate) fn most(reasons: &BTreeMap<String, u64>) -> String {
 /// Appends to `words` what was not checked: dry runs, and objects for which the response was invalid.
 fn with_gaps(report: &Report, webhook: &str, words: &str) -> String {
     let mut words = words.to_owned();
-    if let Some((_, count, _)) = report.invalid_responses().find(|(name, ..)| *name == webhook) {
-        let _ =
-            write!(words, "; {} invalid", several(usize::try_from(count).unwrap_or(usize::MAX), "response"));
+    if let Some((count, _)) = report.invalid_responses_of(webhook) {
+        let _ = write!(words, "; {} invalid", several(count, "response"));
     }
     if said(report, webhook) == Some("idempotent")
         && unobserved_dry_runs(report).any(|(name, _)| name == webhook)

@@ -442,7 +442,8 @@ function Call({ call, conditions, index, base }) {
 
 const Missing = () => (
   <p class="muted">
-    Not in this report. <code>admit review --show-reviews</code> includes it, except for Secrets and in records.
+    Not in this report. <code>admit review --show-reviews</code> includes reviews and responses. Records do not contain
+    responses, and responses about Secrets and tokens require <code>--show-secrets</code>.
   </p>
 );
 

@@ -71,10 +71,7 @@ async fn failure_of_a_call_that_is_ignored_is_explained() {
     let ignore = "    And \"inject.example.com\" has the failure policy Ignore\n";
     let label = "    Then the object has the label \"injected=true\"\n";
     let stage = Stage::with(&feature(ignore, label)).await;
-    let manifest = stage.folder.path().join("manifest.yaml");
-    let text = std::fs::read_to_string(&manifest).expect("the manifest");
-    let documents = text.split("\n---\n").filter(|document| !document.contains(r#""kind":"Service""#));
-    std::fs::write(manifest, documents.collect::<Vec<_>>().join("\n---\n")).expect("it is written");
+    stage.remove("Service");
     let text = ends_with(&stage.run_with(&[]).await, 1);
     let (_, error) = text.split_once("error: ").expect("a failed scenario");
     assert!(error.contains("service \"webhook\" not found"), "{text}");

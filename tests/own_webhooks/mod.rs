@@ -88,6 +88,16 @@ impl Stage {
             .expect("it ends")
     }
 
+    /// Removes the objects of a kind from the manifest, and returns the manifest with them.
+    fn remove(&self, kind: &str) -> String {
+        let manifest = self.folder.path().join("manifest.yaml");
+        let text = std::fs::read_to_string(&manifest).expect("the manifest");
+        let kind = format!(r#""kind":"{kind}""#);
+        let documents = text.split("\n---\n").filter(|document| !document.contains(&kind));
+        std::fs::write(manifest, documents.collect::<Vec<_>>().join("\n---\n")).expect("it is written");
+        text
+    }
+
     /// Returns the hosts in the calls.
     fn hosts(&self) -> Vec<String> {
         let host = |(name, value): &(String, String)| (name.to_lowercase() == "host").then(|| value.clone());
@@ -228,10 +238,7 @@ async fn position_relative_to_an_unknown_configuration_fails() {
 async fn unknown_service_is_explained_and_unused_service_is_reported() {
     let stage = Stage::with(FEATURE).await;
     // Without the Service, the message does not depend on the network of the machine.
-    let manifest = stage.folder.path().join("manifest.yaml");
-    let text = std::fs::read_to_string(&manifest).expect("the manifest");
-    let documents = text.split("\n---\n").filter(|document| !document.contains(r#""kind":"Service""#));
-    std::fs::write(manifest, documents.collect::<Vec<_>>().join("\n---\n")).expect("it is written");
+    stage.remove("Service");
     let text = ends_with(&stage.run_with(&["--service", "injector/webhok=127.0.0.1:1"]).await, 1);
     assert!(text.contains("service \"webhook\" not found"), "{text}");
     let hint = "set the address of the webhook with --service injector/webhook=HOST:PORT";
@@ -456,9 +463,7 @@ Feature: Namespaces
 async fn manifest_without_its_namespace_and_invalid_manifest_are_handled_by_the_step_that_loads_them() {
     let stage = Stage::with(FEATURE).await;
     let manifest = stage.folder.path().join("manifest.yaml");
-    let valid = std::fs::read_to_string(&manifest).expect("the manifest");
-    let documents = valid.split("\n---\n").filter(|document| !document.contains(r#""kind":"Namespace""#));
-    std::fs::write(&manifest, documents.collect::<Vec<_>>().join("\n---\n")).expect("it is written");
+    let valid = stage.remove("Namespace");
     let text = ends_with(&stage.run("in-process").await, 0);
     assert!(text.contains("created the namespace \"injector\""), "{text}");
 

@@ -50,6 +50,16 @@ pub(crate) struct Subcommand {
     pub(crate) webhook: &'static str,
 }
 
+impl Subcommand {
+    /// Returns a check of the command by its ID, ignoring case.
+    ///
+    /// # Errors
+    /// Returns an error that names the command that lists the checks, and another command that has the check.
+    pub(crate) fn check(&self, id: &str) -> Result<&'static Check, String> {
+        (self.find)(id).ok_or_else(|| check_help::unknown(id, self.name))
+    }
+}
+
 /// Gives a baseline access to the findings of a run.
 pub(crate) trait Findings {
     /// Returns, for each finding, the keys that the baseline must contain and the field for the reason.
@@ -211,6 +221,15 @@ impl Accepting {
     }
 }
 
+/// Returns the end of a number of findings, such as `, 4 accepted (1 added to the baseline)`; empty if none is accepted.
+pub(crate) fn counts(accepted: usize, added: usize) -> String {
+    match (accepted, added) {
+        (0, _) => String::new(),
+        (accepted, 0) => format!(", {accepted} accepted"),
+        (accepted, added) => format!(", {accepted} accepted ({added} added to the baseline)"),
+    }
+}
+
 /// Returns the message about an entry whose finding no longer exists.
 pub(crate) fn stale(entry: &StaleEntry) -> String {
     let StaleEntry { check, kind, webhook, field, lacks_fields, .. } = entry;
@@ -296,12 +315,12 @@ impl Baseline {
         file: &str,
         reasons: Reasons,
     ) -> Result<(), (At, &'static str, String)> {
-        let Subcommand { name, find, is_webhook, webhook: expected } = self.subcommand;
+        let Subcommand { is_webhook, webhook: expected, .. } = self.subcommand;
         let WrittenEntry { check, kind, fields, webhooks, reason } = entry;
         let is_empty = |text: &str| text.trim().is_empty();
-        let Some(known) = find(&check.value) else {
-            let message = check_help::unknown(&check.value, name);
-            return Err((check.referenced, "check", message));
+        let known = match self.subcommand.check(&check.value) {
+            Ok(known) => known,
+            Err(message) => return Err((check.referenced, "check", message)),
         };
         if is_empty(&kind.value) {
             let message = "must be the kind of the finding in the report".to_owned();

@@ -200,7 +200,10 @@ pub(super) fn explain_message(message: &str) -> Option<Explanation> {
 ///
 /// Only text that kube-apiserver writes may precede the cause, so that errors from other programs are not explained.
 fn fragment<'a>(cause: &Cause, message: &'a str) -> Option<Captures<'a>> {
-    let captures = cause.pattern.captures(message).filter(|_| cause.fragment)?;
+    if !cause.fragment {
+        return None;
+    }
+    let captures = cause.pattern.captures(message)?;
     let before = message.get(..captures.get(0)?.start())?;
     FRAGMENT_PREFIX.is_match(before).then_some(captures)
 }
@@ -259,7 +262,7 @@ fn consequence(cause: &Cause, message: &str, is_complete: bool, converts: bool) 
     }
     match cause.class() {
         Some(Class::Policy) if !is_complete || cause.is_in_webhook_log => {
-            "If the call fails, failurePolicy Fail rejects the request, and Ignore admits it without the webhook."
+            "If the call fails, failurePolicy Fail rejects the request; with Ignore, the request continues without the webhook."
         }
         Some(Class::Policy) => {
             "failurePolicy is Fail: the request failed. With Ignore it would have been admitted without the webhook."

@@ -75,7 +75,7 @@ impl ExplainError {
             }
         }
         for message in unknown.iter().take(MAX_UNKNOWN) {
-            screen::status!("the cause is not known: {}", output::one_line(message));
+            screen::status!("unknown cause: {}", output::one_line(message));
         }
         if let Some(more) = unknown.len().checked_sub(MAX_UNKNOWN).filter(|more| *more > 0) {
             screen::status!("and {}", several(more, "more message"));

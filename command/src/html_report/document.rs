@@ -8,11 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::Failure;
+use crate::lint::VERSION as LINT_VERSION;
 use crate::request_report::{API_VERSION, KIND, LIST_KIND, Report as Request};
-
-/// The versions of the reports of `admit run` and `admit lint`.
-const RUN_VERSION: u32 = 1;
-const LINT_VERSION: u32 = 1;
+use crate::run::report::VERSION as RUN_VERSION;
 
 /// A report, and the file that contains it.
 #[derive(Debug)]

@@ -146,7 +146,7 @@ fn verify_summary(html: &mut String, report: &Verification) {
     if report.interrupted {
         paragraph(html, "The run was interrupted before it finished.");
     }
-    paragraph(html, &format!("{}, {}", counted(report.objects, "object"), counted(report.calls, "call")));
+    paragraph(html, &format!("{}, {}", several(report.objects, "object"), several(report.calls, "call")));
     let rows: Vec<[String; 3]> = verdict_summaries(report)
         .into_iter()
         .map(|verdict| {
@@ -180,7 +180,7 @@ fn lint_summary(html: &mut String, lint: &Lint) {
         &format!(
             "{}, {accepted} accepted in {}; {} not checked",
             several(new().count(), "finding"),
-            counted(lint.configurations, "configuration"),
+            several(lint.configurations, "configuration"),
             lint.not_checked.len()
         ),
     );
@@ -194,11 +194,6 @@ fn lint_summary(html: &mut String, lint: &Lint) {
         .collect();
     table(html, "Findings", ["Check", "Severity", "Place", "Webhook and field", "Finding"], &rows);
     left_out(html, new().count(), "finding");
-}
-
-/// Returns a number with its noun, like [`several`].
-fn counted(count: u64, noun: &str) -> String {
-    several(usize::try_from(count).unwrap_or(usize::MAX), noun)
 }
 
 /// Writes how many rows of a table were omitted, if any.

@@ -18,12 +18,13 @@ use serde_json::Value;
 
 use self::baseline::LINT;
 use self::lines::Outline;
+pub(crate) use self::output::VERSION;
 use self::output::{Finding, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
 use crate::github;
 use crate::html_report::HtmlFile;
 use crate::report_file::{ReportFile, SummaryFile};
-use crate::verify::chosen::{self, Skip};
+use crate::verify::chosen::Skip;
 use crate::verify::output::{FailOn, Format};
 use crate::{ExitCode, Failure, check_help, documents, screen};
 
@@ -122,7 +123,7 @@ Exit status:
        skipped";
 
 fn known_check(id: &str) -> Result<&'static Check, String> {
-    chosen::find(id, "lint", checks::STATIC.iter().map(|(check, _)| *check))
+    LINT.check(id.trim())
 }
 
 fn skip(text: &str) -> Result<Skip, String> {

@@ -57,12 +57,6 @@ impl ScenarioFailure<'_> {
         self.notes.iter().any(|shown| std::ptr::eq(*shown, note))
             || self.message.is_some_and(|message| repeats(message, note))
     }
-
-    /// Returns whether this is the same failure of the same step as `other`, which belongs to another scenario.
-    fn is_same(&self, other: &Self) -> bool {
-        let text = |failure: &Self| failure.step.map(|step| (step.line, step.text.clone()));
-        self.step.is_some() && text(self) == text(other) && self.message == other.message
-    }
 }
 
 /// Returns whether a message contains the text of a note, or the note's reason why a webhook was not called.
@@ -165,14 +159,13 @@ impl Record {
     /// Returns the scenarios whose last attempt failed, grouped by the failure if one step of a file fails in several.
     pub(crate) fn failure_groups(&self) -> Vec<Vec<&ScenarioRecord>> {
         let mut groups: Vec<Vec<&ScenarioRecord>> = Vec::new();
+        let mut positions = HashMap::new();
         for scenario in self.failures() {
             let failure = scenario.failure();
-            let is_same = |group: &&mut Vec<&ScenarioRecord>| {
-                group.first().is_some_and(|first| {
-                    first.planned.key.path == scenario.planned.key.path && first.failure().is_same(&failure)
-                })
-            };
-            match groups.iter_mut().find(is_same) {
+            let path = scenario.planned.key.path.as_str();
+            let key = failure.step.map(|step| (path, step.line, step.text.as_str(), failure.message));
+            let position = key.map_or(groups.len(), |key| *positions.entry(key).or_insert(groups.len()));
+            match groups.get_mut(position) {
                 Some(group) => group.push(scenario),
                 None => groups.push(vec![scenario]),
             }

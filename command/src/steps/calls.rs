@@ -27,8 +27,6 @@ pub(super) struct Call<'a> {
     review: Option<Value>,
     /// A summary of the response.
     answer: String,
-    /// Whether the server recorded that the call did not return a valid response.
-    has_failed: bool,
     /// Whether the request continues after the failed call; `None` if the call did not fail or this is not known.
     failed_open: Option<bool>,
     /// Whether the review was sent: `false` if the server could not connect to the webhook.
@@ -57,7 +55,6 @@ impl<'a> Call<'a> {
             time: entry.time,
             review,
             answer,
-            has_failed: recorded.is_some_and(|call| call.has_failed),
             failed_open: recorded.and_then(|call| call.failed_open),
             was_sent: true,
         }
@@ -81,7 +78,6 @@ impl<'a> Call<'a> {
             time: call.time,
             review,
             answer: call.result.clone(),
-            has_failed: call.has_failed,
             failed_open: call.failed_open,
             was_sent: call.was_sent(),
         }
@@ -176,8 +172,9 @@ impl World {
         let decision = self.last.as_ref().map(Answer::decision).unwrap_or_default();
         for call in self.calls() {
             // The decision below contains the message of a call that failed the request.
-            let is_repeated = call.has_failed && decision.contains(&call.answer);
-            let kind = if call.has_failed && !is_repeated { NoteKind::Cause } else { NoteKind::Event };
+            let is_repeated = call.failed_open.is_some() && decision.contains(&call.answer);
+            let kind =
+                if call.failed_open.is_some() && !is_repeated { NoteKind::Cause } else { NoteKind::Event };
             let call = if is_repeated { Call { answer: "failed".to_owned(), ..call } } else { call };
             self.note(step, kind, summary(&call));
         }

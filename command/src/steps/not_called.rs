@@ -103,8 +103,7 @@ impl World {
             .find_map(|it| self.foreign_namespace(&self.first_skip(it)?.mismatch));
         match limit {
             Some(limit) => Err(StepFailure::new(format!(
-                "this says nothing about the rules and selectors of \"{short}\", which was not called only because \
-                 {limit}"
+                "this does not test the rules and selectors of \"{short}\": it was not called only because {limit}"
             ))),
             None => Ok(()),
         }

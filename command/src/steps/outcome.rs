@@ -106,9 +106,10 @@ pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome 
 /// Checks that `actual` does not contain all of `unexpected`; returns the missing fields if there are several fields.
 pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Outcome<Option<String>> {
     let differences = differences(unexpected, actual);
-    let count = containment::fields(unexpected).len();
+    let fields = containment::fields(unexpected);
+    let count = fields.len();
     if differences.is_empty() {
-        let found = indented(&containment::fields(unexpected).join("\n"));
+        let found = indented(&fields.join("\n"));
         let all = if count > 1 { format!(", all {count} fields") } else { String::new() };
         return Err(StepFailure::new(format!("{what} contains the unexpected value{all}:\n{found}")));
     }

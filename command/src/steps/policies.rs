@@ -100,7 +100,7 @@ impl World {
             if started.elapsed() > TIMEOUT {
                 let seconds = TIMEOUT.as_secs();
                 return Err(StepFailure::new(format!(
-                    "the server does not apply admission policies after {seconds} s"
+                    "the server did not apply the admission policies within {seconds} s"
                 )));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

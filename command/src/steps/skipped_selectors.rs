@@ -8,41 +8,41 @@ use serde_json::{Map, Value, json};
 use super::api;
 use super::names::SCENARIO_LABEL;
 use super::world::World;
-use crate::target::RUN_LABEL;
+use crate::target::{RUN_LABEL, RecordedSkip};
 
 impl World {
     /// Adds both sides of the comparison to the reason of each webhook that a selector excluded.
     ///
     /// The labels of the object are those after the request: in the response, or in the body that was sent.
     pub(super) async fn explain_skips(&mut self, sent: Option<&Value>) {
+        if self.skips.is_empty() {
+            return;
+        }
+        let is_foreign = self.foreign_namespace(&Mismatch::NamespaceSelector).is_some();
         let namespace = match self.last_namespace() {
-            Some(name) if self.skips.iter().any(|skip| skip.mismatch == Mismatch::NamespaceSelector) => self
-                .labels_of_namespace(&name)
-                .await
-                .map(|labels| (format!("the namespace \"{name}\""), labels)),
+            Some(name)
+                if !is_foreign
+                    && self.skips.iter().any(|skip| skip.mismatch == Mismatch::NamespaceSelector) =>
+            {
+                let labels = self.labels_of_namespace(&name).await;
+                labels.map(|labels| (format!("the namespace \"{name}\""), labels))
+            }
             Some(_) | None => None,
         };
         let object = self.labels_of_object(sent).map(|labels| ("the object".to_owned(), labels));
-        let reasons: Vec<Option<String>> = self
-            .skips
-            .iter()
-            .map(|skip| {
-                let (field, compared) = match skip.mismatch {
-                    Mismatch::NamespaceSelector if self.foreign_namespace(&skip.mismatch).is_none() => {
-                        ("namespaceSelector", namespace.as_ref()?)
-                    }
-                    Mismatch::ObjectSelector => ("objectSelector", object.as_ref()?),
-                    Mismatch::NamespaceSelector
-                    | Mismatch::Rules
-                    | Mismatch::Conditions
-                    | Mismatch::Exempt
-                    | Mismatch::NotReinvoked => return None,
-                };
-                let identities = self.identities();
-                let webhook = identities.iter().find(|it| it.is_in(skip))?;
-                reason(field, webhook.entry.get(field)?, compared)
-            })
-            .collect();
+        let identities = self.identities();
+        let reason_of = |skip: &RecordedSkip| {
+            let (field, compared) = match skip.mismatch {
+                Mismatch::NamespaceSelector => ("namespaceSelector", namespace.as_ref()?),
+                Mismatch::ObjectSelector => ("objectSelector", object.as_ref()?),
+                Mismatch::Rules | Mismatch::Conditions | Mismatch::Exempt | Mismatch::NotReinvoked => {
+                    return None;
+                }
+            };
+            let webhook = identities.iter().find(|it| it.is_in(skip))?;
+            reason(field, webhook.entry.get(field)?, compared)
+        };
+        let reasons: Vec<Option<String>> = self.skips.iter().map(reason_of).collect();
         for (skip, reason) in self.skips.iter_mut().zip(reasons) {
             if let Some(reason) = reason {
                 skip.reason = reason;

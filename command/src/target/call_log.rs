@@ -36,8 +36,6 @@ pub(crate) struct RecordedCall {
     pub(crate) result: String,
     /// `request.uid` of the review; empty if no review was created.
     pub(crate) uid: String,
-    /// Whether the webhook did not return a valid response.
-    pub(crate) has_failed: bool,
     /// Whether the request continues after the failed call (`failurePolicy: Ignore`); `None` if the call did not fail.
     pub(crate) failed_open: Option<bool>,
     /// How far the review got.
@@ -126,6 +124,10 @@ impl CallIndex {
 
 impl RecordedCall {
     fn new(called: &Called, received: Timestamp) -> Self {
+        let failed = match &called.result {
+            CallResult::Failed { failure, failed_open } => Some((failure, *failed_open)),
+            CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => None,
+        };
         Self {
             configuration: called.webhook.configuration.clone(),
             webhook: called.webhook.name.clone(),
@@ -134,17 +136,8 @@ impl RecordedCall {
             review: called.review.clone(),
             result: result(&called.result),
             uid: called.uid.clone(),
-            has_failed: matches!(called.result, CallResult::Failed { .. }),
-            failed_open: match called.result {
-                CallResult::Failed { failed_open, .. } => Some(failed_open),
-                CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => None,
-            },
-            delivery: match &called.result {
-                CallResult::Failed { failure, .. } => Delivery::of_failure(&failure.reason),
-                CallResult::Allowed { .. } | CallResult::Denied(_) | CallResult::ServerError { .. } => {
-                    Delivery::Sent
-                }
-            },
+            failed_open: failed.map(|(_, failed_open)| failed_open),
+            delivery: failed.map_or(Delivery::Sent, |(failure, _)| Delivery::of_failure(&failure.reason)),
         }
     }
 

@@ -22,10 +22,10 @@ pub use arguments::TargetArguments;
 pub(crate) use call_log::{CallLog, Delivery, RecordedCall, RecordedSkip};
 pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 
-use crate::Failure;
 use crate::diagnostic::several;
 use crate::fakes::Fleet;
 use crate::static_manifests::Watch;
+use crate::{Failure, service_map};
 use envtest::Servers;
 use harness::json::{set, text};
 use harness::server::ServiceName;
@@ -132,16 +132,7 @@ impl Target {
         if has_failures && referenced.is_empty() {
             return Vec::new();
         }
-        let list: Vec<String> = referenced.iter().map(|it| format!("{}/{}", it.namespace, it.name)).collect();
-        let list = if list.is_empty() { "no Service".to_owned() } else { list.join(", ") };
-        let unused = self.services.keys().filter(|name| !referenced.contains(name));
-        let message = |name: &ServiceName| {
-            let ServiceName { namespace, name } = name;
-            format!(
-                "--service {namespace}/{name} is not used: the webhooks that the scenarios load refer to {list}"
-            )
-        };
-        unused.map(message).collect()
+        service_map::unused(self.services.keys(), &referenced, "the webhooks that the scenarios load")
     }
 
     /// Returns a message for each Service with calls that did not reach a webhook, or whose TLS handshake failed.

@@ -2,8 +2,6 @@
 
 use harness::verify::Check;
 
-use crate::check_help;
-
 /// The value of `--skip`: a check and the reason for skipping it.
 #[derive(Clone, Debug)]
 pub(crate) struct Skip {
@@ -26,17 +24,4 @@ impl Skip {
         }
         Ok(Self { check: known_check(id)?, reason: reason.trim().to_owned() })
     }
-}
-
-/// Returns the check in `all`, the checks of `admit COMMAND`, with this ID, ignoring case.
-///
-/// # Errors
-/// Returns an error that names the command that lists the checks, and another command that has the check.
-pub(crate) fn find(
-    id: &str,
-    command: &str,
-    mut all: impl Iterator<Item = &'static Check>,
-) -> Result<&'static Check, String> {
-    let id = id.trim();
-    all.find(|check| check.id.eq_ignore_ascii_case(id)).ok_or_else(|| check_help::unknown(id, command))
 }

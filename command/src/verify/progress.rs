@@ -12,8 +12,7 @@ pub(super) fn observer(reporter: &Arc<ProgressReporter>) -> Box<dyn Fn(Progress)
     let reporter = Arc::clone(reporter);
     Box::new(move |progress| {
         let Progress { stage, done, total, objects, calls, findings, .. } = progress;
-        let count = |count: u64, word: &str| several(usize::try_from(count).unwrap_or(usize::MAX), word);
-        let counts = [count(objects, "object"), count(calls, "call"), several(findings, "finding")];
+        let counts = [several(objects, "object"), several(calls, "call"), several(findings, "finding")];
         let detail = counts.join(", ");
         reporter.report(activity(stage), done, total, &detail);
     })

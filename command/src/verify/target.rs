@@ -15,7 +15,7 @@ use output::OneLine;
 use serde_json::Value;
 use url::Url;
 
-use crate::{Failure, screen};
+use crate::{Failure, screen, service_map};
 
 /// Resolves the addresses of Services with `--service` and `--endpoint`.
 #[derive(Clone, Debug)]
@@ -120,12 +120,8 @@ pub(super) fn warn_about_unused(services: &Services, subjects: &[Subject]) {
             named.insert(ServiceName { namespace: service.namespace.clone(), name: service.name.clone() });
         }
     }
-    for unused in services.known.keys().filter(|name| !named.contains(name)) {
-        let list: Vec<String> =
-            named.iter().map(|name| format!("{}/{}", name.namespace, name.name)).collect();
-        let list = if list.is_empty() { "no Service".to_owned() } else { list.join(", ") };
-        let ServiceName { namespace, name } = unused;
-        screen::status!("warning: --service {namespace}/{name} is not used: the webhooks refer to {list}");
+    for message in service_map::unused(services.known.keys(), &named, "the webhooks") {
+        screen::status!("warning: {message}");
     }
 }
 

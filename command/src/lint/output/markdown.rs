@@ -10,6 +10,7 @@ use harness::verify::Severity;
 use super::text::{completed, verdicts};
 use super::{Finding, Report, Skipped, counts};
 use crate::baseline::stale;
+use crate::check_help;
 use crate::diagnostic::several;
 use crate::markdown::{cell, line};
 use crate::verify::output::word;
@@ -85,7 +86,7 @@ fn checks(text: &mut String, report: &Report) {
         let unchecked = report.not_checked.iter().filter(|unchecked| unchecked.check == check.id);
         results.extend(unchecked.map(|unchecked| format!("❓ not checked: {}", unchecked.sentence())));
         let result = if results.is_empty() { "✅ passed".to_owned() } else { results.join("; ") };
-        let title = check.title.split(": ").next().unwrap_or_default();
+        let title = check_help::subject(check.title);
         let _ = writeln!(text, "| {} {} | {} |", check.id, cell(title), cell(&result));
     }
     for Skipped { check, reason } in &report.skipped {

@@ -9,7 +9,7 @@ use harness::verify::report::StaleEntry;
 use harness::verify::{Check, Severity};
 use serde::Serialize;
 
-use crate::baseline::ADDED;
+use crate::baseline::{self, ADDED};
 use crate::check_help::{is_verbose_note, linted};
 use crate::diagnostic::{self, several};
 use crate::machine_readable;
@@ -18,7 +18,7 @@ use crate::verify::output::{FailOn, Format};
 use crate::{Failure, github, screen};
 
 /// The version of [`Report`] and of the list of checks. It changes when a field is removed or changes its meaning.
-pub(super) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The result of a run of `admit lint`.
 #[derive(Debug, Serialize)]
@@ -191,13 +191,7 @@ impl NotChecked {
 fn counts(report: &Report) -> String {
     let parts = diagnostic::counts(report.new_findings().map(|finding| finding.severity));
     let parts = if parts.is_empty() { String::new() } else { format!(" ({parts})") };
-    let accepted = match report.accepted().count() {
-        0 => String::new(),
-        accepted => match report.added().count() {
-            0 => format!(", {accepted} accepted"),
-            added => format!(", {accepted} accepted ({added} added to the baseline)"),
-        },
-    };
+    let accepted = baseline::counts(report.accepted().count(), report.added().count());
     let hidden = crate::diagnostic::hidden_notes(report.hidden_notes);
     format!(
         "{}{parts}{accepted} in {}{hidden}",

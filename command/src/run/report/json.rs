@@ -21,7 +21,8 @@ use super::Circumstances;
 use crate::run::plan::PlannedStep;
 use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome, StepRecord};
 
-const VERSION: u32 = 1;
+/// The version of the report. It increases when a member is removed or changes its meaning.
+pub(crate) const VERSION: u32 = 1;
 
 /// Returns the report as pretty-printed JSON with a trailing newline.
 pub(super) fn document(record: &Record, circumstances: Circumstances) -> String {

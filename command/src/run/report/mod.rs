@@ -4,6 +4,7 @@ mod json;
 mod junit;
 mod markdown;
 
+pub(crate) use json::VERSION;
 use std::path::Path;
 
 use output::Readers;
@@ -56,11 +57,14 @@ impl Reports {
         if let Some(report) = self.junit {
             report.write(&junit::document(record)?)?;
         }
-        if let Some(report) = self.json {
-            report.write(&json::document(record, circumstances))?;
-        }
-        if let Some(report) = self.html {
-            report.write("admit run", &json::document(record, circumstances))?;
+        if self.json.is_some() || self.html.is_some() {
+            let document = json::document(record, circumstances);
+            if let Some(report) = self.json {
+                report.write(&document)?;
+            }
+            if let Some(report) = self.html {
+                report.write("admit run", &document)?;
+            }
         }
         self.summary.write(|| markdown::summary(record))
     }

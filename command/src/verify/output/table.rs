@@ -6,6 +6,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use output::{OneLine, one_line};
 
+use crate::check_help;
 use crate::diagnostic::{BAD, GOOD, WARNING, several};
 use crate::style::FAINT;
 use crate::verdict::most;
@@ -119,7 +120,7 @@ impl<'a> Line<'a> {
         let title = self.checks.first().map_or("", |check| check.title.as_str());
         match self.verdict {
             Some(Tally::Found) => title,
-            _ => title.split(": ").next().unwrap_or_default(),
+            _ => check_help::subject(title),
         }
     }
 
@@ -176,13 +177,11 @@ pub(super) fn held(result: &CheckResult) -> String {
     match (result.held, unclear) {
         // Checks of the configuration do not have objects.
         (0 | 1, 0) => String::new(),
-        (held, 0) => objects(held),
-        (held, unclear) => format!("{}; {unclear} not checked: {}", objects(held), most(&result.not_checked)),
+        (held, 0) => several(held, "object"),
+        (held, unclear) => {
+            format!("{}; {unclear} not checked: {}", several(held, "object"), most(&result.not_checked))
+        }
     }
-}
-
-fn objects(count: u64) -> String {
-    several(usize::try_from(count).unwrap_or(usize::MAX), "object")
 }
 
 /// Returns all reasons with counts, or the only reason. The most frequent reason may not be the most important one.
@@ -193,6 +192,6 @@ pub(super) fn reasons(reasons: &std::collections::BTreeMap<String, u64>) -> Stri
     let mut all: Vec<(&String, &u64)> = reasons.iter().collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let all: Vec<String> =
-        all.iter().map(|(reason, count)| format!("{reason}: {}", objects(**count))).collect();
+        all.iter().map(|(reason, count)| format!("{reason}: {}", several(**count, "object"))).collect();
     all.join("; ")
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::table;
 use super::{caveats, consequences, examples, other_fields};
 use crate::ExitCode;
-use crate::baseline::{ADDED, stale};
+use crate::baseline::{self, ADDED, stale};
 use crate::check_help::verify_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
@@ -38,7 +38,7 @@ const MAX_OBJECT_LENGTH: usize = 400;
 pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_notes: usize) -> String {
     let mut text = String::new();
     if report.interrupted {
-        let message = format!("the run was interrupted after {}", several(objects(report), "object"));
+        let message = format!("the run was interrupted after {}", several(report.objects, "object"));
         let mut interrupted = Diagnostic::new(Severity::Warning, message);
         interrupted.note("note", "this report contains only the findings so far");
         interrupted.write(&mut text);
@@ -190,7 +190,7 @@ fn remarks(text: &mut String, report: &Report, lists_checks: bool) {
         remark(Severity::Warning, what);
     }
     for (webhook, count, reason) in report.invalid_responses() {
-        let count = several(usize::try_from(count).unwrap_or(usize::MAX), "call");
+        let count = several(count, "call");
         let cause = brief(report, webhook, reason);
         remark(
             Severity::Warning,
@@ -242,10 +242,6 @@ fn incomplete(text: &mut String, report: &Report) {
     if more > 0 {
         let _ = writeln!(text, "and {more} more (-v lists them)");
     }
-}
-
-fn objects(report: &Report) -> usize {
-    usize::try_from(report.objects).unwrap_or(usize::MAX)
 }
 
 pub(super) fn several_objects(count: u64) -> String {
@@ -366,18 +362,13 @@ fn findings_by_severity(report: &Report) -> String {
     let findings = several(new, "finding");
     let findings = if counts.is_empty() { findings } else { format!("{findings} ({counts})") };
     let added = report.findings().filter(|(_, finding)| is_added(finding)).count();
-    match (report.findings().count() - new, added) {
-        (0, _) => findings,
-        (accepted, 0) => format!("{findings}, {accepted} accepted"),
-        (accepted, added) => format!("{findings}, {accepted} accepted ({added} added to the baseline)"),
-    }
+    format!("{findings}{}", baseline::counts(report.findings().count() - new, added))
 }
 
 /// Returns the number of objects and calls, such as `12 objects (shard 1/4), 96 calls`.
 fn effort(report: &Report) -> String {
     let shard = report.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();
-    let calls = usize::try_from(report.calls).unwrap_or(usize::MAX);
-    format!("{}{shard}, {}", several(objects(report), "object"), several(calls, "call"))
+    format!("{}{shard}, {}", several(report.objects, "object"), several(report.calls, "call"))
 }
 
 /// Returns the number of findings, objects, and calls in one line.
