@@ -8,11 +8,11 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::case::{Case, Request, Verb};
+use crate::case::{Case, Request};
 use crate::names::MARKER;
 use crate::server::Server;
 use crate::server_error::ServerError;
-use crate::transport::{Answer, Message, send};
+use crate::transport::{Message, send};
 
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 /// The maximum time until a policy has an effect. A refresh takes long while another policy has an unknown `paramKind`,
@@ -36,11 +36,11 @@ pub(crate) fn is_about_policies(request: &Request) -> bool {
     request.resource.contains("/v1/validatingadmissionpolic")
 }
 
-/// Returns whether a request has changed an admission policy, a binding, or an object that may be a param.
-pub(crate) fn has_changed_policies(case: &Case, request: &Request, answer: &Answer) -> bool {
-    let is_read = matches!(request.verb, Verb::Get | Verb::Watch);
-    let has_params = case.cluster.iter().any(|object| object.pointer("/spec/paramKind").is_some());
-    !is_read && answer.is_success() && !request.dry_run && (is_about_policies(request) || has_params)
+/// Returns whether a request that writes an object can change what policies do: it writes a policy, a binding, or an
+/// object that may be a param.
+pub(crate) fn affects_policies(case: &Case, request: &Request) -> bool {
+    is_about_policies(request)
+        || case.cluster.iter().any(|object| object.pointer("/spec/paramKind").is_some())
 }
 
 /// Waits until the server applies all policies that exist so far. Returns the paths of helper objects.
@@ -55,60 +55,20 @@ pub(crate) async fn settle(server: &Server) -> Result<Vec<String>, ServerError> 
         return Ok(Vec::new());
     }
     let name = format!("{MARKER}-{}", uuid::Uuid::new_v4().simple());
-    let rules = json!([{
-        "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
-        "resourceNames": [name],
-    }]);
     let param = format!("{name}-param");
-    let policy = json!({
-        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
-        "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false"}],
-    });
-    let binding = json!({
-        "policyName": name, "validationActions": ["Deny"],
-        "paramRef": {"name": param, "namespace": "default", "parameterNotFoundAction": "Allow"},
-    });
     let config_maps = "/api/v1/namespaces/default/configmaps";
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": param}});
     server.make(config_maps, object).await?;
     let mut made = vec![format!("{config_maps}/{param}")];
-    let kept = json!([{
-        "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
-        "resourceNames": [KEPT],
-    }]);
-    for (kind, plural, spec) in [
-        (
-            "ValidatingAdmissionPolicy",
-            "validatingadmissionpolicies",
-            json!({
-                "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
-                "matchConstraints": {"resourceRules": kept}, "validations": [{"expression": "true"}],
-            }),
-        ),
-        (
-            "ValidatingAdmissionPolicyBinding",
-            "validatingadmissionpolicybindings",
-            json!({
-                "policyName": KEPT, "validationActions": ["Deny"],
-                "paramRef": {"name": KEPT, "namespace": "default", "parameterNotFoundAction": "Allow"},
-            }),
-        ),
-    ] {
-        let object = object_of(kind, KEPT, &spec);
-        let answer =
-            send(server.client(), Message::new(Method::POST, format!("{ROOT}/{plural}"), Some(object)));
-        let answer = answer.await?;
+    for (collection, object) in policy_and_binding(KEPT, "true", KEPT) {
+        let answer = send(server.client(), Message::new(Method::POST, &collection, Some(object))).await?;
         if !answer.is_success() && answer.status != 409 {
-            let what = format!("creating the {kind} {KEPT}");
+            let what = format!("creating {collection}/{KEPT}");
             return Err(ServerError::Refused { what, answer: answer.recorded().to_string() });
         }
     }
-    for (kind, plural, spec) in [
-        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", policy),
-        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", binding),
-    ] {
-        let collection = format!("{ROOT}/{plural}");
-        server.make(&collection, object_of(kind, &name, &spec)).await?;
+    for (collection, object) in policy_and_binding(&name, "false", &param) {
+        server.make(&collection, object).await?;
         made.push(format!("{collection}/{name}"));
     }
     let started = tokio::time::Instant::now();
@@ -127,9 +87,29 @@ pub(crate) async fn settle(server: &Server) -> Result<Vec<String>, ServerError> 
     }
 }
 
-fn object_of(kind: &str, name: &str, spec: &Value) -> Value {
-    json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
-        "metadata": {"name": name}, "spec": spec,
-    })
+/// Returns a policy about the creation of the `ConfigMap` `name`, and its binding, each with the path of its collection.
+fn policy_and_binding(name: &str, expression: &str, param: &str) -> [(String, Value); 2] {
+    let rules = json!([{
+        "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+        "resourceNames": [name],
+    }]);
+    let policy = json!({
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": expression}],
+    });
+    let binding = json!({
+        "policyName": name, "validationActions": ["Deny"],
+        "paramRef": {"name": param, "namespace": "default", "parameterNotFoundAction": "Allow"},
+    });
+    let object = |kind: &str, plural: &str, spec: Value| {
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+            "metadata": {"name": name}, "spec": spec,
+        });
+        (format!("{ROOT}/{plural}"), object)
+    };
+    [
+        object("ValidatingAdmissionPolicy", "validatingadmissionpolicies", policy),
+        object("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", binding),
+    ]
 }

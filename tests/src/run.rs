@@ -156,11 +156,12 @@ async fn run_case(
             catch_up(server, names, request, &answer).await?;
             made.extend(definitions.settle(Moment::AfterCalls, server, names, request, &answer).await?);
             let writes_roles = request.resource.starts_with("rbac.authorization.k8s.io/");
-            let has_written = request.verb != Verb::Get && answer.is_success() && !request.dry_run;
+            let is_read = matches!(request.verb, Verb::Get | Verb::Watch);
+            let has_written = !is_read && answer.is_success() && !request.dry_run;
             if writes_roles && has_written {
                 made.extend(server.settle_roles(names).await?);
             }
-            if policies::has_changed_policies(case, request, &answer) {
+            if has_written && policies::affects_policies(case, request) {
                 has_new_policies = true;
                 if request.verb == Verb::Create && policies::is_about_policies(request) {
                     let name = text(&answer.body, "/metadata/name");
