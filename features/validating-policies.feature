@@ -89,7 +89,7 @@ Feature: Validating policies
 
   Rule: A policy validates the object that mutating webhooks return
 
-    Scenario: An entry that a webhook adds counts
+    Scenario: An entry that a mutating webhook adds counts
       Given a mutating webhook "adds" for configmaps
       And "adds" patches the object:
         """yaml

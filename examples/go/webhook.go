@@ -25,7 +25,7 @@ func handle(_ context.Context, request admission.Request) admission.Response {
 	if err := json.Unmarshal(request.Object.Raw, &pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	// A patch from the difference to the encoded pod would remove the fields that this version of corev1 does not have.
+	// A patch computed from the re-encoded pod would remove fields that this version of corev1 does not know.
 	var patch []jsonpatch.JsonPatchOperation
 	for i, container := range pod.Spec.Containers {
 		if !strings.HasPrefix(container.Image, registry) {

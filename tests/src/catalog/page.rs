@@ -102,8 +102,8 @@ that `admit explain-error` recognizes. The faults are in these sections:
 | **accepted** | the request is admitted | the request is admitted: kube-apiserver accepts what looks broken | {accepted} |
 | **refused** | – | –: kube-apiserver rejects the configuration, so the webhook is never registered | {refused} |
 
-The class *immune* often surprises: `Ignore` protects against webhooks that cannot be reached or that return an invalid review, but not
-against a valid response with a patch that does not apply. Conversion webhooks have no failure policy: every failure is *immune*.
+The class *immune* often surprises users: `Ignore` protects against webhooks that cannot be reached or that return an invalid review, but
+not against a valid review whose decision or patch makes the request fail. Conversion webhooks have no failure policy: every failure is *immune*.
 
 ## How the responses were recorded
 
@@ -195,16 +195,20 @@ fn contents(measured: &[(&Fault, Measured)]) -> String {
         let count = measured.iter().filter(|(fault, _)| fault.family == family).count();
         if count > 0 {
             let section = title(family);
-            let anchor = section.to_lowercase().replace(' ', "-");
-            let _ = writeln!(text, "- [{section}](#{anchor}): {count}");
+            let _ = writeln!(text, "- [{section}](#{}): {count}", slug(section));
         }
     }
     text
 }
 
-/// Returns the anchor that GitHub and mdBook generate for the heading of a fault.
+/// Returns the anchor of the heading of a fault.
 pub(super) fn anchor(fault: &Fault) -> String {
-    heading(fault).to_lowercase().replace(' ', "-")
+    slug(&heading(fault))
+}
+
+/// Returns the anchor that GitHub and mdBook generate for a heading.
+fn slug(heading: &str) -> String {
+    heading.to_lowercase().replace(' ', "-")
 }
 
 fn entry(text: &mut String, fault: &Fault, measured: &Measured) {
