@@ -1,4 +1,4 @@
-//! The syntax tree of an expression, which the checker and the planner traverse.
+//! The syntax tree of an expression. The checker and the planner traverse it.
 
 /// An index into [`Ast::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ pub(crate) enum Expression {
 /// An entry of a map literal, or a field of a message literal.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<K> {
-    /// The offset of the colon in code points.
+    /// The offset, in code points, of the colon.
     pub(crate) offset: Option<u32>,
     pub(crate) key: K,
     pub(crate) value: NodeId,
@@ -91,7 +91,7 @@ pub(crate) struct Comprehension {
 }
 
 impl Ast {
-    /// Returns the node with this ID, or `None` if the tree does not contain such a node.
+    /// Returns the node with this ID, or `None` if the tree does not contain it.
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0 as usize)
     }
@@ -101,7 +101,7 @@ impl Ast {
         self.node(id).map_or(&Expression::Null, |node| &node.expression)
     }
 
-    /// Returns the offset of a node in code points, or `None` if the offset is unknown.
+    /// Returns the offset of a node, in code points, or `None` if the offset is unknown.
     pub(crate) fn offset(&self, id: NodeId) -> Option<u32> {
         self.node(id)?.offset
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::selectors::{FieldRequirement, LabelRequirement};
 
-/// Decides whether users have access, for the `check` functions of expressions.
+/// Decides whether users have access. The `check` functions of expressions call it.
 ///
 /// Source: apiserver pkg/authorization/authorizer/interfaces.go, `UnconditionalAuthorizer`.
 pub trait Authorizer: fmt::Debug + Send + Sync {
@@ -13,7 +13,7 @@ pub trait Authorizer: fmt::Debug + Send + Sync {
     fn authorize(&self, attributes: &Attributes<'_>) -> Decision;
 }
 
-/// A user, as the authenticator describes it.
+/// The information about a user that the authenticator provides.
 ///
 /// Source: apiserver pkg/authentication/user/user.go, `DefaultInfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl<T> From<Result<Vec<T>, String>> for Selection<T> {
     }
 }
 
-/// The response of an authorizer to an access check.
+/// An authorizer's response to an access check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the access is allowed.

@@ -8,9 +8,9 @@ use crate::types::Type;
 
 /// A tree with a type for each node and the meaning of each name.
 ///
-/// Like cel-go's, the checker rewrites the tree for qualified names: a selection that names a variable or a
-/// type becomes an [`Ident`](crate::ast::Expression::Ident), a member call of a qualified function such as
-/// `ip.isCanonical(x)` becomes a call without a target, and struct literals get the full name of their type.
+/// As in cel-go, the checker rewrites the tree for qualified names: a selection that names a variable or a type becomes
+/// an [`Ident`](crate::ast::Expression::Ident), a member call of a qualified function such as `ip.isCanonical(x)`
+/// becomes a call without a target, and struct literals get the full name of their type.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     /// The tree with the checker's changes.
@@ -22,7 +22,7 @@ pub(crate) struct Checked {
     pub(crate) references: Vec<Option<Reference>>,
 }
 
-/// The declaration to which a name or call refers.
+/// The declaration that a name or call refers to.
 #[derive(Clone, Debug)]
 pub(crate) enum Reference {
     /// A variable of the environment or of a comprehension, by its full name.

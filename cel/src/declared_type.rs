@@ -144,7 +144,7 @@ impl Schema {
     }
 }
 
-/// Converts a length in characters to bytes, with up to four bytes per character.
+/// Converts a length in characters to the maximum length in bytes, at four bytes per character.
 fn bytes(length: i64) -> i64 {
     length.max(0).wrapping_mul(4)
 }

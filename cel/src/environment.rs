@@ -39,7 +39,7 @@ pub enum CompileError {
 }
 
 impl Environment {
-    /// Creates an environment without functions and operators.
+    /// Creates an environment without functions or operators.
     ///
     /// It declares the basic types, the protocol buffer types, and the macros `has`, `all`, `exists`, `exists_one`,
     /// `map`, and `filter`.
@@ -144,7 +144,7 @@ impl Environment {
         self.change(|declarations| declarations.compare_across_types = true)
     }
 
-    /// Declares the types of changes: `Object`, `Object.FIELD` for any path of fields, and `JSONPatch`.
+    /// Declares the types for mutations: `Object`, `Object.FIELD` for any path of fields, and `JSONPatch`.
     #[must_use]
     pub(crate) fn with_patch_types(self) -> Self {
         self.change(|declarations| declarations.patch_types = true)

@@ -1,4 +1,4 @@
-//! Errors of evaluations.
+//! Evaluation errors.
 
 use crate::regexp::RegexpError;
 
@@ -9,10 +9,10 @@ use crate::regexp::RegexpError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An error of the expression language, which most operations propagate.
+    /// An error of the expression language. Most operations propagate it.
     #[error("{0}")]
     Language(String),
-    /// A panic in kube-apiserver's code, which ends the evaluation.
+    /// A panic in kube-apiserver's code. It ends the evaluation.
     #[error("internal error: {0}")]
     Panic(String),
     /// An operation that this crate does not support, but that kube-apiserver performs as long as it has enough memory.
@@ -22,7 +22,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Creates an error of the expression language, which most operations propagate.
+    /// Creates an error of the expression language. Most operations propagate it.
     pub fn new(text: impl Into<String>) -> Self {
         Self::Language(text.into())
     }

@@ -92,7 +92,7 @@ fn is_date(text: &str) -> bool {
     is_shaped && Date::new(year, month, day).is_ok()
 }
 
-/// Returns whether the text is a date, a `t`, and a time with its zone. Text after another `t` is ignored.
+/// Returns whether the text is a date, a `t`, and a time with its zone. Text after a second `t` is ignored.
 fn is_date_time(text: &str) -> bool {
     static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()

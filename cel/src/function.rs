@@ -14,7 +14,7 @@ use crate::value::{List, Opaque, Text, Value};
 pub struct Function {
     /// The name, such as `size`, `ip.isCanonical`, or `_+_`.
     pub name: &'static str,
-    /// The overloads, in the order in which the checker tries them and in which errors list them.
+    /// The overloads, in the order in which the checker tries them and errors list them.
     pub overloads: Vec<Arc<Overload>>,
 }
 
@@ -38,7 +38,8 @@ pub struct Overload {
     pub unguarded: bool,
     /// Whether cel-go binds the overload as variadic although it has one or two parameters.
     ///
-    /// As for overloads with three or more parameters, the arguments after a failed argument are then not evaluated.
+    /// In that case, as for overloads with three or more parameters, the arguments after a failed argument are not
+    /// evaluated.
     pub variadic: bool,
     /// The index of the argument that is a regular expression, if any. A constant regular expression is compiled
     /// together with the program.
@@ -58,7 +59,7 @@ pub type Implementation = for<'a> fn(&Call<'_, 'a>) -> Result<Value<'a>, Error>;
 /// Source: apiserver pkg/cel/library/cost.go, `CallCost`.
 pub type CallCost = fn(overload: &str, arguments: &[Value<'_>], result: Option<&Value<'_>>) -> Option<u64>;
 
-/// The arguments with which an overload is called.
+/// The arguments of a call to an overload.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Call<'c, 'a> {
@@ -73,7 +74,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the call has fewer arguments, which the checker and the guards of the overload prevent.
+    /// Returns an error if the call has fewer arguments. The checker and the guards of the overload prevent this.
     pub fn argument(&self, index: usize) -> Result<&'c Value<'a>, Error> {
         self.arguments.get(index).ok_or_else(Error::no_such_overload)
     }
@@ -82,7 +83,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the argument is not a string, which the guards of the overload prevent.
+    /// Returns an error if the argument is not a string. The guards of the overload prevent this.
     pub fn text(&self, index: usize) -> Result<&'c Text<'a>, Error> {
         let Value::String(text) = self.argument(index)? else { return Err(Error::no_such_overload()) };
         Ok(text)
@@ -92,7 +93,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the argument is not an integer, which the guards of the overload prevent.
+    /// Returns an error if the argument is not an integer. The guards of the overload prevent this.
     pub fn int(&self, index: usize) -> Result<i64, Error> {
         let Value::Int(number) = self.argument(index)? else { return Err(Error::no_such_overload()) };
         Ok(*number)
@@ -102,7 +103,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the argument is not a boolean, which the guards of the overload prevent.
+    /// Returns an error if the argument is not a boolean. The guards of the overload prevent this.
     pub fn bool(&self, index: usize) -> Result<bool, Error> {
         let Value::Bool(value) = self.argument(index)? else { return Err(Error::no_such_overload()) };
         Ok(*value)
@@ -112,7 +113,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the argument has another type, which the guards of the overload prevent.
+    /// Returns an error if the argument has another type. The guards of the overload prevent this.
     pub fn opaque<T: Opaque>(&self, index: usize) -> Result<&'c T, Error> {
         self.argument(index)?.downcast().ok_or_else(Error::no_such_overload)
     }
@@ -121,7 +122,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the argument is not a list, which the guards of the overload prevent.
+    /// Returns an error if the argument is not a list. The guards of the overload prevent this.
     pub fn list(&self, index: usize) -> Result<&'c List<'a>, Error> {
         let Value::List(list) = self.argument(index)? else { return Err(Error::no_such_overload()) };
         Ok(list)
@@ -129,7 +130,7 @@ impl<'c, 'a> Call<'c, 'a> {
 }
 
 impl Function {
-    /// Creates a function whose calls have the default cost of the overload's identifier.
+    /// Creates a function. The identifiers of the overloads determine the costs of calls.
     pub fn new(name: &'static str, overloads: Vec<Overload>) -> Self {
         Self { name, overloads: overloads.into_iter().map(Arc::new).collect() }
     }

@@ -9,7 +9,7 @@ const DNS1123_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS1035_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const LABEL_KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
-/// Validates a lower-case DNS subdomain, such as the name of most objects, and returns the error messages.
+/// Validates a lowercase DNS subdomain, such as the name of most objects, and returns the error messages.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Subdomain`.
 pub fn dns1123_subdomain(name: &str) -> Vec<String> {
@@ -17,7 +17,7 @@ pub fn dns1123_subdomain(name: &str) -> Vec<String> {
     subdomain(name, too_long)
 }
 
-/// Validates a lower-case DNS label, such as the name of a Namespace, and returns the error messages.
+/// Validates a lowercase DNS label, such as the name of a Namespace, and returns the error messages.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Label`.
 pub fn dns1123_label(name: &str) -> Vec<String> {
@@ -138,7 +138,7 @@ fn is_label_text(text: &str) -> bool {
     is_framed(text, inner)
 }
 
-/// Returns whether the text is not empty, starts and ends with a letter or digit, and has only `allowed` bytes.
+/// Returns whether the text is not empty, starts and ends with a letter or digit, and contains only `allowed` bytes.
 fn is_framed(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     let ends = [text.bytes().next(), text.bytes().last()];
     ends.iter().all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric())) && text.bytes().all(allowed)

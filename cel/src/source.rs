@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The maximum number of errors that are shown; further errors are only counted.
+/// The maximum number of errors that are shown. The remaining errors are only counted.
 ///
 /// Source: cel-go common/errors.go.
 const MAX_ERRORS_SHOWN: usize = 100;
@@ -66,7 +66,7 @@ impl<'t> Source<'t> {
     }
 }
 
-/// Converts a length to 32 bits, which suffice because expressions are limited to 100,000 code points.
+/// Converts a length to 32 bits. 32 bits suffice because expressions are limited to 100,000 code points.
 pub(crate) fn narrow(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
@@ -107,7 +107,7 @@ impl Issues {
         self.count == 0
     }
 
-    /// Creates a report of the errors in the order of the text.
+    /// Creates a report of the errors, sorted by their position in the text.
     ///
     /// Source: cel-go common/errors.go, `ToDisplayString`.
     pub(crate) fn into_report(mut self, source: &Source<'_>) -> IssueReport {
@@ -124,7 +124,7 @@ impl Issues {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IssueReport {
-    /// The errors in the order of the text, at most 100.
+    /// The errors, sorted by their position in the text; at most 100.
     pub issues: Vec<Issue>,
     text: String,
 }
@@ -137,7 +137,7 @@ impl fmt::Display for IssueReport {
 
 /// Formats an error with its line and a caret below its position.
 ///
-/// In the line of the caret, each non-ASCII character before the position becomes a full-width dot.
+/// In the caret line, each non-ASCII character before the position becomes a full-width dot.
 ///
 /// Source: cel-go common/error.go.
 fn shown(issue: &Issue, source: &Source<'_>) -> String {

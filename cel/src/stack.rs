@@ -5,7 +5,7 @@ use std::{panic, thread};
 /// The maximum depth of an expression that is evaluated on the current stack.
 pub const SHALLOW: u32 = 200;
 
-/// The stack size in bytes for each level of a tree.
+/// The stack size, in bytes, for each level of a tree.
 const BYTES_A_LEVEL: usize = 16 * 1024;
 
 /// Runs a recursive function over a tree of this depth, on a thread with a large stack if the tree is deep.

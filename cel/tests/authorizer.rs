@@ -18,7 +18,7 @@ use kubernetes_cel::{authorizer_value, request_resource_value};
 /// An access check: user, verb, and resource or path.
 type AccessCheck = (User, String, Result<Resource, String>);
 
-/// Allows everything and keeps the last access check.
+/// Allows every request and records the last access check.
 #[derive(Debug, Default)]
 struct Recorder(Mutex<Option<AccessCheck>>);
 

@@ -25,7 +25,7 @@ fn expressions_evaluate_as_in_kubernetes() {
     compare("expressions.jsonl", 7_000, &KNOWN);
 }
 
-/// Expressions whose results in kube-apiserver contain Go names and messages that this crate does not know.
+/// The expressions whose results in kube-apiserver contain Go names and messages that this crate does not support.
 const UNSUPPORTED: [&str; 5] = [
     "google.protobuf.StringValue{value: dyn(request.userInfo)}",
     "google.protobuf.BytesValue{value: dyn(request.userInfo.groups)}",

@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 
 /// The conditions, one per line.
 const CONDITIONS: &str = include_str!("conditions.txt");
-/// The values of `object` and `request` with which the conditions are evaluated.
+/// The values of `object` and `request` for the evaluations.
 const CONTEXTS: &str = include_str!("contexts.json");
 
 struct Pod {

@@ -119,7 +119,7 @@ impl Checker<'_, '_> {
         result
     }
 
-    /// Returns the types of arguments in the notation of error messages, such as `(int, string)` or `string.(int)`.
+    /// Formats the types of arguments for error messages, such as `(int, string)` or `string.(int)`.
     ///
     /// Source: cel-go checker/format.go.
     fn signature(&self, types: &[Type], member: bool) -> String {

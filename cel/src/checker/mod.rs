@@ -313,8 +313,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Returns the common type of the current element of a literal and the previous elements, or `dyn` if there is
-    /// none.
+    /// Returns the common type of a literal's current and previous elements, or `dyn` if they do not have one.
     fn join(&mut self, so_far: Option<Type>, current: Type) -> Type {
         match so_far {
             None => current,

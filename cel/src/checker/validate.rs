@@ -110,7 +110,7 @@ impl<'c> Run<'c, '_, '_> {
         }
     }
 
-    /// Returns false if a constant argument of a call is not a valid duration or timestamp, otherwise true.
+    /// Returns `false` if a constant argument of a call is not a valid duration or timestamp, and `true` otherwise.
     fn is_time(&self, call: NodeId, argument: NodeId) -> bool {
         let value = match self.checked.ast.expression(argument) {
             Expression::String(text) => Value::String(Text::Borrowed(text)),

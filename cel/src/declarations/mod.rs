@@ -28,7 +28,7 @@ impl ObjectType {
         Self { name: name.into(), fields }
     }
 
-    /// Returns the type of a field. A field named like a keyword is also found under its escaped name.
+    /// Returns the type of a field. A field whose name is a keyword can also be found by its escaped name.
     ///
     /// Source: apiserver pkg/cel/types.go, `FindStructFieldType`.
     pub(crate) fn field(&self, name: &str) -> Option<&Type> {
@@ -72,9 +72,9 @@ pub(crate) struct Declarations {
     qualified: HashSet<Box<str>>,
     pub(crate) macros: Vec<MacroSet>,
     pub(crate) validators: Vec<Validator>,
-    /// Whether `<`, `<=`, `>`, and `>=` compare numbers of different types.
+    /// Whether `<`, `<=`, `>`, and `>=` can compare numbers of different types.
     pub(crate) compare_across_types: bool,
-    /// Whether the types of changes exist: `Object`, `Object.FIELD`, and `JSONPatch`.
+    /// Whether the types for mutations are declared: `Object`, `Object.FIELD`, and `JSONPatch`.
     pub(crate) patch_types: bool,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct NamedType {
     pub(crate) has_value: bool,
 }
 
-/// The declaration to which a name refers.
+/// The declaration that a name refers to.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
     Variable(Type),
@@ -190,7 +190,7 @@ impl Declarations {
         find(name)
     }
 
-    /// Returns the type of a change with this name, or `None` if there is none.
+    /// Returns the type for mutations with this name, or `None` if the name is not the name of such a type.
     ///
     /// Source: apiserver pkg/cel/mutation/typeresolver.go, `Resolve`.
     fn patch_type(&self, name: &str) -> Option<(Arc<str>, NamedType)> {
@@ -215,7 +215,7 @@ impl Declarations {
         self.patch_types && Object::is_named(name)
     }
 
-    /// Returns whether an operation of a JSON patch does not have this field, which no literal may set.
+    /// Returns whether `message` is the type of JSON patch operations but does not have this field.
     pub(crate) fn is_unknown_in_operation(&self, message: &str, field: &str) -> bool {
         self.patch_types && message == JSON_PATCH && !["op", "from", "path", "value"].contains(&field)
     }
@@ -237,7 +237,7 @@ impl Declarations {
         })
     }
 
-    /// Returns the full name and the type of a message literal's name, or `None` if the name is not declared.
+    /// Returns the full name and the type of a message literal, or `None` if its name is not declared.
     pub(crate) fn struct_type(&self, name: &str) -> Option<(Arc<str>, Type)> {
         self.candidates(name, |name| {
             let change = self.patch_type(name).map(|(name, named)| (name, named.of));

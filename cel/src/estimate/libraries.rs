@@ -262,7 +262,7 @@ const NOMINAL: [&str; 38] = [
     "getQuery",
 ];
 
-/// Returns the cost of parsing a selector into a list of requirements: at most one for every two characters.
+/// Returns the cost of parsing a selector into a list with at most one requirement for every two characters.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `selectorCostEstimate`.
 fn selector(size: Range) -> Range {

@@ -6,8 +6,8 @@ use std::rc::Rc;
 /// A path such as `self`, `names`, `@items`.
 ///
 /// Like Go slices, paths can share memory: if two parts are appended to the same path, the second can overwrite the
-/// first. Therefore, if a macro has variables for key and value, the key of a map at `self.spec.labels` is estimated as
-/// if it were the value.
+/// first. Therefore, if a macro has variables for the key and the value, the key of a map at `self.spec.labels` is
+/// estimated as if it were the value.
 ///
 /// Source: cel-go checker/cost.go, `pushIterKey` and `pushIterValue`; Go runtime/slice.go, `growslice`.
 #[derive(Clone, Debug, Default)]

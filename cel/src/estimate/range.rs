@@ -2,8 +2,8 @@
 //!
 //! Source: cel-go checker/cost.go, `SizeEstimate` and `CostEstimate`.
 
-/// The bounds of a size or a cost. Sizes are counted in code points, bytes, elements, or entries, and are 1
-/// for other values.
+/// The bounds of a size or a cost. Sizes are counted in code points, bytes, elements, or entries; the size of any other
+/// value is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Range {
@@ -29,7 +29,7 @@ impl Range {
         Self::new(0, u64::MAX)
     }
 
-    /// Returns the empty range; combining it with another range by `or` returns the other range.
+    /// Returns the empty range; combining it with another range with `or` returns the other range.
     pub(super) fn nothing() -> Self {
         Self::new(u64::MAX, 0)
     }

@@ -39,7 +39,7 @@ pub fn with_admission_variables(environment: Environment, variables: Variables) 
     environment
 }
 
-/// Declares the variable `variables` of policies with these fields; a field of another call is replaced or removed.
+/// Declares the variable `variables` of policies with these fields. An earlier declaration is replaced.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/composition.go, `NewCompositedCompiler` and `AddField`.
 #[must_use]
@@ -61,7 +61,7 @@ pub fn with_composed_variable(environment: Environment, name: &str, of: &Type) -
     environment.with_field(VARIABLES, name, composed(of))
 }
 
-/// The name of the type of `variables`.
+/// The type name of the variable `variables`.
 const VARIABLES: &str = "kubernetes.variables";
 
 /// Returns the type of a field of `variables` whose expression has the type `of`.
@@ -87,7 +87,7 @@ fn composed(of: &Type) -> Type {
     }
 }
 
-/// Adds the types and the function with which an expression describes a change of an object.
+/// Declares the types and the function that expressions use to describe a change to an object.
 ///
 /// `Object` and all names that begin with `Object.` are types whose fields have any name and any type. `JSONPatch` has
 /// the fields of an operation.

@@ -1,4 +1,4 @@
-//! Tests which version of Kubernetes has which library and option.
+//! Tests which libraries and options each version of Kubernetes includes.
 
 use super::*;
 use crate::function::Error;
@@ -178,7 +178,7 @@ fn device_size_bounds_the_cost_of_expressions() {
     assert!(most("device.driver.matches('a+b')").unwrap() < 1000);
 }
 
-/// Members with one value, one error, and no others.
+/// A composed variable: the member `fine` has a value, `wrong` has an error, and other members do not exist.
 struct OneOfEach;
 
 impl<'a> crate::Variables<'a> for OneOfEach {

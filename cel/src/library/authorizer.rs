@@ -1,4 +1,4 @@
-//! Implements the functions of the variable `authorizer`, which check access.
+//! Implements the functions that check access through the variable `authorizer`.
 //!
 //! Source: apiserver pkg/cel/library/authz.go.
 

@@ -148,7 +148,7 @@ const COST_OF_CONTAINS_IP: CallCost = |overload, arguments, _| {
 
 /// The cost of reading the bytes of the network three times and, if the argument is a string, of parsing the argument.
 ///
-/// The third time, the network is masked.
+/// The third pass masks the network.
 const COST_OF_CONTAINS_CIDR: CallCost = |overload, arguments, _| {
     let [network, other, ..] = arguments else { return None };
     let parsing = if overload == "cidr_contains_cidr_string" { passes(other, 1.0) } else { 0 };

@@ -1,4 +1,4 @@
-//! Sorts like Go's `sort.Slice`, which is not stable: the order of equal elements depends on the algorithm.
+//! Sorts as Go's `sort.Slice` does. The sort is not stable: the order of equal elements depends on the algorithm.
 //!
 //! Source: Go sort/zsortfunc.go, `pdqsort_func`, a pattern-defeating quicksort (arXiv 2106.05123).
 

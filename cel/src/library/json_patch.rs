@@ -1,4 +1,4 @@
-//! The function for paths of JSON patches.
+//! Implements `jsonpatch.escapeKey`, which escapes keys for the paths of JSON patches.
 //!
 //! Source: apiserver pkg/cel/library/jsonpatch.go.
 
@@ -13,7 +13,7 @@ pub(crate) fn functions() -> Vec<Function> {
     vec![Function::new("jsonpatch.escapeKey", vec![escape]).with_cost(ONE_PASS)]
 }
 
-/// Escapes a text for use as one part of a JSON pointer.
+/// Escapes a string for use as one reference token of a JSON pointer.
 fn escape_key<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let text = call.text(0)?.as_str();
     Ok(Value::text(text.replace('~', "~0").replace('/', "~1")))

@@ -30,7 +30,7 @@ pub(crate) fn library(version: u32) -> Vec<Function> {
     functions
 }
 
-/// An overload: identifier, element type, result type, implementation.
+/// An overload: its identifier, element type, result type, and implementation.
 type Row = (&'static str, Type, Type, Implementation);
 
 const IS_SORTED: [Row; 8] = [

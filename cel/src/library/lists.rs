@@ -35,7 +35,7 @@ const COMPARABLE: [(&str, &str, Type); 8] = [
     ("list_bytes_sort", "list_bytes_sortByAssociatedKeys", Type::Bytes),
 ];
 
-/// Returns the functions of the library. The macro `sortBy` expands to a call of `@sortByAssociatedKeys`.
+/// Returns the functions of the library. The macro `sortBy` expands to a call to `@sortByAssociatedKeys`.
 pub(crate) fn library() -> Vec<Function> {
     let list = Type::list(Type::Parameter("T"));
     let dynamic = Type::list(Type::Dyn);
@@ -187,7 +187,7 @@ fn sort_by_keys<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     }
 }
 
-/// Creates the error for a call on a value that is not a list.
+/// Creates the error for a function call on a value that is not a list.
 ///
 /// For strings, durations, and timestamps, which have methods, the error does not contain the name of the function.
 fn no_list(function: &str, value: &Value<'_>) -> Error {

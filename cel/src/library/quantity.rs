@@ -46,10 +46,10 @@ pub(crate) fn functions() -> Vec<Function> {
 #[derive(Debug)]
 struct QuantityValue {
     quantity: Quantity,
-    /// Whether the quantity was compared with a decimal number: kube-apiserver then keeps the quantity as a decimal and
-    /// no longer as an integer.
+    /// Whether the quantity was compared with a decimal number. kube-apiserver then stores the quantity as a decimal
+    /// instead of an integer.
     decimal: AtomicBool,
-    /// Whether the quantity is the result of a calculation, which kube-apiserver cannot compare with other quantities.
+    /// Whether the quantity is the result of a calculation. kube-apiserver cannot compare such a quantity with others.
     calculated: bool,
 }
 

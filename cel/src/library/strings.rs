@@ -125,13 +125,13 @@ fn byte_of(text: &str, index: i64) -> Option<usize> {
     text.char_indices().map(|(byte, _)| byte).chain([text.len()]).nth(index)
 }
 
-/// Returns the number of code points before byte `byte`.
+/// Returns the number of code points before the byte offset `byte`.
 fn points_before(text: &str, byte: usize) -> i64 {
     let before = text.get(..byte).unwrap_or(text).chars().count();
     i64::try_from(before).unwrap_or(i64::MAX)
 }
 
-/// Returns a part of a string, which is borrowed if the string is borrowed.
+/// Returns a part of a string. The part is borrowed if the string is borrowed.
 fn part<'a>(text: &Text<'a>, range: Range<usize>) -> Value<'a> {
     match text {
         Text::Borrowed(text) => Value::String(Text::Borrowed(text.get(range).unwrap_or_default())),

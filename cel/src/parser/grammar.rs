@@ -6,7 +6,7 @@ use super::lexer::{Kind, Token};
 use super::{Abort, Expander, MAX_RECURSION_DEPTH};
 use crate::ast::{Entry, Expression, NodeId};
 
-/// Names that fields can have, but variables and functions cannot.
+/// The names that fields can have, but variables and functions cannot.
 pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -102,7 +102,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(whole)
     }
 
-    /// Creates an operator call, which adds one level of nesting.
+    /// Creates an operator call and adds one level of nesting.
     fn operation(&mut self, operator: Token, function: &str, operands: &[Operand]) -> Operand {
         let height = 1 + operands.iter().map(|operand| operand.height).max().unwrap_or_default();
         Operand { node: self.global(operator, function, operands), height }

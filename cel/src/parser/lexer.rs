@@ -63,7 +63,7 @@ pub(crate) struct NoToken {
     pub(crate) failed_at: usize,
 }
 
-/// The result of reading at a byte: a token, white space, or a comment.
+/// The result of reading from a byte offset: a token, white space, or a comment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lexed {
     /// The kind of a token, and the offset of the byte after the token.

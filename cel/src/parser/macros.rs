@@ -110,7 +110,7 @@ impl Expander<'_, '_> {
 }
 
 impl Expander<'_, '_> {
-    /// Returns whether the macro applies to a call with this target; some macros require a namespace as target.
+    /// Returns whether the macro applies to a call with this target; some macros require a namespace as the target.
     fn is_meant(&self, found: Macro, target: Option<NodeId>) -> bool {
         let is_namespace =
             |target| matches!(self.tree.expression(target), Expression::Ident(name) if name == "cel");

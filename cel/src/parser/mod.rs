@@ -21,7 +21,7 @@ use tree::Tree;
 pub(crate) use grammar::RESERVED;
 pub use macros::MacroSet;
 
-/// The maximum number of code points of an expression.
+/// The maximum number of code points in an expression.
 const MAX_CODE_POINTS: usize = 100_000;
 
 /// The maximum nesting depth of grammar rules and operators.

@@ -18,7 +18,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Adds a node, whose children must already be in the tree.
+    /// Adds a node. Its children must already be in the tree.
     pub(super) fn add(&mut self, offset: u32, expression: Expression) -> NodeId {
         let mut below = 0;
         expression.children(|child| {
@@ -35,7 +35,7 @@ impl Tree {
         self.nodes.get(id.0 as usize).map_or(&Expression::Null, |node| &node.expression)
     }
 
-    /// Returns the offset of a node in code points.
+    /// Returns the offset of a node, in code points.
     pub(super) fn offset(&self, id: NodeId) -> u32 {
         self.nodes.get(id.0 as usize).and_then(|node| node.offset).unwrap_or_default()
     }

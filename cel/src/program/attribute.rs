@@ -20,7 +20,7 @@ enum Selected<'a> {
 }
 
 impl<'a> Machine<'a, '_> {
-    /// Resolves an attribute to its value, which can be an invalid list element.
+    /// Resolves an attribute to its value. The value can be an invalid list element.
     pub(super) fn resolve(&mut self, id: AttributeId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(attribute) = plan.attribute(id) else { return Ok(Err(broken())) };

@@ -37,7 +37,7 @@ pub(super) fn invoke<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'
 
 /// Calls a function with a constant regular expression.
 ///
-/// As in cel-go, such a call accepts every value that Go holds as a string, including type names and strings in
+/// As in cel-go, such a call accepts every value that Go represents as a string, including type names and strings in
 /// optionals.
 ///
 /// Source: cel-go interpreter/optimizations.go; apiserver pkg/cel/library/regex.go, `FindRegexOptimization` and

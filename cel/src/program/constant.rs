@@ -6,7 +6,7 @@ use crate::function::Error;
 use crate::types::Type;
 use crate::value::{List, Map, Value, convert, equal};
 
-/// Returns whether calls of a function with one constant argument are evaluated when the program is planned.
+/// Returns whether calls to a function with one constant argument are evaluated when the program is planned.
 pub(super) fn is_conversion(function: &str) -> bool {
     matches!(
         function,

@@ -59,7 +59,7 @@ enum Default {
 }
 
 impl CallPrice {
-    /// Returns the cost function of a call to which these overloads can apply.
+    /// Returns the cost function for a call to which these overloads can apply.
     pub(super) fn from_overloads(candidates: &[std::sync::Arc<Overload>]) -> Self {
         let overload = if let [only] = candidates { only.id } else { "" };
         let default = match overload {
@@ -199,7 +199,7 @@ impl<'a> Tracker<'a> {
         self.cost = self.cost.saturating_add(cost);
     }
 
-    /// Returns whether the cost exceeds its limit.
+    /// Returns whether the cost exceeds the limit.
     #[inline]
     pub(super) fn is_exhausted(&self) -> bool {
         self.cost > self.limit

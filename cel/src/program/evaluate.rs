@@ -18,7 +18,7 @@ pub(super) type Outcome<'a> = Result<Result<Value<'a>, Error>, Stop>;
 /// The reason why an evaluation ends immediately.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The cost exceeds its limit.
+    /// The cost exceeds the limit.
     Cost,
     /// A panic in Go, with its message.
     Panic(String),
@@ -31,7 +31,7 @@ pub(super) enum Stop {
 const MAX_BYTES: usize = 1 << 28;
 
 impl Stop {
-    /// Returns the reason to stop if the error of a function ends the evaluation, otherwise `None`.
+    /// Returns the reason to stop if a function's error ends the evaluation, or `None` if it does not.
     pub(super) fn from_error(error: &Error) -> Option<Self> {
         match error {
             Error::Language(_) => None,
@@ -239,7 +239,7 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    /// Evaluates `&&` or `||`; an operand with the value `decisive` decides.
+    /// Evaluates `&&` or `||`; an operand with the value `decisive` determines the result.
     fn logical(&mut self, left: StepId, right: StepId, decisive: bool) -> Outcome<'a> {
         let mut failure = None;
         let mut result = None;

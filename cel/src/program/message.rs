@@ -177,7 +177,7 @@ impl Native {
 }
 
 /// Converts a value to a Go type. In `google.protobuf.Value`, numbers are doubles, and values of types that JSON does
-/// not have are strings.
+/// not support are strings.
 ///
 /// # Errors
 ///
@@ -293,7 +293,7 @@ fn entries<'a>(map: &Map<'a>) -> Result<Value<'a>, Error> {
     Ok(Value::Map(entries.collect::<Result<Vec<_>, Error>>()?.into_iter().collect()))
 }
 
-/// Converts a map to the Go struct of `google.protobuf.ListValue`, whose field names are the keys of the map.
+/// Converts a map to the Go struct of `google.protobuf.ListValue`. The keys of the map are the field names.
 ///
 /// Source: cel-go common/types/map.go, `ConvertToNative`, `upperCamelCase`.
 fn fields_of_list<'a>(map: &Map<'a>) -> Result<Value<'a>, Error> {

@@ -41,10 +41,10 @@ struct Inner {
 
 /// Provides the values of variables, on demand.
 pub trait Variables<'a>: Sync {
-    /// Returns the value of a variable, or `None` if the variable is not bound, which is an error of the evaluation.
+    /// Returns the value of a variable, or `None` if the variable is not bound. Evaluation then fails.
     fn get(&self, name: &str) -> Option<Value<'a>>;
 
-    /// Returns the members of a composed variable, whose members are evaluated when an expression selects them.
+    /// Returns the members of a composed variable. A member is evaluated when an expression selects it.
     ///
     /// Evaluation calls this only for variables for which [`Variables::get`] returns `None`.
     fn members(&self, _name: &str) -> Option<&dyn Members<'a>> {
@@ -166,7 +166,7 @@ impl Program {
         self.run(variables, limits, false, 0).0
     }
 
-    /// Evaluates like [`Program::evaluate`] during the evaluation of other programs, whose depths are `outer` in total.
+    /// Evaluates the program within the evaluation of other programs, whose total depth is `outer`.
     ///
     /// If the total depth exceeds [`SHALLOW`], the evaluation runs on a thread with a larger stack.
     pub fn evaluate_inside<'a>(
@@ -178,7 +178,7 @@ impl Program {
         self.run(variables, limits, false, outer).0
     }
 
-    /// Returns the depth of the program, which bounds the recursion of its evaluation.
+    /// Returns the depth of the program. It bounds the recursion of the evaluation.
     pub fn depth(&self) -> u32 {
         self.inner.plan.depth
     }

@@ -33,7 +33,7 @@ pub(super) struct Plan {
     pub(super) depth: u32,
 }
 
-/// A step of a plan, which evaluates one or more nodes of the tree.
+/// A step of a plan. It evaluates one or more nodes of the tree.
 #[derive(Debug)]
 pub(super) struct Step {
     /// The node identifier under which the cost of the step's result is tracked.
@@ -113,7 +113,7 @@ pub(super) struct Entry<K> {
     pub(super) optional: bool,
 }
 
-/// A call of a function.
+/// A call to a function.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) function: Arc<str>,
@@ -146,7 +146,7 @@ pub(super) struct Attribute {
     pub(super) node: u32,
     pub(super) root: Root,
     pub(super) qualifiers: Vec<Qualifier>,
-    /// The identifier under which the cost is tracked, which is that of the last selection.
+    /// The identifier of the last selection. The cost is tracked under this identifier.
     pub(super) id: u32,
 }
 
@@ -166,7 +166,7 @@ pub(super) enum Root {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Local {
     Accumulator,
-    /// The accumulator, whose value is moved out, because it is not read again before it is set.
+    /// The accumulator. Its value is moved out, because it is not read again before it is set.
     TakenAccumulator,
     First,
     Second,

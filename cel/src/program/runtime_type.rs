@@ -5,7 +5,7 @@
 use crate::types::Type;
 use crate::value::Value;
 
-/// Returns whether a parameter accepts a value at run time; for lists and maps, the first entry decides.
+/// Returns whether a parameter accepts a value at run time. Only the first entry of a list or map is checked.
 pub(super) fn accepts(parameter: &Type, value: &Value<'_>) -> bool {
     match (parameter, value) {
         (Type::Dyn | Type::Any | Type::Parameter(_) | Type::Variable(_), _)

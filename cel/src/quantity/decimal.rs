@@ -7,7 +7,7 @@ use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
 
 use super::QuantityError;
 
-/// The maximum number of digits, and the maximum difference of the exponents of two numbers that are aligned.
+/// The maximum number of digits, and the maximum difference between the exponents of two numbers that are aligned.
 ///
 /// For a number with more digits, kube-apiserver needs minutes and gigabytes of memory.
 pub(super) const MAX_DIGITS: u32 = 100_000;
@@ -45,7 +45,7 @@ impl Decimal {
         }
     }
 
-    /// Returns the sum, whose scale is the greater of both scales.
+    /// Returns the sum. Its scale is the greater of the two scales.
     ///
     /// # Errors
     /// Returns an error if the exponents are too far apart.
@@ -101,7 +101,7 @@ impl Decimal {
         low_bits(&(&self.unscaled / &divisor + i32::from(rest.is_positive())))
     }
 
-    /// Returns the unscaled number for `scale`, which must not be less than the number's own scale.
+    /// Returns the unscaled number for `scale`. `scale` must not be less than the number's own scale.
     fn raised_to(&self, scale: i32) -> Result<BigInt, QuantityError> {
         let shift = self.scale.abs_diff(scale);
         if shift == 0 || self.unscaled.is_zero() {
@@ -127,7 +127,7 @@ pub(super) fn approximate(base: f64, exponent: i64) -> f64 {
     if exponent == 0 { base } else { base * float_power_of_ten(exponent) }
 }
 
-/// Returns a power of ten as a product or quotient of two, which is not always the nearest number.
+/// Returns a power of ten as a product or quotient of two powers. The result is not always the nearest number.
 ///
 /// Source: Go math/pow10.go, `Pow10`.
 fn float_power_of_ten(exponent: i64) -> f64 {
@@ -179,8 +179,8 @@ impl Ord for Decimal {
 }
 
 impl Decimal {
-    /// Returns the minimum and maximum possible number of digits before the point, which is negative for zeros after
-    /// the point.
+    /// Returns the minimum and maximum possible number of digits before the point. The number is negative for zeros
+    /// after the point.
     fn exponent_range(&self) -> (i64, i64) {
         let high = i64::try_from(digits_at_most(&self.unscaled)).unwrap_or(i64::MAX);
         let exponent = high.saturating_sub(i64::from(self.scale));
@@ -199,7 +199,7 @@ fn low_bits(number: &BigInt) -> i64 {
     signed.cast_signed()
 }
 
-/// Returns the number of decimal digits, which can be one too high.
+/// Returns the number of decimal digits. The result can be one too high.
 fn digits_at_most(number: &BigInt) -> u64 {
     // log10(2), rounded up; 2^64 bits do not fit into memory.
     (u128::from(number.bits()) * 30_103 / 100_000 + 1).try_into().unwrap_or(u64::MAX)

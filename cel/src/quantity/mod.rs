@@ -22,18 +22,18 @@ use scaled::Scaled;
 pub struct Quantity {
     amount: Amount,
     format: Format,
-    /// The original text, if kube-apiserver formats the quantity with the same text.
+    /// The original text, if kube-apiserver would format the quantity as exactly this text.
     written: Option<Arc<str>>,
 }
 
-/// The amount in kube-apiserver's representation, on which some results depend.
+/// The amount in kube-apiserver's representation. Some results depend on the representation.
 #[derive(Clone, Debug)]
 enum Amount {
     Scaled(Scaled),
     Decimal(Decimal),
 }
 
-/// The kind of suffix with which an amount is formatted.
+/// The kind of suffix in a formatted amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// A decimal suffix, such as in `12M`.
@@ -95,7 +95,7 @@ impl Quantity {
 
     /// Returns the amount as an integer, or `None` if kube-apiserver's fast conversion does not support the amount.
     ///
-    /// The fast conversion fails, for example, for `1000m`, which kube-apiserver keeps as a decimal number.
+    /// The fast conversion fails, for example, for `1000m`, which kube-apiserver stores as a decimal number.
     ///
     /// Source: apimachinery pkg/api/resource/quantity.go, `AsInt64`.
     pub fn as_integer(&self) -> Option<i64> {
@@ -143,7 +143,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the sum, which keeps the first amount's kind of suffix unless that amount is zero.
+    /// Returns the sum, with the first amount's kind of suffix unless that amount is zero.
     ///
     /// # Errors
     /// Returns [`QuantityError::TooLarge`] if kube-apiserver would need too much time and memory.
@@ -159,7 +159,7 @@ impl Quantity {
         Ok(self.replaced(Amount::Decimal(sum), other))
     }
 
-    /// Returns the difference, which keeps the first amount's kind of suffix unless that amount is zero.
+    /// Returns the difference, with the first amount's kind of suffix unless that amount is zero.
     ///
     /// # Errors
     /// Returns [`QuantityError::TooLarge`] if kube-apiserver would need too much time and memory.
@@ -194,12 +194,12 @@ impl Quantity {
         Ok(Self { amount, format: self.format, written: None })
     }
 
-    /// Returns whether the amount is kept as a decimal number, which a fast conversion to an integer does not support.
+    /// Returns whether the amount is stored as a decimal number. The fast conversion to an integer then fails.
     pub(crate) fn is_decimal(&self) -> bool {
         matches!(self.amount, Amount::Decimal(_))
     }
 
-    /// Returns the same amount, kept as a decimal number.
+    /// Returns the same amount, stored as a decimal number.
     pub(crate) fn as_decimal(&self) -> Self {
         Self { amount: Amount::Decimal(self.decimal()), ..self.clone() }
     }

@@ -12,14 +12,14 @@ pub(super) struct Scaled {
 }
 
 impl Scaled {
-    /// Returns the integer, or `None` if the number has a fractional part or does not fit.
+    /// Returns the integer, or `None` if the number has a fractional part or does not fit into 64 bits.
     ///
     /// Source: apimachinery pkg/api/resource/amount.go, `AsInt64`.
     pub(super) fn as_integer(self) -> Option<i64> {
         if self.scale < 0 { None } else { scaled_up(self.value, self.scale) }
     }
 
-    /// Returns the sum, or `None` if it does not fit.
+    /// Returns the sum, or `None` if it does not fit into 64 bits.
     ///
     /// Source: apimachinery pkg/api/resource/amount.go, `Add`.
     pub(super) fn plus(self, other: Self) -> Option<Self> {
@@ -40,7 +40,7 @@ impl Scaled {
     }
 
     /// Returns the number of units of ten to the power of `exponent`, rounded away from zero, and whether the result is
-    /// exact; returns `None` if the result does not fit.
+    /// exact; returns `None` if the result does not fit into 64 bits.
     ///
     /// Source: apimachinery pkg/api/resource/amount.go, `AsScaledInt64`, and math.go, `negativeScaleInt64`.
     pub(super) fn at(self, exponent: i32) -> Option<(i64, bool)> {
@@ -56,8 +56,7 @@ impl Scaled {
 
     /// Returns kube-apiserver's result if the number of units does not fit into 64 bits.
     ///
-    /// For the powers of ten by which kube-apiserver multiplies in one step, the result is the low 64 bits; otherwise,
-    /// it is 0.
+    /// If kube-apiserver multiplies by the power of ten in one step, the result is the low 64 bits; otherwise, it is 0.
     pub(super) fn wrapped_at(self, exponent: i32) -> i64 {
         match (self.value, self.scale.wrapping_sub(exponent)) {
             (i64::MIN, _) => 0,
@@ -79,8 +78,8 @@ impl Scaled {
     }
 }
 
-/// Returns `value` times ten to the power of `scale`, or `None` if the result does not fit. A negative scale, which
-/// only a difference beyond 2^31 can have, changes nothing.
+/// Returns `value` times ten to the power of `scale`, or `None` if the result does not fit into 64 bits. If `scale` is
+/// negative, because a difference between scales exceeded 2^31, returns `value`.
 ///
 /// Source: apimachinery pkg/api/resource/math.go, `positiveScaleInt64`.
 fn scaled_up(value: i64, scale: i32) -> Option<i64> {

@@ -196,7 +196,7 @@ fn very_many_digits_are_parsed_quickly() {
     assert_eq!(Quantity::parse(&"1".repeat(3_000_000)), Err(QuantityError::TooLarge));
 }
 
-/// Generates quantities of any kind whose suffix is kept when formatted.
+/// Generates quantities of any kind that keep their suffix when they are formatted.
 fn any_text() -> impl Strategy<Value = String> {
     "[+-]?[0-9]{1,20}(\\.[0-9]{0,12})?(|n|u|m|k|M|Ki|Mi|Gi|Ti|Pi|Ei|e[+-]?[0-9]{1,2})"
 }

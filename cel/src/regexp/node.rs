@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 /// A part of an expression. Groups do not record what they match, because no caller uses this information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
-    /// An empty expression, which matches the empty string.
+    /// An empty expression. It matches the empty string.
     Empty,
     /// A character, ignoring case if `fold`.
     Literal { character: char, fold: bool },
@@ -71,7 +71,7 @@ impl Assertion {
     }
 }
 
-/// The measures of a part that Go limits.
+/// The size, the height, and the number of copies of a part. Go limits each of them.
 ///
 /// Source: Go regexp/syntax/parse.go, `calcSize`, `calcHeight` and `repeatIsValid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Measure {
     }
 }
 
-/// Returns the parts, with the inner parts in place of each part that `inner` splits.
+/// Returns the parts. Replaces each part that `inner` splits with the inner parts.
 fn flattened(parts: Vec<Node>, inner: fn(Node) -> Result<Vec<Node>, Node>) -> Vec<Node> {
     let mut flat = Vec::with_capacity(parts.len());
     for part in parts {

@@ -10,7 +10,7 @@ use super::characters::{
 use super::class::Class;
 use super::node::{Assertion, Node};
 
-/// The maximum number of instructions of an expression.
+/// The maximum number of instructions in an expression.
 const MAX_SIZE: u64 = (128 << 20) / 40;
 
 /// The maximum height of a tree.
@@ -175,7 +175,7 @@ impl<'e> Parser<'e> {
         self.push(Node::Literal { character, fold }, rest)
     }
 
-    /// Adds a character by its code, which may be a surrogate.
+    /// Adds a character by its code. The code may be a surrogate.
     fn literal_number(&mut self, number: u32, rest: &'e str) -> Result<&'e str, String> {
         match char::from_u32(number) {
             Some(character) => self.literal(character, rest),

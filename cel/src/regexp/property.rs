@@ -1,8 +1,8 @@
-//! The character properties that regular expressions can name, as in Go.
+//! The Unicode character properties that Go supports in regular expressions.
 //!
 //! Source: Go regexp/syntax/parse.go, `unicodeTable`, and unicode/tables.go of Unicode 15.
 
-/// The names of categories, which are the same in the `regex` crate.
+/// The names of categories. The `regex` crate uses the same names.
 const CATEGORIES: [&str; 37] = [
     "C", "Cc", "Cf", "Cn", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd",
     "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp",
@@ -22,7 +22,7 @@ const SCRIPTS: &str = "Adlam Ahom Arabic Armenian Avestan Balinese Bamum Batak B
     Syriac Tagalog Tagbanwa Takri Tamil Tangsa Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Toto Ugaritic Vai \
     Vithkuqi Wancho Yezidi Yi";
 
-/// Other names of categories, without underscores.
+/// Alternative names of categories, without underscores, and the names that they stand for.
 const ALIASES: [(&str, &str); 42] = [
     ("Casedletter", "LC"),
     ("Closepunctuation", "Pe"),
@@ -68,7 +68,7 @@ const ALIASES: [(&str, &str); 42] = [
     ("Punct", "P"),
 ];
 
-/// Returns the class of a property for use in brackets, or `None` if Go does not know the name.
+/// Returns the class of a property for use in brackets, or `None` if Go does not support the name.
 pub(super) fn class(name: &str, negated: bool) -> Option<String> {
     let name = canonical(name);
     let assigned_later = r"\P{Age:15.0}";
@@ -90,7 +90,7 @@ pub(super) fn class(name: &str, negated: bool) -> Option<String> {
     Some(format!("[{caret}{class}]"))
 }
 
-/// Returns a category of Unicode 15, in which characters that were assigned later are unassigned.
+/// Returns a category of Unicode 15. Characters that were assigned later count as unassigned.
 fn category(name: &str) -> String {
     match name {
         // Strings do not contain surrogates, so the class matches no character.
@@ -100,8 +100,7 @@ fn category(name: &str) -> String {
     }
 }
 
-/// Returns the name with an upper-case first letter and lower-case letters, and without spaces, hyphens, and
-/// underscores.
+/// Returns the name with an uppercase first letter and lowercase letters, and without spaces, hyphens, or underscores.
 fn canonical(name: &str) -> String {
     let mut canonical = String::with_capacity(name.len());
     for letter in name.chars().filter(|letter| !matches!(letter, '_' | '-' | ' ')) {

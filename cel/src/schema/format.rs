@@ -10,7 +10,7 @@ use go_std::{mail, netip};
 use crate::formats;
 use crate::regexp::Regexp;
 
-/// The names of the known formats, without hyphens.
+/// The names of the supported formats, without hyphens.
 const KNOWN: [&str; 26] = [
     "bsonobjectid",
     "uri",
@@ -40,7 +40,7 @@ const KNOWN: [&str; 26] = [
     "k8slongname",
 ];
 
-/// Returns whether kube-apiserver knows a string format; kube-apiserver ignores unknown formats.
+/// Returns whether kube-apiserver supports a string format. kube-apiserver ignores unknown formats.
 pub fn is_known_format(format: &str) -> bool {
     KNOWN.contains(&format.replace('-', "").as_str())
 }

@@ -33,7 +33,7 @@ impl SchemaError {
     }
 }
 
-/// Keywords that structural schemas do not allow.
+/// The keywords that structural schemas do not allow.
 const UNSUPPORTED: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
 

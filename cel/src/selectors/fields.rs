@@ -49,7 +49,7 @@ fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     })
 }
 
-/// Unescapes a value, in which backslashes precede special characters.
+/// Unescapes a value: removes the backslashes before special characters.
 ///
 /// Source: apimachinery pkg/fields/selector.go, `UnescapeValue`.
 fn unescape(text: &str) -> Result<String, String> {

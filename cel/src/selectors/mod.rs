@@ -16,7 +16,7 @@ pub struct FieldRequirement {
     pub field: String,
     /// Whether the field must differ from the value, instead of being equal to it.
     pub negated: bool,
-    /// The value with which the field is compared.
+    /// The value that the field is compared with.
     pub value: String,
 }
 

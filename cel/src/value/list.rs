@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::{Origin, Value, structured};
 use crate::schema::{ListType, Schema};
 
-/// A list, which is borrowed JSON or was created during the evaluation.
+/// A list. It is borrowed JSON or was created during the evaluation.
 #[derive(Clone, Debug)]
 pub struct List<'a>(Repr<'a>);
 
@@ -17,7 +17,7 @@ enum Repr<'a> {
     /// A list in a document that is read through the list's schema.
     Structured(&'a [Json], &'a Schema),
     Shared(Arc<Vec<Value<'a>>>),
-    /// The result of `+` on a set or on a list with keys, which is also a set or a list with keys.
+    /// The result of `+` on a set or on a list with keys. The result is also a set or a list with keys.
     OfSchema(Arc<Vec<Value<'a>>>, &'a Schema),
     /// The result of `left + right` without copying. Both sides are non-empty.
     Concat(Arc<Concat<'a>>),
@@ -59,7 +59,7 @@ impl<'a> List<'a> {
         matches!(self.0, Repr::Structured(..))
     }
 
-    /// Returns the list's JSON, or `None` if Go does not hold the list as JSON.
+    /// Returns the list's JSON, or `None` if Go does not represent the list as JSON.
     pub(super) fn json(&self) -> Option<&'a [Json]> {
         match self.0 {
             Repr::Structured(elements, _) | Repr::Json(elements, Origin::Unstructured) => Some(elements),
@@ -81,7 +81,7 @@ impl<'a> List<'a> {
         self.len() == 0
     }
 
-    /// Returns how kube-apiserver holds the list; lists created by the evaluation are unstructured.
+    /// Returns how kube-apiserver represents the list. Lists created by the evaluation are unstructured.
     pub fn origin(&self) -> Origin {
         if let Repr::Json(_, origin) = self.0 { origin } else { Origin::Unstructured }
     }
@@ -118,7 +118,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns the name of the Go type that holds the list.
+    /// Returns the name of the Go type that represents the list.
     pub(super) fn go_type(&self) -> &'static str {
         match self.0 {
             Repr::Json(_, origin) if origin.is_typed() => "*common.reflectSchemalessTypedList",
@@ -136,7 +136,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns the list's memory address, or `None` for JSON, for which Go creates a new list each time.
+    /// Returns the list's memory address, or `None` for JSON, because Go creates a new list each time.
     pub(super) fn address(&self) -> Option<usize> {
         match &self.0 {
             Repr::Json(..) | Repr::Structured(..) => None,
@@ -168,7 +168,7 @@ impl<'a> List<'a> {
         Self(Repr::Concat(Arc::new(Concat { left: self, right: other, len })))
     }
 
-    /// Returns whether the list is the result of `+`, which is compared slightly differently from other lists.
+    /// Returns whether the list is the result of `+`. Such a list is compared slightly differently from other lists.
     pub(super) fn is_concat(&self) -> bool {
         matches!(self.0, Repr::Concat(_))
     }
@@ -178,7 +178,7 @@ impl<'a> List<'a> {
         if self.is_concat() { Self::from(self.iter().collect::<Vec<_>>()) } else { self }
     }
 
-    /// Adds an element, in place if the list is not shared, otherwise by copying.
+    /// Adds an element in place, or to a copy if the list is shared.
     pub(crate) fn push(&mut self, element: Value<'a>) {
         if let Repr::Shared(elements) = &mut self.0
             && let Some(elements) = Arc::get_mut(elements)

@@ -10,7 +10,7 @@ use crate::error::Error;
 use super::{Origin, Timestamp, Value, structured};
 use crate::schema::Schema;
 
-/// A map, which is a borrowed JSON object or was created during the evaluation.
+/// A map. It is a borrowed JSON object or was created during the evaluation.
 #[derive(Clone, Debug)]
 pub struct Map<'a>(Repr<'a>);
 
@@ -89,8 +89,8 @@ impl Key {
     }
 }
 
-/// Returns the address of a value that Go holds by reference, or `None` for JSON, for which Go creates a new value each
-/// time.
+/// Returns the address of a value that Go holds by reference. Returns `None` for JSON, because Go creates a new value
+/// each time.
 fn address(value: &Value<'_>) -> Option<usize> {
     match value {
         Value::List(list) => list.address(),
@@ -184,7 +184,7 @@ impl<'a> Map<'a> {
         if let Repr::Structured(members, schema) = self.0 { Some((members, schema)) } else { None }
     }
 
-    /// Returns the map's JSON, or `None` if Go does not hold the map as JSON.
+    /// Returns the map's JSON, or `None` if Go does not represent the map as JSON.
     pub(super) fn json(&self) -> Option<&'a serde_json::Map<String, Json>> {
         match self.0 {
             Repr::Structured(members, _) | Repr::Json(members, Origin::Unstructured) => Some(members),
@@ -207,7 +207,7 @@ impl<'a> Map<'a> {
         self.len() == 0
     }
 
-    /// Returns how kube-apiserver holds the map; maps created by the evaluation are unstructured.
+    /// Returns how kube-apiserver represents the map. Maps created by the evaluation are unstructured.
     pub fn origin(&self) -> Origin {
         match self.0 {
             Repr::Json(_, origin) | Repr::Partial(_, origin, _) => origin,
@@ -221,7 +221,7 @@ impl<'a> Map<'a> {
         self.origin().is_typed() || self.is_structured()
     }
 
-    /// Returns the name of the Go type that holds the map.
+    /// Returns the name of the Go type that represents the map.
     pub(super) fn go_type(&self) -> &'static str {
         match self.origin() {
             _ if self.is_structured() => "*common.unstructuredMap",
@@ -332,7 +332,7 @@ impl<'a> Map<'a> {
         self.iter().chain(std::iter::repeat_n((Value::Null, value), unknown))
     }
 
-    /// Sets an entry, in place if the map is not shared, otherwise by copying.
+    /// Sets an entry in place, or in a copy if the map is shared.
     pub fn insert(&mut self, key: Value<'a>, value: Value<'a>) {
         if let Repr::Shared(entries) = &mut self.0 {
             Arc::make_mut(entries).insert(key, value);

@@ -68,7 +68,7 @@ pub enum Value<'a> {
     Optional(Option<Arc<Value<'a>>>),
     /// A type, identified by its name at run time, such as `list`.
     Type(Arc<str>),
-    /// An object that the expression created: a change of an object, or an operation of a JSON patch.
+    /// An object that the expression created: a change to an object, or a JSON patch operation.
     Object(Arc<Object<'a>>),
     /// A value of a library type.
     Opaque(Arc<dyn Opaque>),
@@ -78,7 +78,7 @@ pub enum Value<'a> {
     Invalid(Arc<str>),
 }
 
-/// A string, which is borrowed or was created during the evaluation.
+/// A string. It is borrowed or was created during the evaluation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Text<'a> {
@@ -88,11 +88,11 @@ pub enum Text<'a> {
     Shared(Arc<str>),
 }
 
-/// How kube-apiserver represents the object that contains a JSON value, which slightly affects lists and maps.
+/// How kube-apiserver represents the object that contains a JSON value. This slightly affects lists and maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Origin {
-    /// The object is a custom resource, whose maps and lists are held as JSON.
+    /// The object is a custom resource. Its maps and lists are represented as JSON.
     ///
     /// Source: cel-go common/types/map.go and list.go.
     #[default]
@@ -103,7 +103,7 @@ pub enum Origin {
     Typed,
     /// A Go map in an object with a Go type, such as labels.
     TypedMap,
-    /// The variable `request`: a Go type whose `options` are held as JSON.
+    /// The variable `request`: a Go type. Its `options` are represented as JSON.
     Request,
 }
 
@@ -220,7 +220,7 @@ impl<'a> Value<'a> {
         Self::from_json_of(json, Origin::Unstructured)
     }
 
-    /// Converts JSON that kube-apiserver holds as `origin`.
+    /// Converts JSON that kube-apiserver represents as `origin`.
     pub fn from_json_of(json: &'a Json, origin: Origin) -> Self {
         match json {
             Json::Null => Self::Null,

@@ -9,13 +9,13 @@ use crate::error::Error;
 
 use super::{List, Value, equality};
 
-/// The type of a change of an object; `Object.spec` is the type of its field `spec`.
+/// The type of a change to an object. `Object.spec` is the type of its field `spec`.
 pub const OBJECT: &str = "Object";
 
 /// The type of an operation of a JSON patch.
 pub const JSON_PATCH: &str = "JSONPatch";
 
-/// An object with a type and fields.
+/// An object that an expression creates, with its type and fields.
 #[derive(Clone, Debug)]
 pub struct Object<'a> {
     name: Arc<str>,
@@ -23,7 +23,7 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Returns whether `name` is the type of such objects.
+    /// Returns whether `name` is `Object`, the type of one of its fields (`Object.spec`), or `JSONPatch`.
     pub(crate) fn is_named(name: &str) -> bool {
         let rest = name.strip_prefix(OBJECT);
         name == JSON_PATCH || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -33,7 +33,7 @@ impl<'a> Object<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a field of an operation does not have the type of the field.
+    /// Returns an error if a field of a JSON patch operation has a value of the wrong type.
     pub(crate) fn create(name: &str, given: &[(&str, Value<'a>)]) -> Result<Self, Error> {
         let mut fields: Vec<(Arc<str>, Value<'a>)> = Vec::with_capacity(given.len());
         for (field, value) in given {

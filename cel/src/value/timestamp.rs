@@ -1,4 +1,4 @@
-//! Points in time, with their parsing and formatting.
+//! Parses and formats points in time.
 
 use std::fmt::Write as _;
 
@@ -145,7 +145,7 @@ impl Timestamp {
         text
     }
 
-    /// Formats the time like Go's `%v`, such as `2024-01-02 03:04:05 +0000 UTC`.
+    /// Formats the time as Go's `%v` does, such as `2024-01-02 03:04:05 +0000 UTC`.
     pub(super) fn debug_text(&self) -> String {
         let (sign, hours, minutes) = self.offset_parts();
         let offset = format!("{sign}{hours:02}{minutes:02}");

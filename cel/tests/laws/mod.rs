@@ -15,7 +15,7 @@ use kubernetes_cel::value::{Origin, Value, equal};
 use kubernetes_cel::{COST_LIMIT, Limits};
 use serde_json::{Value as Json, json};
 
-/// An environment with the variables of admission, and with `self` of [`SCHEMA`].
+/// An environment with the admission variables, and with `self`, whose schema is [`SCHEMA`].
 pub(crate) static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     let admission = Admission { params: false, authorizer: true };
     let environment = with_admission_variables(environment_at(Version::new(1, 37)), admission);

@@ -28,7 +28,7 @@ pub(crate) enum Clause {
     Binary,
     /// `%x` or `%X`: hexadecimal digits.
     Hex {
-        /// Whether the digits above 9 are upper-case letters.
+        /// Whether the digits above 9 are uppercase letters.
         upper: bool,
     },
     /// `%o`: an octal number.

@@ -1,6 +1,6 @@
 //! The standard library: operators, sizes, conversions, strings, and times.
 //!
-//! Source: cel-go common/stdlib/standard.go, with cross-type comparisons of numbers and UTC as default time zone.
+//! Source: cel-go common/stdlib/standard.go, with cross-type comparisons of numbers and UTC as the default time zone.
 //! Overloads are in cel-go's order of declaration.
 
 mod conversions;

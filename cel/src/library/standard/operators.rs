@@ -20,7 +20,7 @@ fn map_of_a() -> Type {
     Type::map(a(), Type::Parameter("B"))
 }
 
-/// Creates a function whose overloads share one implementation, which checks the argument types itself.
+/// Creates a function whose overloads share one implementation. The implementation checks the argument types.
 fn unguarded(
     name: &'static str,
     implementation: Implementation,

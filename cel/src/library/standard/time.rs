@@ -9,7 +9,7 @@ const MINUTE: i64 = 60_000_000_000;
 const SECOND: i64 = 1_000_000_000;
 const MILLISECOND: i64 = 1_000_000;
 
-/// Creates a function that returns a part of a timestamp, in UTC or a time zone.
+/// Creates a function that returns a part of a timestamp, in UTC or in a given time zone.
 fn part(
     name: &'static str,
     id: &'static str,
@@ -101,8 +101,8 @@ fn civil<'a>(call: &Call<'_, 'a>, part: fn(Civil) -> i64) -> Result<Value<'a>, E
     }
 }
 
-/// Returns the number of whole units, truncated from a double, because Go's `Duration.Hours` and similar functions
-/// return rounded doubles.
+/// Returns the number of whole units. Truncates a double, because Go's `Duration.Hours` and similar functions return
+/// rounded doubles.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "Go's way")]
 fn whole(nanoseconds: i64, unit: i64) -> i64 {
     ((nanoseconds / unit) as f64 + (nanoseconds % unit) as f64 / unit as f64) as i64

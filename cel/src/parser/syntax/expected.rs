@@ -42,7 +42,7 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Returns the name of a token as messages show it.
+/// Returns the name of a token in error messages.
 fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Equals => "'=='",
@@ -111,7 +111,7 @@ pub(super) fn look(state: usize) -> Expected {
     found
 }
 
-/// Returns the state that follows the token or rule call of a state.
+/// Returns the state after the token or rule call that starts at `state`.
 pub(super) fn behind(state: usize) -> Option<usize> {
     match NETWORK.states.get(state)?.steps.first()? {
         Step::Tokens(_, to) | Step::Call { back: to, .. } | Step::Free(to) | Step::Precedence(_, to) => {
@@ -121,7 +121,8 @@ pub(super) fn behind(state: usize) -> Option<usize> {
     }
 }
 
-/// Returns the tokens that can follow a state, including in the rules of `callers`, innermost last.
+/// Returns the tokens that can follow a state, including tokens of the calling rules. The innermost of `callers` is
+/// last.
 pub(super) fn expected(state: usize, callers: &[usize]) -> Expected {
     let mut all = look(state);
     let mut reaches_end = all.reaches_end;

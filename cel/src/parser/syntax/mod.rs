@@ -1,4 +1,4 @@
-//! Explains syntax errors with the messages of cel-go's generated parser, which recovers from errors and
+//! Explains syntax errors with the messages of cel-go's generated parser. That parser recovers from errors and
 //! continues.
 
 mod expected;

@@ -12,7 +12,7 @@ use crate::parser::lexer::Kind;
 pub(super) enum Part {
     /// One token of the kinds in `kinds`.
     Tokens { state: usize, kinds: Vec<Kind>, slot: Slot },
-    /// A call of a rule, with the lowest precedence of the operators that the rule accepts.
+    /// A call to a rule, with the lowest precedence of the operators that the rule accepts.
     Rule { state: usize, rule: Rule, precedence: u8, slot: Slot },
     /// Optional parts, which are present if one of the tokens in `first` follows.
     Optional { state: usize, first: Vec<Kind>, parts: Vec<Part> },
@@ -51,7 +51,7 @@ pub(super) enum Step {
     },
     /// One token of these kinds, and the next state.
     Tokens(Vec<Kind>, usize),
-    /// A call of a rule.
+    /// A call to a rule.
     Call {
         rule: Rule,
         back: usize,
@@ -273,7 +273,7 @@ fn shorten(states: &mut [State]) {
     }
 }
 
-/// Collects the calls of rules in a part: state, rule, and precedence.
+/// Collects the rule calls in a part; each consists of a state, a rule, and a precedence.
 fn calls(part: &Part, found: &mut Vec<(usize, Rule, u8)>) {
     let mut all = |parts: &[Part]| parts.iter().for_each(|part| calls(part, found));
     match part {

@@ -272,10 +272,10 @@ impl Predictor {
     }
 }
 
-/// Computes all configurations that are reachable without a token.
+/// Computes all configurations that are reachable without consuming a token.
 struct Closure<'p> {
     predictor: &'p mut Predictor,
-    /// Whether the enclosing rules are known; otherwise, each rule may be followed by any token that can follow it.
+    /// Whether the enclosing rules are known. If not, every caller of a rule is considered when the rule ends.
     whole: bool,
     at_end: bool,
     /// The rule of the decision, if the decision is the operator loop of a left-recursive rule.
@@ -416,7 +416,7 @@ impl Predictor {
     }
 }
 
-/// Returns the alternative of all configurations, or `None` if they have several alternatives.
+/// Returns the alternative that all configurations share, or `None` if their alternatives differ.
 fn unique(set: &[Config]) -> Option<usize> {
     let first = set.first()?.alternative;
     set.iter().all(|config| config.alternative == first).then_some(first)

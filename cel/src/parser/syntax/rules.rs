@@ -148,7 +148,7 @@ fn arguments() -> Draft {
     Draft::Optional(FIRST_OF_EXPR, vec![Draft::Rule(Rule::ExprList, 0, Slot::Arguments)])
 }
 
-/// Returns elements separated by commas; unless `decided_by_token` is set, a prediction decides about a trailing comma.
+/// Returns elements separated by commas; unless `decided_by_token` is set, a prediction detects a trailing comma.
 fn separated(decided_by_token: bool, parts: fn() -> Vec<Draft>) -> Vec<Draft> {
     let mut all = parts();
     let mut more = vec![token(&[Comma])];

@@ -116,7 +116,7 @@ impl<'s, 't> Tokens<'s, 't> {
         self.issues.add_at(None, message);
     }
 
-    /// Returns a token in the notation of error messages.
+    /// Formats a token for error messages.
     pub(super) fn display(&mut self, index: usize) -> String {
         let token = self.get(index);
         if token.kind == Kind::End {

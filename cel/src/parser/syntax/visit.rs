@@ -1,4 +1,4 @@
-//! Finds errors that the grammar does not cover in the part of the text that the parser could read.
+//! Reports errors that the grammar does not cover. Visits only the part of the text that could be parsed.
 //!
 //! Source: cel-go parser/parser.go, the visitor.
 
@@ -40,12 +40,12 @@ struct Visitor<'v, 'e, 't, 's> {
 }
 
 impl Visitor<'_, '_, '_, '_> {
-    /// Returns the placeholder of a missing rule.
+    /// Returns the placeholder for a missing rule.
     fn nothing(&mut self) -> NodeId {
         self.expander.tree.add(NOWHERE, Expression::Null)
     }
 
-    /// Returns the placeholder of an incomplete rule.
+    /// Returns the placeholder for an incomplete rule.
     fn unfinished(&mut self, tree: &Tree) -> NodeId {
         let offset = self.start(tree);
         self.expander.tree.add(offset, Expression::Null)

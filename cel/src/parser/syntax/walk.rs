@@ -1,4 +1,4 @@
-//! Traverses the network like a generated parser, with the same error recovery.
+//! Traverses the network as a generated parser does, with the same error recovery.
 //!
 //! Source: antlr4-go `error_strategy.go`, `parser.go` and the templates of generated parsers; cel-go parser/parser.go,
 //! `recoveryLimitErrorStrategy`.
@@ -278,7 +278,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         self.tokens.report_syntax(self.at, &format!("extraneous input {found} expecting {wanted}"));
     }
 
-    /// Checks before a decision whether the current token is expected, and otherwise recovers or fails.
+    /// Checks whether the current token is expected before a decision is made. If not, recovers or fails.
     fn sync(&mut self, state: usize) -> Result<(), Stop> {
         self.state = state;
         if self.recovering {

@@ -150,7 +150,7 @@ fn key_of_scalar(json: &Json) -> Option<Key> {
     }
 }
 
-/// Returns the key of an element of a list with keys, from its fields.
+/// Returns the key of an element in a list with keys: the values of the element's key fields.
 ///
 /// Source: apiserver pkg/cel/common/valuesreflect.go, `refValMapKey`.
 fn key_of_value(element: &Value<'_>, keys: &[String]) -> ElementKey {

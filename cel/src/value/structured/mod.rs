@@ -63,7 +63,7 @@ fn unexpected<'a>(expected: &str, found: &Json) -> Value<'a> {
     invalid(&format!("expected {expected}, got {}", go_type(found)))
 }
 
-/// Returns the name of the Go type that holds a JSON value.
+/// Returns the name of the Go type that represents a JSON value.
 fn go_type(json: &Json) -> &'static str {
     match json {
         Json::Null => "<nil>",
