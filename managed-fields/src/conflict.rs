@@ -14,17 +14,17 @@ use crate::set::Set;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts(BTreeMap<Manager, Set>);
 
-/// A cause in the details of a conflict's Status, of type `FieldManagerConflict`.
+/// A cause of type `FieldManagerConflict` in the details of a conflict's Status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cause {
-    /// The message, which contains the manager that owns the field.
+    /// The message. It contains the manager that owns the field.
     pub message: String,
     /// The path of the field, such as `.spec.replicas`.
     pub field: String,
 }
 
-/// The maximum total length of the listed conflicts in bytes.
+/// The maximum total length, in bytes, of the listed conflicts.
 ///
 /// Without this limit, 100,000 fields below a field with a name of one megabyte would exhaust the memory.
 const MAX_LISTED_BYTES: usize = 1 << 20;
@@ -69,7 +69,7 @@ impl Conflicts {
         self.0.iter().map(|(manager, set)| (manager, fields_of(set))).collect()
     }
 
-    /// Returns the message of the Status, which lists conflicts up to a limit of 1 MiB.
+    /// Returns the message of the Status. The message lists conflicts up to a limit of 1 MiB.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `getConflictMessage`.
     pub fn message(&self) -> String {
@@ -100,7 +100,7 @@ impl Conflicts {
     }
 }
 
-/// Formats a manager as in the message of a conflict.
+/// Formats a manager for the message of a conflict.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `printManager`.
 impl fmt::Display for Manager {

@@ -59,7 +59,7 @@ pub(crate) fn float(float: f64, exponents: Exponents) -> String {
     format!("{mantissa}e{sign}{power:02}")
 }
 
-/// Formats a value as `%v` formats structured-merge-diff's value, which is a pointer to a struct.
+/// Formats a value as Go's `%v` formats a pointer to structured-merge-diff's `valueUnstructured`.
 pub(crate) fn pointer(value: &Value) -> String {
     format!("&{{{}}}", plain(value))
 }
@@ -78,7 +78,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Formats a value as `%#v` formats structured-merge-diff's value.
+/// Formats a value as Go's `%#v` formats a pointer to structured-merge-diff's `valueUnstructured`.
 pub(crate) fn syntax_of_pointer(value: &Value) -> String {
     format!("&value.valueUnstructured{{Value:{}}}", syntax(value))
 }

@@ -20,7 +20,7 @@ pub(crate) fn annotation(object: &Value) -> Option<&str> {
     annotations.get(ANNOTATION)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Writes the applied configuration into the annotation, if it exists.
+/// Writes the applied configuration into the annotation if the annotation exists.
 ///
 /// An annotation that would be too large is removed.
 ///

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::go::{self, Escapes, Exponents};
 use crate::set::Set;
 
-/// The operation by which a manager came to own fields.
+/// The operation through which a manager became the owner of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "upstream refuses others")]
 pub enum Operation {
@@ -37,7 +37,7 @@ pub struct Manager {
     operation: Operation,
     api_version: Arc<str>,
     subresource: Arc<str>,
-    /// The manager's identifier, by which upstream sorts managers.
+    /// The manager's identifier. Upstream sorts managers by their identifiers.
     identifier: Arc<str>,
 }
 
@@ -53,19 +53,19 @@ impl Manager {
         }
     }
 
-    /// Returns the manager's name, which its requests specify as `fieldManager`.
+    /// Returns the manager's name: the `fieldManager` of its requests.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the operation by which the manager came to own fields.
+    /// Returns the operation through which the manager became the owner of fields.
     pub const fn operation(&self) -> Operation {
         self.operation
     }
 
     /// Returns the version of the manager's requests.
     ///
-    /// The version is empty for [`Operation::Apply`], where one entry has the fields of all versions.
+    /// The version is empty for [`Operation::Apply`], because one entry contains the fields of all versions.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
@@ -140,7 +140,7 @@ impl VersionedSet {
 /// The fields that each manager owns.
 pub(crate) type Fields = BTreeMap<Manager, VersionedSet>;
 
-/// The last time at which a manager came to own a field.
+/// The last time at which a manager became the owner of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Time {
     /// The time in UTC with a precision of seconds, as the server formats it.
@@ -157,7 +157,7 @@ pub(crate) struct Managed {
     pub(crate) times: BTreeMap<Manager, Time>,
 }
 
-/// The time of managers without a time, which is earlier than all other times.
+/// The time that sorts managers without a time before all other managers.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 impl Managed {
@@ -170,7 +170,7 @@ impl Managed {
         self.fields.keys().any(|manager| self.times.get(manager).is_some_and(|time| time.is_now))
     }
 
-    /// Decodes `metadata.managedFields`, which is null if absent.
+    /// Decodes `metadata.managedFields`; `entries` is null if the field is absent.
     ///
     /// # Errors
     /// Returns kube-apiserver's error if an entry is invalid.
@@ -216,7 +216,7 @@ impl Managed {
         Ok(decoded)
     }
 
-    /// Encodes `metadata.managedFields`, sorted; returns `None` if no manager owns a field.
+    /// Encodes `metadata.managedFields` with sorted entries; returns `None` if no manager owns a field.
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/managedfields.go, `encodeManagedFields`.
     pub(crate) fn encode(&self) -> Option<Value> {
@@ -250,7 +250,7 @@ impl Managed {
     }
 }
 
-/// Validates `metadata.managedFields` after mutating admission; `entries` is null if absent.
+/// Validates `metadata.managedFields` after mutating admission; `entries` is null if the field is absent.
 ///
 /// # Errors
 /// Returns kube-apiserver's error if an entry cannot be decoded.

@@ -84,7 +84,7 @@ impl Writer<'_> {
     }
 }
 
-/// An object with its new `metadata.managedFields`, which are omitted if no manager owns a field.
+/// An object with its new `metadata.managedFields`. The field is omitted if no manager owns a field.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Written {
@@ -271,7 +271,7 @@ impl<V: Versions> FieldManager<'_, V> {
     /// object, or `None` for a create.
     ///
     /// Defaults are not set in new parts of the object. A struct, list, or map that becomes empty is null in the
-    /// returned object, which Go types treat as absent.
+    /// returned object; Go types treat null as absent.
     ///
     /// # Errors
     /// Returns an [`Error`] if the apply is rejected.
@@ -479,7 +479,7 @@ pub fn restore_times(old: &Value, new: &mut Value, same: impl FnOnce(&Value, &Va
     }
 }
 
-/// Returns whether both sides have entries that differ only in their timestamps.
+/// Returns whether the entries of `before` and `after` are equal except for their timestamps.
 fn same_but_for_times(before: &Value, after: &Value) -> bool {
     let timeless = |entry: &Value| {
         let mut entry = entry.clone();

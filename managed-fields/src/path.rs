@@ -26,7 +26,7 @@ pub enum PathElement {
     Value(Arc<Value>),
     /// An item by its zero-based index: `i:0`.
     Index(i64),
-    /// An item without a key, which is never encoded.
+    /// An item without a key. Such an element is never encoded.
     Unknown,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Reader<'a> {
     is_at_end: bool,
 }
 
-/// The source that json-iterator reads from, which determines the text that errors show.
+/// The source that json-iterator reads from. It determines the text that errors show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// Reads from memory: all bytes are available.
@@ -32,7 +32,7 @@ enum Source {
 /// The size of json-iterator's chunks, in bytes.
 const CHUNK_SIZE: usize = 4096;
 
-/// The names of json-iterator's functions for objects in errors, and how errors quote text.
+/// The names of json-iterator's functions in errors about objects, and how these errors quote text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names {
     of_reader: &'static str,
@@ -41,11 +41,11 @@ pub(crate) struct Names {
     quotes_before: bool,
 }
 
-/// The names in errors of the function `ReadObjectCB`.
+/// The names in errors from the function `ReadObjectCB`.
 pub(crate) const OBJECT: Names =
     Names { of_reader: "ReadObjectCB", of_colon: "ReadObject", quotes_before: false };
 
-/// The names in errors of the function `ReadMapCB`.
+/// The names in errors from the function `ReadMapCB`.
 pub(crate) const MAP: Names = Names { of_reader: "ReadMapCB", of_colon: "ReadMapCB", quotes_before: true };
 
 impl<'a> Reader<'a> {
@@ -59,12 +59,12 @@ impl<'a> Reader<'a> {
         Self { source: Source::Stream, ..Self::new(bytes) }
     }
 
-    /// Returns whether an error occurred, after which the caller can stop reading.
+    /// Returns whether an error occurred. After an error, the caller can stop reading.
     pub(crate) fn has_failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Records an error at the current position, unless there is one already.
+    /// Records an error at the current position, unless an error has already been recorded.
     ///
     /// Source: json-iterator iter.go, `ReportError`.
     pub(crate) fn fail(&mut self, operation: &str, message: &str) {

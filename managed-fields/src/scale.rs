@@ -13,7 +13,7 @@ use crate::set::Set;
 /// The `apiVersion` of every Scale.
 const SCALE: &str = "autoscaling/v1";
 
-/// Returns the path `spec.replicas` of the replicas in a Scale.
+/// Returns the path of the replicas in a Scale: `spec.replicas`.
 fn replicas_of_scale() -> Path {
     vec![PathElement::field("spec"), PathElement::field("replicas")]
 }

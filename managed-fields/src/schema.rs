@@ -1,4 +1,4 @@
-//! The types of objects, which the caller declares.
+//! The types of objects. The caller declares them.
 
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ pub enum Relation {
     Keyed,
 }
 
-/// A type of structs and maps: their members, and whether each is treated as a single value.
+/// A type of structs and maps: their members, and whether a whole struct or map is a single value.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "callers make them")]
 pub struct MapType<T> {

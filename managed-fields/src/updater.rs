@@ -280,9 +280,9 @@ impl<V: Versions> Updater<'_, V> {
 
 /// The fields that other managers lose in one version.
 struct LostFields {
-    /// Fields whose value changed.
+    /// The fields whose values changed.
     changed: Set,
-    /// Fields that were removed from the object.
+    /// The fields that were removed from the object.
     removed: Set,
 }
 

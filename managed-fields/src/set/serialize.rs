@@ -13,8 +13,7 @@ use crate::reader::{self, Reader};
 const SELF: &str = ".";
 
 impl Set {
-    /// Encodes the set as `fieldsV1` in upstream's order, in which items are sorted by their keys and not by their
-    /// text.
+    /// Encodes the set as `fieldsV1` in upstream's order: items are sorted by their keys, not by their text.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, false);

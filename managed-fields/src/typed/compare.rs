@@ -17,11 +17,11 @@ use crate::value;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// Fields that the new value does not have.
+    /// The fields that the new value does not have.
     pub removed: Set,
-    /// Fields whose value changed.
+    /// The fields whose values changed.
     pub modified: Set,
-    /// Fields that the old value does not have.
+    /// The fields that the old value does not have.
     pub added: Set,
 }
 

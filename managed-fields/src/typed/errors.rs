@@ -49,7 +49,7 @@ impl fmt::Display for ValidationError {
     }
 }
 
-/// The maximum total length of the listed errors in bytes.
+/// The maximum total length, in bytes, of the listed errors.
 ///
 /// Without this limit, 100,000 errors below a field with a name of one megabyte would exhaust the memory.
 const MAX_LISTED_BYTES: usize = 1 << 20;

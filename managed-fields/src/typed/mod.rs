@@ -43,7 +43,7 @@ fn same_kinds<T>(left: &Atom<T>, right: &Atom<T>) -> bool {
         && left.map.is_some() == right.map.is_some()
 }
 
-/// The error for a type that allows no values.
+/// The error for a type that does not allow any values.
 const NO_TYPE: &str = "schema error: invalid atom: inlined";
 
 /// Returns the items of a list, or `None` if the value is absent or not a list.

@@ -4,7 +4,7 @@ use crate::path::PathElement;
 use crate::schema::{MapType, Relation, Scalar, Schema, Type};
 use crate::set::{Node, Set};
 
-/// Updates `fields` of an object to the current type `of`; returns `None` if nothing changes.
+/// Updates the `fields` of an object to the current type `of`; returns `None` if nothing changes.
 ///
 /// If a value has become atomic, the owner of a part of the value owns the whole value.
 ///

@@ -8,8 +8,8 @@ use crate::path::PathElement;
 use crate::schema::{ListType, MapType, Relation, Schema, Type};
 use crate::set::Set;
 
-/// Returns `value`, which must be of type `of`, without `fields`. A struct, list, or map that becomes empty is replaced
-/// with null.
+/// Returns `value` without `fields`; `value` must be of type `of`. A struct, list, or map that becomes empty is
+/// replaced with null.
 ///
 /// Source: structured-merge-diff typed/remove.go.
 pub fn remove_items<T: Schema>(value: Value, fields: &Set, of: Type<T>) -> Value {

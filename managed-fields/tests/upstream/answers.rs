@@ -124,7 +124,7 @@ fn typed(question: &Value, of: Type<Ref<'_>>) -> Value {
 
 /// Removes insignificant differences: converts floats that are whole numbers to integers, and sorts errors.
 ///
-/// In Go, errors have the random order of a map.
+/// Go reports the errors in the random iteration order of a map.
 pub(crate) fn comparable(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {

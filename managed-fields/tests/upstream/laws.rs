@@ -33,7 +33,7 @@ fn set() -> impl Strategy<Value = Set> {
     vec(path, 0..12).prop_map(|paths: Vec<Path>| paths.into_iter().collect())
 }
 
-/// Generates a `spec` of the schema `widgets`.
+/// Generates a `spec` that conforms to the schema `widgets`.
 fn spec() -> impl Strategy<Value = Value> {
     let text = || "[a-c]".prop_map(Value::from);
     let labels = btree_map("[a-c]", text(), 0..3);

@@ -7,7 +7,7 @@ use kubernetes_managed_fields::{
 };
 use serde_json::{Value, json};
 
-/// Schemas by name, each with its types by name.
+/// The schemas by name, each with its types by name.
 #[derive(Debug)]
 pub(crate) struct Schemas(BTreeMap<String, BTreeMap<String, Value>>);
 
