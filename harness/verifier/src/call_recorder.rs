@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::other_webhooks;
 use super::turn::Turn;
 
-/// The number of consecutive timeouts after which a webhook is skipped, because further timeouts are not informative.
+/// The number of consecutive timeouts after which a webhook is no longer called.
 const MAX_TIMEOUTS: u32 = 5;
 
 /// The `Content-Type` of a review.
@@ -36,13 +36,13 @@ pub struct Exchange {
     pub took: Duration,
     /// The redirects and retry requests that preceded the final reply.
     pub redirects_and_retries: Vec<RedirectOrRetry>,
-    /// Whether admit answered in place of another webhook, without a call over the network.
+    /// Whether admit itself answered for a webhook of the library, without a call over the network.
     pub is_other_webhook: bool,
     /// How the request was sent if it bypassed the dispatcher; `None` for other requests.
     pub direct: Option<Direct>,
 }
 
-/// How a request that bypassed the dispatcher was sent. No API server sends such a request.
+/// The properties of a request that bypassed the dispatcher. No API server sends such a request.
 #[derive(Clone, Debug)]
 pub struct Direct {
     /// The webhook that was called.
@@ -54,13 +54,13 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Creates the description of a review that is sent directly to `webhook`.
+    /// Creates the properties of a review that is sent directly to `webhook`.
     pub(super) fn review(webhook: &Webhook) -> Self {
         Self { webhook: Arc::clone(&webhook.id), method: Method::POST, content_type: JSON }
     }
 }
 
-/// The parameters of connections to webhooks.
+/// The settings for connections to webhooks.
 #[derive(Clone)]
 pub(super) struct Connector {
     pub(super) services: Arc<dyn ServiceResolver>,
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Connector {
     }
 }
 
-/// The state that all requests of an environment share.
+/// The state that all requests in an environment share.
 #[derive(Debug)]
 pub(super) struct CallRecorder {
     connector: Connector,
@@ -191,7 +191,7 @@ impl CallRecorder {
         reply
     }
 
-    /// Sends a request that no API server sends, on connections like those of [`Self::send_review`].
+    /// Sends a request that no API server sends. Connections are reused and renewed as in [`Self::send_review`].
     pub(super) async fn send_direct(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
         let mut notes = Vec::new();
         let reply = self.https.send(request.clone(), &mut notes).await;
@@ -207,7 +207,7 @@ impl CallRecorder {
     }
 }
 
-/// Removes the entries about a kept connection that ended, and returns whether there were any.
+/// Removes the entries about kept connections that ended, and returns whether there were any.
 fn has_ended(redirects_and_retries: &mut Vec<RedirectOrRetry>) -> bool {
     redirects_and_retries.extract_if(.., |note| *note == RedirectOrRetry::KeptConnectionEnded).count() > 0
 }
@@ -243,7 +243,7 @@ impl Exchanges {
 }
 
 impl RecordingCaller {
-    /// Creates a caller whose large exchanges wait for `turn`, if it is set.
+    /// Creates a caller. If `turn` is set, large exchanges wait for it.
     pub(super) fn new(shared: Arc<CallRecorder>, exchanges: &Exchanges, turn: Option<Arc<Turn>>) -> Self {
         Self { shared, exchanges: Arc::clone(&exchanges.0), turn }
     }

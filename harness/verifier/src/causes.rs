@@ -9,7 +9,7 @@ use super::violation::Severity;
 /// The properties that findings of one check share if they have the same cause.
 #[derive(PartialEq, Eq)]
 struct Cause {
-    /// The server of the webhook. A webhook whose server is unknown counts as its own server.
+    /// The server of the webhook. If the server is unknown, the webhook counts as a separate server.
     server: String,
     kind: String,
     severity: Severity,
@@ -71,7 +71,7 @@ impl Cause {
     }
 }
 
-/// Returns `message` without the webhook's names and URL, and without memory addresses, which differ in each panic.
+/// Removes the webhook's names and URL from `message`, and memory addresses, which differ between panics.
 fn anonymous(message: &str, webhook: &str) -> String {
     let own = webhook.split('/').nth(1).unwrap_or(webhook);
     let message = word_masked(&word_masked(message, webhook, "WEBHOOK"), own, "WEBHOOK");
@@ -79,7 +79,7 @@ fn anonymous(message: &str, webhook: &str) -> String {
     masked(&message, "0x", "ADDRESS", |letter| letter.is_ascii_hexdigit())
 }
 
-/// Returns `text` with `word` replaced by `mask` wherever it is a whole word and not part of another name.
+/// Replaces `word` with `mask` in `text`, except where `word` is part of another name.
 pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     if word.is_empty() {
         return text.to_owned();
@@ -95,7 +95,7 @@ pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     masked
 }
 
-/// Returns `text` with each `start`, and the following characters that `continues` accepts, replaced by `mask`.
+/// Replaces each `start`, and the following characters that `continues` accepts, with `mask`.
 fn masked(text: &str, start: &str, mask: &str, continues: fn(char) -> bool) -> String {
     let mut parts = text.split(start);
     let mut masked = parts.next().unwrap_or_default().to_owned();

@@ -67,16 +67,16 @@ impl Audience {
 pub enum Probe {
     /// Examines a configuration without calling the webhook.
     Configuration(fn(&Subject, &ClusterFixture) -> Observed),
-    /// Examines a configuration, alone and then with each object of the corpus, without calling the webhook.
+    /// Examines a configuration by itself, and then with each object of the corpus, without calling the webhook.
     ///
-    /// [`super::lint`] does not have a corpus. If the configuration alone has no violation, it uses the second
+    /// [`super::lint`] does not have a corpus. If the first function does not find a violation, it calls the second
     /// function, which examines the configuration with example objects.
     ConfigurationAndObject(
         fn(&Subject, &ClusterFixture) -> Observed,
         fn(&Subject, &ClusterFixture) -> Vec<Violation>,
         for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>,
     ),
-    /// Examines the configurations of all webhooks of the audience together, without calling webhooks.
+    /// Examines the configurations of all webhooks in the audience together, without calling webhooks.
     Configurations(fn(&ConfigurationSet<'_>) -> Observed),
     /// Examines the writes of a webhook before any other call, because clients rate-limit events and drop the excess.
     Effects(for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>),
@@ -86,7 +86,7 @@ pub enum Probe {
     Object(for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>),
     /// Examines how all webhooks together handle an object. `object_probe.subject` is the first of the webhooks.
     Collection(for<'a> fn(&'a ObjectProbe<'a>) -> BoxFuture<'a, Observed>),
-    /// Examines all webhooks of the audience during a disruption after all other probes, and returns a result for each.
+    /// Examines all webhooks in the audience during a disruption after all other probes. Returns a result for each.
     Intervention(Disruption, for<'a> fn(&'a [WebhookProbe<'a>]) -> BoxFuture<'a, Vec<Observed>>),
     /// Examines a conversion webhook with objects of its definition.
     Conversion(for<'a> fn(&'a ConverterProbe<'a>) -> BoxFuture<'a, ConversionObservations>),

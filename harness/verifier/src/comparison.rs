@@ -13,7 +13,7 @@ use kubernetes_types::schema::Type;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
-    /// The path of the field, such as `spec.containers[app].env[TZ].value`, in which keys name list items if possible.
+    /// The path of the field, such as `spec.containers[app].env[TZ].value`. Keys identify list items where possible.
     pub path: String,
     /// The expected or former value; `None` if the field is expected to be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ impl Walk {
         }
     }
 
-    /// Records a difference unless the values are equal for the type of the field, such as `500m` and `0.5`.
+    /// Records a difference unless the values are equal for the field's type, such as the quantities `500m` and `0.5`.
     fn leaf(&mut self, path: &[String], expected: Option<&Value>, found: Option<&Value>, of: Type) {
         // An absent value equals an empty one, except for a map entry and in custom resources.
         let is_there = expected.is_some() == found.is_some();

@@ -1,4 +1,4 @@
-//! Combines findings that have one cause: the finding that names the cause lists the others as consequences.
+//! Combines findings with one cause. The finding that names the cause lists the others as consequences.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::check::Severity;
 use super::report::{CheckReport, Consequence, Finding, TOGETHER};
 use super::validity::without_positions;
 
-/// A rule that identifies findings of one check that explain findings of the same or other checks.
+/// A rule that identifies findings of one check as the cause of other findings.
 struct Cause {
     /// The check whose findings name the cause best.
     check: &'static str,
@@ -114,7 +114,7 @@ const COUNTERS: [&str; 2] = ["metadata.resourceVersion", "metadata.generation"];
 
 /// Moves findings that follow from another finding to the consequences of that finding.
 ///
-/// A consequence has the webhooks of its cause, and is not more severe.
+/// A consequence is not more severe than its cause, and is only about webhooks of the cause.
 pub(super) fn fold(checks: &mut [CheckReport]) {
     // A finding that is taken out leaves an empty place, so that the other findings keep their places.
     let mut places: Vec<(String, Option<Finding>)> = Vec::new();
@@ -211,13 +211,13 @@ fn fields(finding: &Finding) -> BTreeSet<String> {
     fields
 }
 
-/// Returns the field that represents `field`, which is the same for both fields of a `TypeMeta`.
+/// Returns `field`, or `apiVersion` for `kind`, so that both fields of a `TypeMeta` are the same field.
 fn type_meta(field: &str) -> &str {
     if field == "kind" { "apiVersion" } else { field }
 }
 
 impl Known<'_> {
-    /// Returns whether the message of `other` contains the reason of this finding, the text after the first colon.
+    /// Returns whether the message of `other` contains this finding's reason, which is the text after the first colon.
     fn has_reason_of(&self, other: &Finding) -> bool {
         const SHORTEST: usize = 10;
         let reason = self.finding.message.split_once(": ").map(|(_, reason)| reason);
@@ -235,7 +235,7 @@ impl Known<'_> {
         !fields.is_empty() && fields.iter().all(is_known)
     }
 
-    /// Returns whether `other` is a finding of the same check that differs only in the change by another webhook.
+    /// Returns whether `other` is a finding of the same check that differs only in another webhook's change.
     fn is_same_without_the_other_webhook(&self, check: &str, other: &Finding) -> bool {
         let kind =
             |finding: &Finding| finding.kind.split("another webhook").next().unwrap_or_default().to_owned();

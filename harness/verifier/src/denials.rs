@@ -9,10 +9,10 @@ use super::reasons;
 use super::shape;
 use super::subject::Subject;
 
-/// The number of objects of the corpus whose creation a webhook answered, and its denials.
+/// The number of corpus objects whose creation requests a webhook answered, and the denials among them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Denials {
-    /// The number of objects that the webhook answered.
+    /// The number of objects whose creation requests the webhook answered.
     pub(super) objects: u64,
     /// The number of denials by reason.
     pub(super) reasons: BTreeMap<String, u64>,
@@ -54,7 +54,7 @@ pub(super) fn creation_verdict(object_probe: &ObjectProbe<'_>) -> Option<Creatio
     }
 }
 
-/// Returns whether a probe has called only this webhook.
+/// Returns whether a probe sent a request to this webhook only.
 pub(super) fn was_asked(memory: &Memory, subject: &Subject) -> bool {
     memory.knows(&subject.alone())
 }

@@ -11,7 +11,7 @@ const TIMES: usize = 15;
 
 /// Returns whether the webhook gives the same response to repeated creations of `object`.
 ///
-/// Returns `true` for several webhooks together, which are not tested.
+/// Returns `true` without a test if `subject` is `None`, that is, for all webhooks together.
 pub(super) async fn is_deterministic(plan: &Plan, subject: Option<&Subject>, object: &Value) -> bool {
     let Some(subject) = subject else { return true };
     let Ok(request) = plan.environment.create(object.clone()) else { return true };

@@ -1,6 +1,6 @@
 //! Runs the checks in stages.
 //!
-//! The stages are configurations, side effects, the corpus, each webhook alone, minimization of findings, and
+//! The stages are configurations, side effects, the corpus, single webhooks, minimization of findings, conversions, and
 //! disruptions.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ use super::webhook_probe::{ConfigurationSet, Notes, WebhookProbe};
 
 /// The number of objects at the start of the corpus from which the samples for the first checks are chosen.
 const FIRST_OBJECTS: usize = 5_000;
-/// A probe of one webhook alone.
+/// A probe of a single webhook.
 type WebhookProbeFn = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>;
 
 /// The number of custom resources to keep for conversion webhooks.
@@ -53,7 +53,7 @@ pub async fn run<E: Send>(
     run_until(plan, corpus, std::future::pending()).await
 }
 
-/// Runs the checks like [`run`], but ends early when `stop` is ready.
+/// Runs the checks as [`run`] does, but ends early when `stop` is ready.
 ///
 /// The report then contains the findings so far and is marked as [interrupted](Report::interrupted).
 ///
@@ -308,7 +308,7 @@ impl Run<'_> {
         (begin, corpus)
     }
 
-    /// Returns, for each webhook, the requests for `objects` that it matches, before any mutation.
+    /// Returns the requests for `objects` that each webhook matches, before any mutation.
     fn first<E>(&self, objects: &[Result<Value, E>]) -> Vec<Vec<Attributes>> {
         let plan = self.plan;
         let mut samples: Vec<Samples> = plan.subjects.iter().map(|_| Samples::default()).collect();
@@ -333,7 +333,7 @@ impl Run<'_> {
         self.alone(&samples, Stage::Webhooks, webhooks).await;
     }
 
-    /// Runs the probes that `chosen` selects on each webhook alone.
+    /// Runs the probes that `chosen` selects, one webhook at a time.
     async fn alone(
         &mut self,
         samples: &[Vec<Attributes>],
@@ -359,7 +359,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns, for each webhook, the requests for probes of the webhook alone.
+    /// Returns the requests to use for single-webhook probes, for each webhook.
     fn requests(&self) -> Vec<Vec<Attributes>> {
         self.samples.iter().map(Samples::requests).collect()
     }
@@ -420,7 +420,7 @@ impl Run<'_> {
         self.finding_log.take_back();
     }
 
-    /// Records a reason for each check that had nothing to examine.
+    /// Records a reason for each check that did not have anything to examine.
     fn silent(&mut self) {
         for (position, check) in self.plan.active() {
             let mut audience = self.plan.audience(check).map(|(subject, _)| subject).peekable();

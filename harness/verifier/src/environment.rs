@@ -59,7 +59,9 @@ pub enum Connection {
     ///
     /// If the server has closed the connection, the call is repeated on a new connection.
     Kept,
-    /// Like `Kept`, but the call is not repeated if its connection ends, for webhooks that are being stopped.
+    /// A kept connection, as with `Kept`, but without a new attempt if the connection ends.
+    ///
+    /// Used for webhooks that are being stopped.
     KeptWithoutRepeat,
     /// A new connection with a new handshake.
     New,
@@ -208,7 +210,7 @@ impl Environment {
         self.admit_in_turn(webhook_set, request, None).await
     }
 
-    /// Sends a request like [`Self::admit`], but delays large responses until the object's turn.
+    /// Sends a request as [`Self::admit`] does, but delays large responses until the object's turn.
     pub(super) async fn admit_in_turn(
         &self,
         webhook_set: &WebhookSet,
@@ -267,7 +269,7 @@ impl Environment {
         }
     }
 
-    /// Sends `body` like [`Self::post`], but on the given connection, and also to a webhook that timed out too often.
+    /// Sends `body` as [`Self::post`] does, but on the given connection, and even if the webhook timed out too often.
     ///
     /// Dropping the future disconnects the caller.
     pub async fn call(&self, webhook: &Webhook, body: Bytes, connection: Connection) -> Exchange {
@@ -275,7 +277,7 @@ impl Environment {
         self.call_control(webhook, body, connection).await
     }
 
-    /// Sends `body` like [`Self::call`] to a webhook that is not verified, and does not count the call.
+    /// Sends `body` as [`Self::call`] does, to a webhook that is not verified, without counting the call.
     pub(super) async fn call_control(
         &self,
         webhook: &Webhook,

@@ -31,7 +31,7 @@ impl Report {
         })
     }
 
-    /// Returns the webhooks that returned some invalid responses, each with their number and the most frequent reason.
+    /// Returns the webhooks with invalid responses, each with the number of these and the most frequent reason.
     ///
     /// Omits webhooks without a valid response, and webhooks whose responses have a finding of V22.
     pub fn invalid_responses(&self) -> impl Iterator<Item = (&str, u64, &str)> {
@@ -41,14 +41,13 @@ impl Report {
         })
     }
 
-    /// Returns the number of the webhook's invalid responses and the most frequent reason, as
-    /// [`Self::invalid_responses`].
+    /// Returns the webhook's number and reason in [`Self::invalid_responses`], or `None` if it is not listed there.
     pub fn invalid_responses_of(&self, webhook: &str) -> Option<(u64, &str)> {
         let invalid = self.webhooks.get(webhook)?.invalid_responses()?;
         (!self.has_finding(ENVELOPE, webhook)).then_some(invalid)
     }
 
-    /// Returns whether the check passed, but not for all objects because of an invalid response.
+    /// Returns whether the check passed but does not cover all objects because of an invalid response.
     fn lacks_responses(&self, result: &CheckResult) -> bool {
         result.verdict == Tally::Passed
             && self

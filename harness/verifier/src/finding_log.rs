@@ -39,7 +39,7 @@ struct Entry {
     held: u64,
     /// The number of objects that could not be checked although all required options were set.
     unanswered: u64,
-    /// The number of passes that require a call to the watched API server, by the reason to report without such a call.
+    /// The number of passes that count only if the watched API server was called, by the reason to report otherwise.
     uncontacted: BTreeMap<String, u64>,
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,
@@ -63,7 +63,7 @@ pub(crate) struct ViolationGroup {
 }
 
 impl FindingLog {
-    /// Records the observation of a probe about `object`, which has not been minimized.
+    /// Records the observation of a probe. `object` has not been minimized.
     pub(super) fn note(&mut self, place: PlanPosition, object: Option<&Value>, observed: Observed) {
         let entry = self.tallies.entry(place).or_default();
         match observed {
@@ -119,7 +119,7 @@ impl FindingLog {
         self.tallies.range((check, None)..(check + 1, None)).next().is_some()
     }
 
-    /// Records that `objects` objects are omitted for `reason`.
+    /// Records that `objects` objects were omitted because of `reason`.
     pub(super) fn leave_out(&mut self, reason: &str, objects: u64) {
         for _ in 0..objects {
             count(&mut self.left_out, reason.to_owned());
@@ -136,7 +136,7 @@ impl FindingLog {
         self.tallies.iter_mut().map(|(place, entry)| (*place, entry.found.as_mut_slice())).collect()
     }
 
-    /// Returns the report about `checks`. A check with a reason was skipped.
+    /// Creates the report on `checks`. Each skipped check has a reason.
     pub(super) fn report(
         mut self,
         checks: &[(&'static Check, Option<String>)],
@@ -238,7 +238,7 @@ impl Entry {
 }
 
 impl ViolationGroup {
-    /// Adds the fields in which the violation was found, up to a maximum number.
+    /// Adds the fields in which the violation was found; keeps at most [`MAX_FIELDS`] fields.
     fn add_fields(&mut self, fields: &BTreeSet<String>) {
         for field in fields {
             if self.fields.len() < MAX_FIELDS {
@@ -247,7 +247,7 @@ impl ViolationGroup {
         }
     }
 
-    /// Counts another object with the violation, and keeps its name as an example if there are few examples.
+    /// Counts another object with the violation; keeps the names of the first [`MAX_EXAMPLES`] objects.
     fn again(&mut self, name: Option<String>) {
         self.count += 1;
         if self.examples.len() < MAX_EXAMPLES {

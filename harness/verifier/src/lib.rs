@@ -2,11 +2,12 @@
 //!
 //! A [`Check`] is data (ID, title, severity, why, help, source) and a probe. The [`driver`] runs checks in this order:
 //!
-//! 1. checks of [one](Probe::Configuration) configuration or of [all](Probe::Configurations), without a call;
-//! 2. checks of [objects](Probe::Object) and of all webhooks [together](Probe::Collection), for many objects at a time;
-//! 3. checks of one [webhook](Probe::Webhook) alone, while nothing else runs;
-//! 4. checks of [conversion](Probe::Conversion) webhooks, which admission requests do not reach;
-//! 5. checks of webhooks that are [disrupted](Probe::Intervention).
+//! 1. checks of [one](Probe::Configuration) configuration or of [all](Probe::Configurations), without calls;
+//! 2. checks of [side effects](Probe::Effects), before any other call;
+//! 3. checks of [objects](Probe::Object) and of all webhooks [together](Probe::Collection), for many objects at a time;
+//! 4. checks of a single [webhook](Probe::Webhook), while nothing else runs;
+//! 5. checks of [conversion](Probe::Conversion) webhooks, which admission requests do not call;
+//! 6. checks of webhooks that are [disrupted](Probe::Intervention).
 //!
 //! The result is a [`report::Report`].
 //!
@@ -15,12 +16,13 @@
 //!
 //! # Adding a check
 //!
-//! 1. Add a file `checks/vNN_name.rs` with `pub(super) const CHECK: Check` and a function that the probe calls. For
-//!    an object, it receives an [`ObjectProbe`]: [`ObjectProbe::first`] is the result of the webhook and
-//!    [`ObjectProbe::alone`] the webhook alone. [`ObjectProbe::admitted`] and [`ObjectProbe::answered`] send a request
-//!    (outcomes are cached across checks); [`ObjectProbe::outcome`] also returns failures. The changes of other
-//!    webhooks are in [`other_webhooks::LIBRARY`], the webhook's raw response in `checks/webhook_response.rs`, and
-//!    requests that several checks share in `checks/requests.rs`.
+//! 1. Add a file `checks/vNN_name.rs` with `pub(super) const CHECK: Check` and a function that the probe calls. To
+//!    examine an object, the function receives an [`ObjectProbe`]: [`ObjectProbe::first`] is the outcome of the
+//!    object's creation, and [`ObjectProbe::alone`] is a set that contains only the webhook. [`ObjectProbe::admitted`]
+//!    and [`ObjectProbe::answered`] send a request (outcomes are cached across checks); [`ObjectProbe::outcome`] also
+//!    returns failures. [`other_webhooks::LIBRARY`] contains the changes that other webhooks make,
+//!    `checks/webhook_response.rs` the webhook's raw response, and `checks/requests.rs` the requests that several
+//!    checks share.
 //! 2. Add a line to [`checks::ALL`].
 //! 3. Add a positive and a negative test in `tests/verify/` with a fake webhook.
 //!

@@ -16,7 +16,7 @@ use super::manifests::{Defect, Manifests};
 use super::subject::Subject;
 use super::webhook_probe::{ConfigurationSet, Notes};
 
-/// A finding of a static check in manifests.
+/// A finding of a static check.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LintFinding {
@@ -136,11 +136,11 @@ pub fn lint(
     linted
 }
 
-/// The checks that examine rejected configurations as they are.
+/// The checks that examine a rejected configuration as written, without substitutes.
 const COMPLETE: [&str; 4] = ["L01", "L02", "L03", "L10"];
 
 impl Linted {
-    /// Records that the checks without a finding in a rejected configuration were not completed.
+    /// Records that checks without a finding in a rejected configuration were not completed.
     fn note_rejected(
         &mut self,
         manifests: &Manifests<'_>,
@@ -170,7 +170,7 @@ impl Linted {
         self.unreadable.push(webhook);
     }
 
-    /// Adds what `probe` observes for each webhook of the check's audience.
+    /// Runs `probe` on each webhook in the check's audience and adds its observations.
     fn note_each(
         &mut self,
         check: &'static Check,

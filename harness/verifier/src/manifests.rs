@@ -1,4 +1,4 @@
-//! Provides the objects of manifests for the static checks.
+//! Provides the objects in manifests to the static checks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,12 +37,12 @@ pub struct Manifests<'a> {
     pub(super) horizon: Option<Duration>,
 }
 
-/// A violation in an object of the manifests. The field of the violation is a path in the object.
+/// A violation in an object of the manifests.
 #[derive(Debug)]
 pub struct Defect {
     /// The position of the object in the manifests.
     pub(super) position: usize,
-    /// The violation, whose field is a path in the object.
+    /// The violation. Its field is a path in the object.
     pub(super) violation: Violation,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Manifests<'a> {
         self.substitutes.iter().any(|(at, rejected)| *at == position && is_in(rejected))
     }
 
-    /// Converts a violation to a [`Defect`] in the configuration of the webhook that it names, or else of `looked_at`.
+    /// Locates a violation in the configuration of the webhook that it names, or else in that of `looked_at`.
     pub(super) fn located(&self, mut violation: Violation, looked_at: Option<(&Subject, usize)>) -> Defect {
         let about = violation.about.clone();
         let said = about.and_then(|id| self.webhooks().find(|(it, _)| Arc::ptr_eq(&it.webhook.id, &id)));
@@ -149,7 +149,7 @@ impl<'a> Manifests<'a> {
 /// The maximum number of rejected fields to replace in a configuration.
 const MAX_SUBSTITUTES: usize = 64;
 
-/// Returns the configuration with a valid value in each field that the API server rejects, and these fields.
+/// Replaces the fields that the API server rejects with valid values, and returns the result and the replaced fields.
 ///
 /// An entry with a field that does not have a substitute is replaced by an entry without rules. Entries keep their
 /// positions. Returns `None` if the rejected field is not in an entry.

@@ -1,4 +1,4 @@
-//! Provides the context for probes of a webhook with an object of the corpus.
+//! Provides the context for probes that send an object of the corpus to a webhook.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use super::subject::Subject;
 use super::turn::Turn;
 use super::violation::Skipped;
 
-/// The context of a probe of a webhook with one object.
+/// The context for probes that send one object to a webhook.
 #[derive(Debug)]
 pub struct ObjectProbe<'a> {
     /// The environment of the requests.
@@ -33,7 +33,7 @@ pub struct ObjectProbe<'a> {
 #[derive(Debug, Default)]
 pub struct Memory {
     outcomes: Mutex<Vec<Arc<Outcome>>>,
-    /// The turn of the object for large exchanges; `None` if no other object is checked at the same time.
+    /// The object's turn for large exchanges; `None` if no other object is checked at the same time.
     turn: Option<Arc<Turn>>,
 }
 
@@ -97,7 +97,7 @@ impl ObjectProbe<'_> {
         }
     }
 
-    /// Returns the outcome of a request, which is cached for all checks.
+    /// Returns the outcome of a request. Outcomes are cached across checks.
     pub async fn outcome(&self, webhook_set: &WebhookSet, request: &Attributes) -> Arc<Outcome> {
         if let Some(known) = self.memory.find(webhook_set, request) {
             return known;
@@ -149,7 +149,7 @@ impl ObjectProbe<'_> {
         }
     }
 
-    /// Returns the outcome of a request, which must be admitted, like [`Self::answered`].
+    /// Returns the outcome of a request as [`Self::answered`] does, and requires that the request is admitted.
     ///
     /// # Errors
     /// Returns the errors of [`Self::answered`], and [`Skipped`] if the request is denied.
@@ -173,7 +173,7 @@ impl ObjectProbe<'_> {
         self.admitted(&self.alone(), self.request).await
     }
 
-    /// Returns `object`, which has the request's kind, as the server stores it.
+    /// Returns `object` as the server stores it. The object must have the request's kind.
     ///
     /// # Errors
     /// Returns [`Skipped`] if the object is not stored, such as the `Eviction` in a subresource request.

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::comparison::Difference;
 use super::shape::{self, pod_spec};
 
-/// The prefix of the URLs of the library's webhooks, whose host never resolves (RFC 2606).
+/// The prefix of the URLs of the library's webhooks. The host name never resolves (RFC 2606).
 const HOST: &str = "https://other.admit.invalid/";
 /// The name of all values that the library's webhooks add to an object.
 const MARK: &str = "admit-foreign";
@@ -120,7 +120,7 @@ impl OtherWebhook {
         }
     }
 
-    /// Returns the difference between the addition to `before` and its value in `after`; `None` without an addition.
+    /// Returns how the addition to `before` changed in `after`, or `None` if there is no addition.
     pub fn lost(&self, before: &Value, after: &Value) -> Option<Difference> {
         let addition = (self.addition)(before)?;
         let found = addition.found_in(after).cloned();
@@ -210,7 +210,7 @@ fn add_annotation(object: &Value) -> Option<Addition> {
     member(object, "/metadata/annotations", LABEL, "yes")
 }
 
-/// Returns the addition of a name, which requires an object with `generateName` and without a name.
+/// Returns the addition of a name if the object has `generateName` and no name.
 fn set_name(object: &Value) -> Option<Addition> {
     object.pointer("/metadata/generateName")?;
     member(object, "/metadata", "name", MARK)

@@ -103,7 +103,9 @@ impl Plan {
             .map(|(place, (subject, of_it))| (place, subject, of_it))
     }
 
-    /// Returns the places of all checks that run: one for each webhook, and one for all webhooks together.
+    /// Returns the positions of all checks that run.
+    ///
+    /// Each check has a position for all webhooks together and one for each webhook.
     pub(super) fn places(&self) -> impl Iterator<Item = (PlanPosition, &'static Check, Option<&Subject>)> {
         self.active().flat_map(|(position, check)| {
             let subjects = self.subjects.iter().enumerate();

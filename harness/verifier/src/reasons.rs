@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// The maximum number of distinct reasons and findings to keep for a combination of a check and a webhook.
+/// The maximum number of distinct reasons, and of findings, to keep for each check and webhook.
 pub(super) const MAX_KEPT: usize = 20;
 
-/// The part of kube-apiserver's message about a wrong `response.uid` that precedes the uid of the review.
+/// The part of kube-apiserver's message about a wrong `response.uid` that precedes the UID of the review.
 const EXPECTED_UID: &str = "expected response.uid=\"";
 
 /// Increments the count of `reason`, or of `other reasons` if too many reasons have been kept.
@@ -19,7 +19,7 @@ pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
     *counts.entry(reason).or_default() += 1;
 }
 
-/// Replaces the uid of a review, which is different in each call, with `UID`.
+/// Replaces the UID of a review, which is different in each call, with `UID`.
 fn without_uid(reason: String) -> String {
     let replaced = reason.split_once(EXPECTED_UID).and_then(|(before, rest)| {
         let (_, after) = rest.split_once('"')?;

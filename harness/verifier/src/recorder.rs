@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::report::Unserved;
 
-/// The maximum number of writes to keep; further writes are only counted.
+/// The maximum number of writes to keep. Additional writes are only counted.
 const MAX_WRITES: usize = 1000;
 
-/// The maximum number of distinct requests to keep that the server does not serve.
+/// The maximum number of distinct unserved requests to keep.
 const MAX_UNSERVED: usize = 100;
 
 /// Records the requests to an API server. Clones share the same record.
@@ -48,9 +48,9 @@ impl Log {
 impl Recorder {
     /// Records a request and returns whether it may create an object.
     ///
-    /// If it may, [`Self::answer`] must then record the status of the response. Only changes to objects are writes. Dry
-    /// runs, access reviews, which are created only to get a response, and leases, which are heartbeats, are not
-    /// writes.
+    /// If it may, [`Self::answer`] must then record the status of the response. Only changes to objects count as
+    /// writes. Dry runs do not count. Access reviews do not count because clients create them only to get a response,
+    /// and leases do not count because they are heartbeats.
     pub fn request(&self, method: &str, path: &str, query: &str) -> bool {
         let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         writes.contacts += 1;
@@ -140,9 +140,9 @@ fn verb<'a>(method: &'a str, query: &str, is_collection: bool) -> &'a str {
     }
 }
 
-/// Returns the resource of a path without names, such as `apps/v1 deployments/status`, and whether it is a collection.
+/// Returns the resource in a path, such as `apps/v1 deployments/status`, and whether the path names a collection.
 ///
-/// Returns the path itself if it does not contain a resource.
+/// The resource does not contain names of objects. Returns the path itself if it does not contain a resource.
 pub(super) fn resource(path: &str) -> (String, bool) {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (version, rest) = match segments.as_slice() {

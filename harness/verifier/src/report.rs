@@ -1,4 +1,4 @@
-//! Defines the report of a verification, from which every output format is created and shards are merged.
+//! Defines the report of a verification run, the source of every output format and of merged reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -165,9 +165,11 @@ pub struct CheckResult {
     pub webhook: String,
     /// The overall verdict of the check about the webhook.
     pub verdict: Tally,
-    /// The number of objects for which the assertion held, or of runs, for a check that does not examine objects.
+    /// The number of objects for which the assertion held.
+    ///
+    /// If the check does not examine objects, the number of runs in which the assertion held.
     pub held: u64,
-    /// Whether the check was not run for a reason other than the webhook, and was not requested by ID.
+    /// Whether the check could not run for a reason other than the webhook, and was not requested by ID.
     ///
     /// For example, an option was missing, or the webhook responds too fast for the check.
     #[serde(default)]
@@ -196,7 +198,7 @@ pub enum Tally {
     NotApplicable,
 }
 
-/// A finding of a check, which combines violations with one cause.
+/// A finding of a check. It combines the violations that have the same cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
@@ -204,7 +206,7 @@ pub struct Finding {
     pub kind: String,
     /// The severity of the finding.
     pub severity: Severity,
-    /// The message with names and values, which describes the violation by one of the webhooks.
+    /// The message with names and values. It describes the violation by one of the webhooks.
     pub message: String,
     /// The webhooks with the finding (`CONFIGURATION/WEBHOOK` or [`TOGETHER`]), each with the number of objects.
     pub webhooks: BTreeMap<String, u64>,
@@ -215,7 +217,7 @@ pub struct Finding {
     pub object: Option<Value>,
     /// The differences between the expected and the actual object.
     pub differences: Vec<Difference>,
-    /// The fields that are part of the finding's identity, in all objects with the finding.
+    /// The fields that are part of the finding's identity, from all objects with the finding.
     ///
     /// The fields are patterns without list positions and keys, such as `spec.containers.image`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -275,7 +277,7 @@ pub struct Consequence {
 pub struct Step {
     /// The webhook, as `CONFIGURATION/WEBHOOK`.
     pub webhook: String,
-    /// Whether the webhook is one of admit's own webhooks, which represents another webhook.
+    /// Whether the webhook is built into admit and represents another webhook.
     #[serde(rename = "foreign")]
     pub is_other: bool,
     /// How the review was sent if it bypassed the dispatcher because no API server sends such a review.
@@ -331,7 +333,7 @@ impl Finding {
         self.object.as_ref().map(|object| object.to_string().len())
     }
 
-    /// Adds the fields and consequences of `other`. If the object of `other` is smaller, also takes over the rest.
+    /// Adds the fields and consequences of `other`. If its object is smaller, also takes over the other properties.
     ///
     /// Keeps the webhooks and examples of `self`.
     pub(super) fn absorb(&mut self, mut other: Self) {
@@ -413,7 +415,7 @@ impl Report {
             .map(|(name, caveat)| (name.as_str(), caveat.as_str()))
     }
 
-    /// Records once why webhooks could not be called, instead of in all checks that called them.
+    /// Records in one place why webhooks could not be called, instead of in each check that called them.
     pub fn note_unreached(&mut self, unreached: BTreeMap<String, Vec<String>>) {
         for (reason, webhooks) in &unreached {
             let results = self.checks.iter_mut().flat_map(|check| &mut check.results);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::environment::{Outcome, Verdict};
 use super::subject::Subject;
 
-/// A request as an API server receives it, its webhooks, and its outcome.
+/// A request as an API server receives it, with its webhooks and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleRequest {
     /// The webhooks in dispatch order, mutating webhooks first.
@@ -23,7 +23,7 @@ pub struct SampleRequest {
     pub end: End,
     /// The calls of webhooks, in order.
     pub calls: Vec<SampleCall>,
-    /// Whether the request requires this namespace, which another namespace with the same labels cannot replace.
+    /// Whether the request requires this namespace; a namespace with the same labels cannot replace it.
     pub is_about_namespace: bool,
 }
 
@@ -71,7 +71,7 @@ impl SampleWebhook {
     }
 }
 
-/// A call of a webhook during a sample request.
+/// A call to a webhook during a sample request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleCall {
     /// The webhook that was called.
@@ -153,7 +153,7 @@ impl SampleRequest {
         })
     }
 
-    /// Creates a request while `webhook` is down; if `is_called` is set, the failure policy of `webhook` applies.
+    /// Creates a request while `webhook` is down. If `is_called` is set, the failure policy of `webhook` applies.
     pub(super) fn while_down(webhook: &Webhook, request: Attributes, is_called: bool) -> Self {
         let met = SampleWebhook { is_down: true, ..SampleWebhook::new(webhook) };
         let (object, end) = if is_called {
@@ -165,7 +165,7 @@ impl SampleRequest {
         Self { webhooks, request, object, end, calls: Vec::new(), is_about_namespace: false }
     }
 
-    /// Returns the request, marked as requiring the namespace that it names.
+    /// Marks the request as requiring the namespace that it names.
     pub(super) fn about_its_namespace(self) -> Self {
         Self { is_about_namespace: true, ..self }
     }

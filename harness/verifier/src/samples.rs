@@ -27,7 +27,7 @@ struct OfKind {
 }
 
 impl Samples {
-    /// Adds the requests about an object that `subject` matches: creation, unchanged update, and deletion.
+    /// Adds those requests about an object that `subject` matches: creation, unchanged update, and deletion.
     pub(super) fn add(&mut self, subject: &Subject, creation: &Attributes, cluster_fixture: &ClusterFixture) {
         let known = if let Some(known) = self.kinds.iter().position(|known| known.kind == creation.kind) {
             self.kinds.get_mut(known)
@@ -71,7 +71,7 @@ impl Samples {
 }
 
 impl OfKind {
-    /// Returns the requests with alternating operations, starting with the operation number `first`.
+    /// Returns the requests with alternating operations, starting with operation number `first`.
     fn in_turns(&self, first: usize) -> Vec<&Attributes> {
         let mut lists: Vec<&Vec<Attributes>> = self.requests.iter().filter(|list| !list.is_empty()).collect();
         let first = first.checked_rem(lists.len()).unwrap_or_default();
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the kinds, names, and operations of the requests for a webhook that matches `operations` on everything.
+    /// Returns the kinds, names, and operations of the requests for a webhook that matches `operations` on `*`.
     fn chosen(operations: &[&str], objects: &[(&str, &str)]) -> Vec<String> {
         let rule =
             json!({"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});

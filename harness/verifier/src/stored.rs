@@ -38,7 +38,7 @@ pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &Clust
     stored
 }
 
-/// Returns the stored object, which has finalizers, after its deletion has started.
+/// Returns a stored object with finalizers as it is after its deletion has started.
 ///
 /// Source for definitions of custom resources: apiextensions-apiserver `pkg/registry/customresourcedefinition/etcd.go`,
 /// `Delete`, and pkg/controller/finalizer.
@@ -146,7 +146,7 @@ fn allocate(spec: &mut Value) {
     members.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
 }
 
-/// Returns the object as the server stores it when `written` updates an object.
+/// Returns the object as the server stores it after an update to `written`.
 ///
 /// The generation is not changed, because it is only a counter.
 pub(super) fn as_updated(update: &Attributes, written: &Value, cluster_fixture: &ClusterFixture) -> Value {

@@ -51,7 +51,7 @@ impl Subject {
         Self::of_shared(configurations.iter().cloned().map(Arc::new))
     }
 
-    /// Returns the webhooks like [`Self::from_configurations`], but without copying the configurations.
+    /// Returns the webhooks as [`Self::from_configurations`] does, but without copying the configurations.
     pub(super) fn of_shared(
         configurations: impl IntoIterator<Item = Arc<Value>>,
     ) -> Result<Vec<Self>, ConfigError> {
@@ -60,7 +60,7 @@ impl Subject {
 
     /// Returns the webhooks of `manifests` and `configurations` in dispatch order.
     ///
-    /// `manifests` are from the manifest files of the API server.
+    /// `manifests` are the configurations in the API server's manifest files.
     ///
     /// # Errors
     /// Returns a [`ConfigError`] that names the first field that cannot be read.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::subject::Subject;
 
-/// The counts of a webhook's calls for requests that an API server sends.
+/// The numbers of calls to a webhook by result, limited to requests that an API server sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tried {
@@ -28,7 +28,7 @@ pub struct Tried {
     /// The number of failed calls by reason, as in kube-apiserver's message.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, u64>,
-    /// The number of corpus objects whose creation the webhook answered.
+    /// The number of corpus objects whose creation requests the webhook answered.
     #[serde(default)]
     pub objects: u64,
     /// The number of denials by reason; `NAME` replaces the object's name.
@@ -44,7 +44,7 @@ pub struct Tried {
     pub selects: Vec<String>,
 }
 
-/// The beginnings of the reasons in [`Tried::mismatches`], each with the advice.
+/// The prefixes of the reasons in [`Tried::mismatches`], each with advice for the user.
 const ADVICE: [(&str, &str); 4] = [
     (
         "its namespaceSelector",
@@ -146,7 +146,7 @@ fn several(objects: u64) -> String {
     format!("{objects} object{}", if objects == 1 { "" } else { "s" })
 }
 
-/// Returns the reasons why a webhook was not called, the most frequent first, and advice.
+/// Returns the reasons why a webhook was not called, the most frequent first, and the advice.
 ///
 /// Objects that no rule matches are mentioned only if there are no others.
 fn uncalled(mismatches: &BTreeMap<String, u64>, selects: &[String], objects: u64) -> String {

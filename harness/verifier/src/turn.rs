@@ -1,4 +1,4 @@
-//! Bounds the memory for large responses: in the order of the corpus, one object at a time may exceed its share.
+//! Limits the memory for large responses. One object at a time, in corpus order, may exceed its share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ impl Turns {
         Arc::new(Turn { position, share: self.share, kept: AtomicUsize::new(0), concluded })
     }
 
-    /// Records that the first `objects` objects are concluded, of which only the findings are kept.
+    /// Records that the first `objects` objects are concluded. Only their findings are kept.
     pub(super) fn conclude(&self, objects: u64) {
         self.concluded.send_replace(objects);
     }

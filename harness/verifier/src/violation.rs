@@ -42,10 +42,10 @@ pub enum Skipped {
     /// The check applies but could not be completed; contains the reason.
     #[error("{0}")]
     NotChecked(String),
-    /// Like `NotChecked`, but counts as passed if the webhook calls the watched API server before the run ends.
+    /// As `NotChecked`, but counts as passed if the webhook calls the watched API server before the run ends.
     #[error("{0}")]
     Uncontacted(String),
-    /// Like `NotChecked`, but the webhook is not the reason.
+    /// As `NotChecked`, but the webhook is not the reason.
     ///
     /// An option is missing, another option excludes the check, or the webhook responds too fast for the check.
     #[error("{0}")]
@@ -58,7 +58,7 @@ impl Skipped {
         Self::NotApplicable(reason.into())
     }
 
-    /// Creates the result of a check of a request for which the match conditions cannot be evaluated.
+    /// Creates the result for a request whose match conditions cannot be evaluated.
     pub(super) fn no_conditions() -> Self {
         Self::not_applicable("the match conditions cannot be evaluated for the request: see V55")
     }
@@ -94,7 +94,7 @@ pub struct Violation {
     pub steps: Vec<Arc<Outcome>>,
     /// The requests that reproduce the violation but are too large for a report.
     pub large: Vec<Arc<Outcome>>,
-    /// The calls that reproduce the violation and do not belong to a request.
+    /// The calls that reproduce the violation without an admission request through the dispatcher.
     pub exchanges: Vec<Exchange>,
     /// The requests that were derived from the configuration for the proof, but not sent.
     pub requests: Vec<SampleRequest>,
@@ -133,7 +133,7 @@ impl Violation {
         }
     }
 
-    /// Sets the object that was sent, which the finding shows instead of the object of the corpus.
+    /// Sets the object that was sent. The finding shows it instead of the object of the corpus.
     #[must_use]
     pub fn with_sent(mut self, object: Option<Value>) -> Self {
         self.sent = object;
@@ -161,7 +161,7 @@ impl Violation {
         self
     }
 
-    /// Sets the calls that reproduce the violation and do not belong to a request.
+    /// Sets the calls that reproduce the violation without an admission request through the dispatcher.
     #[must_use]
     pub fn with_exchanges(mut self, exchanges: impl IntoIterator<Item = Exchange>) -> Self {
         self.exchanges = exchanges.into_iter().collect();
@@ -196,21 +196,21 @@ impl Violation {
         self
     }
 
-    /// Sets the reason why the violation matters, which overrides the reason of the check.
+    /// Sets the reason why the violation matters. Overrides the reason of the check.
     #[must_use]
     pub fn with_why(mut self, why: &'static str) -> Self {
         self.why = Some(why);
         self
     }
 
-    /// Sets the advice on how to fix the violation, which overrides the advice of the check.
+    /// Sets the advice on how to fix the violation. Overrides the advice of the check.
     #[must_use]
     pub fn with_help(mut self, help: &'static str) -> Self {
         self.help = Some(help);
         self
     }
 
-    /// Sets the severity, which overrides the severity of the check.
+    /// Sets the severity. Overrides the severity of the check.
     #[must_use]
     pub fn with_severity(mut self, severity: Severity) -> Self {
         self.severity = Some(severity);

@@ -53,7 +53,7 @@ impl Notes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());
     }
 
-    /// Returns all sentences of the notes.
+    /// Returns the notes.
     pub(super) fn into_inner(self) -> Vec<String> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,14 +103,14 @@ impl WebhookProbe<'_> {
     }
 }
 
-/// The settings of the checks that the user specifies.
+/// The user-specified settings for the checks.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The number of concurrent requests while latency is measured.
     pub concurrency: usize,
     /// The number of concurrent requests during the overload check.
     pub overload: usize,
-    /// A local webhook that responds immediately, whose latency shows how busy the machine is.
+    /// A local webhook that responds immediately. Its latency shows how busy the machine is.
     ///
     /// If `None`, the machine is assumed to be idle.
     pub control: Option<Arc<Webhook>>,
@@ -190,7 +190,7 @@ pub struct Intervention(Arc<Intervene>);
 type Intervene = dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync;
 
 impl Intervention {
-    /// Creates an intervention from a function that returns the reason if it fails.
+    /// Creates an intervention from a function. If the intervention fails, the function returns the reason.
     pub fn new<F>(intervene: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), String>> + Send + 'static,

@@ -35,7 +35,7 @@ fn objects(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Adds JSON pointers to every value in `value` to `places`.
+/// Adds the JSON pointer of every value in `value` to `places`.
 fn places(value: &Value, prefix: &str, places: &mut Vec<String>) {
     let below: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),

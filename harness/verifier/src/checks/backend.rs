@@ -1,4 +1,4 @@
-//! Finds the objects that a webhook's backend requires to start, for checks of lockouts.
+//! Finds the objects that a webhook's backend requires to start, for checks that detect lockouts.
 
 use kubernetes_admission::conditions::Condition;
 use kubernetes_admission::config::Webhook;
@@ -29,7 +29,7 @@ pub(super) const REPLICA_SETS: Needed = ("apps", "v1", "replicasets", "ReplicaSe
 pub(super) const DEPLOYMENTS: Needed = ("apps", "v1", "deployments", "Deployment");
 pub(super) const SECRETS: Needed = ("", "v1", "secrets", "Secret");
 
-/// The resources for which a webhook is called when they are created or updated.
+/// The resources whose creations or updates a webhook is called for.
 #[derive(Debug, Default)]
 pub(super) struct Caught {
     /// The resources for which the webhook is called.
@@ -89,7 +89,7 @@ fn reads_objects(condition: &Condition) -> bool {
     condition.mentions("object") || condition.mentions("oldObject")
 }
 
-/// Returns the severity of a violation about the result of [`caught`], and the condition to add to its message.
+/// Returns the severity of a violation about the result of [`caught`], and the restriction to add to its message.
 ///
 /// The result may be uncertain, because the content of the objects is unknown.
 pub(super) fn certainty(webhook: &Webhook) -> (Severity, &'static str) {

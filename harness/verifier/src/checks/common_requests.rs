@@ -1,4 +1,4 @@
-//! Finds requests for which several webhooks are called, from rules, selectors, and conditions alone.
+//! Finds requests for which several webhooks are called, based only on rules, selectors, and conditions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -101,7 +101,8 @@ impl<'a> Common<'a> {
 
     /// Returns the operations and resources of `rule` for which the match conditions of all webhooks are true.
     ///
-    /// The certainty must be at least the required certainty. `*` is tried as Pods, and CONNECT is not evaluated.
+    /// The certainty must be at least the required certainty. `*` is evaluated only for Pods, and CONNECT is not
+    /// evaluated.
     fn with_conditions(&self, rule: &Rule) -> Vec<Rule> {
         let first = |entries: &[String], star: &str| match entries.first().map(String::as_str) {
             Some("*") | None => star.to_owned(),

@@ -32,7 +32,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Manifests(run),
 };
 
-/// The annotations that request a controller to inject the `caBundle`.
+/// The annotations that ask a controller to inject the `caBundle`.
 ///
 /// Source: cert-manager pkg/apis/certmanager/v1/types.go; openshift/service-ca-operator.
 const INJECTED_BY: [&str; 4] = [
@@ -63,7 +63,7 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     defects
 }
 
-/// Reports an annotation that requests an injection from an object that is not in the manifests.
+/// Reports an injection annotation that names an object outside the manifests.
 ///
 /// Source: cert-manager pkg/controller/cainjector/sources.go: both annotations have the form `NAMESPACE/NAME`.
 fn injection(subject: &Subject, manifests: &Manifests<'_>) -> Option<Violation> {

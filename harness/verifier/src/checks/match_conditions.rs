@@ -15,11 +15,11 @@ use crate::shape;
 use crate::stored::update;
 use crate::subject::Subject;
 
-/// The fields that the API server sets, which the examples do not have.
+/// The metadata fields that the API server sets. The examples do not have these fields.
 const SET_BY_SERVER: [&str; 6] =
     ["selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"];
 
-/// The key of the label and the annotation of an example, which no condition reads.
+/// The key of a label and an annotation in the examples. No condition reads this key.
 const OTHER_KEY: &str = "example.com/other";
 
 /// Reports conditions that fail because an object does not have an optional field, or because a name is misspelled.
@@ -68,7 +68,7 @@ fn is_metadata_field(key: &str) -> bool {
     matches!(Type::for_metadata(), Type::Object(message) if message.member(key).is_some())
 }
 
-/// Returns the finding about a condition that fails for `request` because an object does not have `key`.
+/// Returns the finding for a condition that fails for `request` because an object does not have `key`.
 fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key: &str) -> Option<Violation> {
     let name = &condition.name;
     let follows = consequence(webhook.failure_policy);
@@ -117,8 +117,9 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
     ))
 }
 
-/// Returns requests that create the object without and with labels and annotations, and then an unchanged update of
-/// each.
+/// Returns requests for the object without labels and annotations, and with them.
+///
+/// The requests are the creations, followed by an unchanged update of each object.
 fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes> {
     let mut bare = object.clone();
     for pointer in ["/metadata/labels", "/metadata/annotations"] {

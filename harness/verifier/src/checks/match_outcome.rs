@@ -38,7 +38,7 @@ pub(super) type LabelSet = BTreeMap<String, String>;
 pub(super) enum MatchOutcome {
     Called,
     NotCalled,
-    /// The match conditions have no value because little is known about the object; contains the error.
+    /// The match conditions cannot be evaluated because little is known about the object; contains the error.
     Unclear(String),
 }
 
@@ -210,7 +210,7 @@ pub(super) fn catches(rule: &Rule, operation: &str, (group, version, resource): 
         && rule.resources.iter().any(is_for_resource)
 }
 
-/// Creates the result of a check if match conditions may exclude `what`, but it is unknown whether they do.
+/// Creates the result of a check for which it is unknown whether match conditions exclude `what`.
 pub(super) fn unclear(what: &str, why: &str) -> Skipped {
     Skipped::unequipped(format!("admit cannot determine whether matchConditions exclude {what}: {why}"))
 }

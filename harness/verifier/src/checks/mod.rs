@@ -210,7 +210,7 @@ pub const STATIC: &[(&Check, &str)] = &[
     (&v57_explicit_defaults::CHECK, dynamic!("webhook-configuration")),
 ];
 
-/// The checks that compare responses to different requests, which is invalid for a nondeterministic webhook.
+/// The checks that compare responses to different requests. They are invalid for a nondeterministic webhook.
 pub(super) const COMPARING: &[&str] = &["V02", "V03", "V08", "V13", "V14", "V21", "V29", "V33", "V34"];
 
 /// Returns the check with the given ID, ignoring case.
@@ -218,22 +218,22 @@ pub fn find(id: &str) -> Option<&'static Check> {
     ALL.iter().find(|check| check.id.eq_ignore_ascii_case(id)).copied()
 }
 
-/// Formats the first three fields of `differences`, and the number of further fields.
+/// Formats the first three fields of `differences`, and the number of remaining fields.
 fn fields(differences: &[Difference]) -> String {
     listed(differences.iter().map(|difference| difference.path.as_str()))
 }
 
-/// Formats the first ten fields of `differences`, and the number of further fields.
+/// Formats the first ten fields of `differences`, and the number of remaining fields.
 fn all_fields(differences: &[Difference]) -> String {
     at_most(10, differences.iter().map(|difference| difference.path.as_str()))
 }
 
-/// Formats the first three of `names`, and the number of further names.
+/// Formats the first three of `names`, and the number of remaining names.
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     at_most(3, names)
 }
 
-/// Formats the first `most` of `names`, and the number of further names.
+/// Formats the first `most` of `names`, and the number of remaining names.
 fn at_most<'a>(most: usize, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match names.split_at_checked(most) {

@@ -17,11 +17,11 @@ use super::match_outcome::{LabelSet, Labeled};
 use crate::corpus;
 use crate::sample_request::SampleRequest;
 
-/// Returns a request of a cluster administrator for which `webhook` is called while it is down.
+/// Returns a cluster administrator's request for which `webhook` is called while it is down.
 ///
-/// The request is about an object in `namespace`, which has only its name label, or about a cluster-scoped object if
-/// `namespace` is empty.
-/// Returns `None` if the corpus does not contain such an object, or if the webhook is not called for it.
+/// If `namespace` is empty, the object of the request is cluster-scoped. Otherwise it is in `namespace`, and the
+/// namespace has only its name label. Returns `None` if the corpus does not contain such an object, or if the webhook
+/// is not called for it.
 pub(super) fn request(
     webhook: &Webhook,
     needed: Needed,
@@ -36,8 +36,8 @@ pub(super) fn request(
 
 /// Returns two requests that differ only in the labels of the object.
 ///
-/// `webhook`, which is down, is called for the labels `picked` but not for `others`. Returns `None` if the corpus does
-/// not contain a suitable object.
+/// `webhook` is down. It is called for the labels `picked` but not for `others`. Returns `None` if the corpus does not
+/// contain a suitable object.
 pub(super) fn by_labels(
     webhook: &Webhook,
     picked: &[(String, String)],

@@ -15,7 +15,7 @@ use crate::corpus;
 use crate::environment::{Outcome, Verdict};
 use crate::webhook_probe::WebhookProbe;
 
-/// A request about an object that is not in the corpus, for a connection or a subresource.
+/// A CONNECT request or a request for a subresource, about an object that is not in the corpus.
 pub(super) struct Side<'a> {
     pub(super) operation: Operation,
     /// The group, version, and resource.

@@ -46,7 +46,7 @@ impl<'a> TypicalRequest<'a> {
     }
 }
 
-/// Returns the violations of an unreachable webhook with the outcome of its first sample request added.
+/// Adds the outcome of the first sample request to the violations of an unreachable webhook.
 pub(super) async fn with_first_request(
     webhook_probe: &WebhookProbe<'_>,
     violations: Vec<Violation>,

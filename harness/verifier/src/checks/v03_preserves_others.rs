@@ -76,7 +76,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
 }
 
-/// Returns whether the webhook also overwrites values in the list's items that the user wrote, as an image mirror does.
+/// Returns whether the webhook also overwrites values that the user wrote in the list's items.
+///
+/// For example, a webhook that redirects images to a mirror does so.
 fn rewrites(before: &Value, after: Option<&Value>, list: &str) -> bool {
     let below = format!("{list}/");
     after.is_some_and(|after| overwritten(before, after).iter().any(|value| value.before.starts_with(&below)))

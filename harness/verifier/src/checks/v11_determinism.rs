@@ -9,7 +9,7 @@ use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 
-/// The maximum number of repetitions, if no response differs earlier.
+/// The number of repetitions, unless a response differs earlier.
 ///
 /// A webhook with two equally likely responses, such as one that writes a Go map of two keys in iteration order, gives
 /// the same response each time in 1 of 16,384 runs.

@@ -74,7 +74,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// Returns a copy of the request whose name contains `number`, so that it differs from all other copies.
+/// Returns a copy of the request for an object whose name contains `number`, so that all copies are different.
 pub(super) fn distinct(sample: &Attributes, number: usize) -> Attributes {
     let name = format!("admit-parallel-{number}");
     let is_namespace = sample.resource.group_resource() == "namespaces";

@@ -1,4 +1,4 @@
-//! V14: a webhook keeps fields that it does not know.
+//! V14: a webhook keeps unknown fields.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![violation.with_sent(Some(object)).with_steps(steps)])
 }
 
-/// Returns the object after only the webhook's patch, because the server itself would drop unknown fields.
+/// Returns the object after the webhook's patch only, because the server itself would drop unknown fields.
 fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Skipped> {
     let operations = outcome.calls().find_map(|called| {
         if let CallResult::Allowed { patch: Some(operations), .. } = &called.result {
@@ -103,7 +103,7 @@ fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Skipped> 
     patch.apply(object).map(Some).map_err(|error| Skipped::not_checked(error.to_string()))
 }
 
-/// Adds an unknown field to every struct of a built-in `kind`, and returns whether the kind is known.
+/// Adds an unknown field to every struct of a built-in `kind`, and returns whether `kind` has a known schema.
 fn plant(object: &mut Value, kind: &GroupVersionKind) -> bool {
     schema::for_each_struct(object, kind, &mut |members| {
         members.insert(UNKNOWN.to_owned(), "kept".into());

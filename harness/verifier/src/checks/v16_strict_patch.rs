@@ -45,7 +45,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(Vec::new())
 }
 
-/// Applies one operation strictly by RFC 6902.
+/// Applies one operation exactly as RFC 6902 specifies.
 fn perform(operation: &Value, document: &mut Value) -> Result<(), Fault> {
     let value = || {
         let missing = || ("value missing", "the value is missing".to_owned());

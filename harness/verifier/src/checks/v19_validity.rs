@@ -99,7 +99,7 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
     violations
 }
 
-/// Reports a Pod whose priority class the webhook changes, but not its priority, which follows from the former class.
+/// Reports a Pod whose priority class the webhook changes without changing the priority that the class determines.
 ///
 /// The Priority plugin runs again after the mutating webhooks, and rejects a priority that does not match the class.
 ///
@@ -188,12 +188,12 @@ fn more_often(before: &Value, after: &Value, of: Type, path: &str) -> Vec<Violat
     violations
 }
 
-/// Identifies a list in an object and a key of an item in the list.
+/// A key of a list item, and the list that contains the item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ListKey {
     /// The field of the list without positions, such as `spec.containers.env`.
     list: String,
-    /// The fields that form the key, such as `name`.
+    /// The names of the fields that form the key, such as `name`.
     field: String,
     key: String,
 }

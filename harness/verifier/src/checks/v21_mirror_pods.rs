@@ -55,7 +55,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(vec![violation.with_sent(request.object).with_steps(steps)])
 }
 
-/// Returns the request with which the kubelet creates the mirror Pod of the same Pod.
+/// Returns the request that the kubelet sends to create the mirror Pod of the same Pod.
 ///
 /// Source: kubernetes plugin/pkg/admission/serviceaccount/admission.go, `Validate`.
 pub(super) fn mirrored(request: &Attributes, object: &Value) -> Attributes {

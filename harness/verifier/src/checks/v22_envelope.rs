@@ -77,7 +77,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// Returns the path of the webhook's code that created a response, according to `response.allowed`.
+/// Returns the situation in which the webhook sent a response, according to `response.allowed`.
 fn path_of(body: &[u8]) -> Path {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     match at(&answer, &["response", "allowed"]).as_bool() {
@@ -122,7 +122,7 @@ async fn on_the_error_path(
     }
 }
 
-/// Marks a violation in the response to an object that kube-apiserver does not send at present.
+/// Marks a violation as a response to an object that kube-apiserver does not currently send.
 fn undecodable(violation: Violation, exchange: &Exchange) -> Violation {
     let review: Value = serde_json::from_slice(&exchange.review).unwrap_or_default();
     violation

@@ -101,7 +101,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     Ok(violations)
 }
 
-/// Returns a set with only the webhook, which lists only `version`.
+/// Returns a set with only the webhook, and with `version` as the only entry of its `admissionReviewVersions`.
 fn only(subject: &Subject, version: &str) -> crate::environment::WebhookSet {
     let webhook =
         Webhook { admission_review_versions: vec![version.to_owned()], ..(*subject.called).clone() };

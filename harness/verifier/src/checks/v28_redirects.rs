@@ -78,7 +78,7 @@ fn violation_of(redirect_or_retry: &RedirectOrRetry, target: &WebhookTarget) -> 
     })
 }
 
-/// Returns whether the URL `to` has another host than the webhook's target, or does not use TLS.
+/// Returns whether the URL `to` has a different host than the webhook's target, or does not use TLS.
 fn leaves(to: &str, target: &WebhookTarget) -> bool {
     let Ok(to) = url::Url::parse(to) else { return true };
     let host = match target {

@@ -26,7 +26,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// Phrases with which runtimes and libraries report that the expected object is missing.
+/// Phrases that runtimes and libraries use to report that the expected object is missing.
 const SIGNS: [&str; 9] = [
     "no content to decode",
     "unexpected end of json",

@@ -1,4 +1,4 @@
-//! V30: a webhook handles CONNECT requests, whose object is the options.
+//! V30: a webhook handles CONNECT requests, in which `object` contains the connection options.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! V31: a webhook handles the kinds of subresources.
+//! V31: a webhook handles subresource requests, whose objects have other kinds.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     })
 }
 
-/// The violations, each with the subresources that show it.
+/// The violations, each with the other subresources that have the same violation.
 #[derive(Default)]
 pub(crate) struct SubresourceViolations(Vec<(Violation, Vec<String>)>);
 
@@ -118,7 +118,7 @@ impl SubresourceViolations {
     }
 }
 
-/// Returns the subresources that can be written, except connections.
+/// Returns the subresources that can be created or updated, except those for CONNECT requests.
 fn served(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = (ServedResource, ServedSubresource)> {
     cluster_fixture.resources().into_iter().flat_map(|resource| {
         let subresources = resource.subresources.clone().into_iter().filter(|subresource| {
@@ -129,7 +129,7 @@ fn served(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = (ServedResou
     })
 }
 
-/// Reports changes of the spec during an update of the status.
+/// Reports changes to the spec in an update of the status.
 fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     let (before, after) = (outcome.request.object.as_ref()?, outcome.object.as_ref()?);
     let dropped: Vec<Difference> =
@@ -164,7 +164,7 @@ fn lost_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     Some(violation.with_steps([Arc::clone(outcome)]))
 }
 
-/// Reports changes of existing ephemeral containers, which the API server rejects.
+/// Reports changes to existing ephemeral containers, which the API server rejects.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodEphemeralContainersUpdate`.
 fn changed_ephemeral_containers(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
@@ -259,7 +259,8 @@ fn request(
 
 /// Makes a typical change through the subresource.
 ///
-/// Returns `None` if admit does not know a change, or if the object does not have the field to change.
+/// Returns `None` if admit does not support changes to the subresource, or if the object does not have the field to
+/// change.
 pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
     let is_written = match subresource {
         "status" if object["kind"] == "Pod" => set(object, &["status", "phase"], "Running"),

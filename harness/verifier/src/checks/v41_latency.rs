@@ -29,7 +29,7 @@ pub(super) const CHECK: Check = Check {
 
 /// The number of measured requests.
 const REQUESTS: usize = 100;
-/// The time limit of a measurement, as a multiple of the webhook's timeout.
+/// The time limit for a measurement, as a multiple of the webhook's timeout.
 const MAX_TIMEOUTS: u32 = 2;
 /// The number of measurements that must be slow, because other work may slow the machine during one measurement.
 const MEASUREMENTS: usize = 3;

@@ -116,7 +116,7 @@ async fn quickest(
     Ok(quickest)
 }
 
-/// Reports a webhook for which a call with `?timeout=1s` takes as long as usual while the caller keeps waiting.
+/// Reports a webhook that ignores `?timeout=1s`, so that a call takes as long as usual if the caller keeps waiting.
 async fn outlasts_timeout(
     webhook_probe: &WebhookProbe<'_>,
     typical: &TypicalRequest<'_>,

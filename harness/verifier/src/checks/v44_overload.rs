@@ -36,7 +36,7 @@ pub(super) const CHECK: Check = Check {
 const IDLE_CALLS: usize = 10;
 /// The time limit for recovery, as a multiple of the webhook's timeout.
 const RECOVERY_TIMEOUTS: u32 = 2;
-/// The tolerance of comparisons: a call that takes at most this much longer, or twice as long, is equally fast.
+/// The tolerance in comparisons. A call counts as fast if it takes at most this much longer, or twice as long.
 const NOISE: Duration = Duration::from_millis(50);
 /// The interval between calls of a webhook that has not recovered.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -133,7 +133,7 @@ impl IdleBaseline {
         Ok(Self { webhook, control })
     }
 
-    /// Returns a violation if the webhook does not become as fast as before after a wave of `number` calls.
+    /// Returns a violation if the webhook remains slower than before after a wave of `number` calls.
     ///
     /// # Errors
     /// Returns [`Skipped`] if both the webhook and the control webhook are slower than before.

@@ -133,7 +133,7 @@ async fn round(webhook_probe: &WebhookProbe<'_>, subject: &Subject, review: &Byt
     RoundResult { leaf, results: [handshake, call(Connection::Kept).await, call(Connection::New).await] }
 }
 
-/// Calls a webhook until it has presented a new certificate in several handshakes, or until the time limit.
+/// Calls a webhook until it has presented a new certificate in several handshakes, or until the time limit expires.
 async fn follow(
     webhook_probe: &WebhookProbe<'_>,
     rotation: &Rotation,

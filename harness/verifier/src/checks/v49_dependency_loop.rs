@@ -150,7 +150,7 @@ fn of_backend((namespace, name): Backend<'_>) -> Need<'_> {
 
 /// Returns the objects that are required to renew a webhook's certificate, if annotations name the issuer.
 ///
-/// Source: cert-manager pkg/apis/certmanager/v1/types.go, `WantInjectAnnotation` and its neighbors;
+/// Source: cert-manager pkg/apis/certmanager/v1/types.go, `WantInjectAnnotation` and adjacent constants;
 /// openshift/service-ca-operator, `service.beta.openshift.io/inject-cabundle`.
 fn of_certificate<'a>(subject: &'a Subject, (own, _): Backend<'a>, cert_manager: &'a str) -> Vec<Need<'a>> {
     let annotation = |key: &str| {

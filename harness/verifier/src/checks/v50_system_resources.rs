@@ -28,7 +28,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configuration(run),
 };
 
-/// The renewal of leases, which a hanging webhook delays by its timeout regardless of its failure policy.
+/// The renewal of leases. A webhook that hangs delays it by the webhook's timeout, regardless of the failure policy.
 struct Renewal {
     /// The namespace of the leases.
     namespace: &'static str,

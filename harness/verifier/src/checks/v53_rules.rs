@@ -26,7 +26,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configuration(run),
 };
 
-/// Subresources whose body has another API group than the resource, with the API group of the body.
+/// Subresources whose body belongs to a different API group than the resource, with the API group of the body.
 const BODIES_OF_OTHER_GROUPS: [(&str, &str); 3] =
     [("scale", "autoscaling"), ("eviction", "policy"), ("token", "authentication.k8s.io")];
 /// Subresources whose body does not have the labels of the parent object.

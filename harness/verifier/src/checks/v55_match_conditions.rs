@@ -1,4 +1,4 @@
-//! V55: match conditions are valid, useful, total, and cheap.
+//! V55: match conditions are valid, useful, and cheap, and always have a value.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) const CHECK: Check = Check {
 const CHEAPER: &str =
     "Avoid nested loops and regular expressions over long lists and strings, or check this in the webhook.";
 
-/// Conditions that cost more than the budget divided by this number are reported, because objects may grow.
+/// A condition is reported if its cost exceeds the budget divided by this number, because objects may grow.
 const NEAR: u64 = 2;
 
 fn configuration(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {

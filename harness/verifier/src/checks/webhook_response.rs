@@ -122,7 +122,7 @@ impl WebhookResponse {
         }
     }
 
-    /// Returns the object after the patch, without further changes by the server.
+    /// Returns the object after the patch, before any changes by the server.
     ///
     /// # Errors
     /// Returns the errors of [`Self::patch`], or [`Skipped`] if the patch does not apply.

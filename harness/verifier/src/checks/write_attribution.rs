@@ -13,7 +13,7 @@ use crate::recorder::{Recorder, resource};
 /// With eight calls per round, the number of writes stays below the limit at which client-go's event recorder drops
 /// events about the same object.
 ///
-/// Source of that limit: client-go `tools/record/events_cache.go`, `defaultSpamBurst`.
+/// Source for that limit: client-go `tools/record/events_cache.go`, `defaultSpamBurst`.
 const ROUNDS: usize = 3;
 /// The number of rounds after which writes are also attributed if they occur in every round but in no idle period.
 const MAX_ROUNDS: usize = 6;
@@ -27,7 +27,7 @@ struct Round {
     without: Counts,
 }
 
-/// A judgment from the rounds so far.
+/// A judgment based on the rounds so far.
 #[derive(Debug, PartialEq, Eq)]
 enum Judgment {
     /// The calls cause writes of this kind.

@@ -26,7 +26,7 @@ use super::violation::{Observed, Skipped, Violation};
 ///
 /// Source: client-go `rest/config.go`.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum number of objects to convert for each version.
+/// The maximum number of objects to convert in each version.
 const OBJECTS: usize = 16;
 /// The maximum number of versions to convert to each other.
 const VERSIONS: usize = 6;
@@ -179,7 +179,7 @@ impl Converter {
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) object: Value,
-    /// Whether the user provided the object, rather than admit generating it from the schema.
+    /// Whether the user provided the object. If not, admit generated it from the schema.
     pub(super) is_given: bool,
     /// The `apiVersion` to convert the object to.
     pub(super) to: String,

@@ -17,7 +17,7 @@ pub(crate) use self::custom::{Made, NearMiss, Version, versions};
 use super::environment::Environment;
 use super::subject::Subject;
 
-/// The generator of the objects of a kind.
+/// A generator for the objects of one kind.
 struct Maker {
     count: usize,
     /// The numbers of the objects that together have every feature and every shape of metadata.
@@ -94,7 +94,7 @@ pub fn namespaces(subjects: &[Subject]) -> Vec<Value> {
 ///
 /// The kinds are most built-in kinds and the kinds of `definitions`, whose custom resources are valid. Objects with
 /// labels have the labels that the webhooks' object selectors require. If the selectors exclude each other, the objects
-/// are repeated in each further namespace.
+/// are repeated in each additional namespace.
 pub fn built_in(
     subjects: &[Subject],
     definitions: &[Value],
@@ -253,7 +253,7 @@ fn metadata(variant: usize, index: usize) -> Value {
     members.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Sets `apiVersion`, `kind`, and the metadata with the shape number `index`.
+/// Sets `apiVersion`, `kind`, and metadata. `index` selects the shape of the metadata.
 fn complete(object: &mut Value, api_version: &str, kind: &str, index: usize) {
     set(object, &["apiVersion"], api_version);
     set(object, &["kind"], kind);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// The maximum nesting depth of alternatives.
 const MAX_DEPTH: usize = 8;
 
-/// Returns a schema that requires the branch with the number `turn` in each of its alternatives.
+/// Returns a schema that requires branch number `turn` of each of its alternatives.
 ///
 /// The result is approximate, so generated objects must still be validated.
 pub(super) fn chosen(schema: &Value, turn: usize) -> Cow<'_, Value> {
@@ -46,7 +46,7 @@ fn resolved(members: &Map<String, Value>, turn: usize, depth: usize) -> Map<Stri
     schema
 }
 
-/// Returns the fields that `required` of a branch contains.
+/// Returns the names of the fields in the `required` list of a branch.
 fn required(branch: &Value) -> Vec<&str> {
     branch["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }

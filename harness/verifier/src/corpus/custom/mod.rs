@@ -217,7 +217,7 @@ fn remove_field(object: &mut Value, field: &str) -> bool {
     false
 }
 
-/// Removes each member with one of `names`, in lower case, unless it contains such a member.
+/// Removes each member whose lowercase name is in `names`, unless it contains such a member.
 fn remove_deepest(value: &mut Value, names: &[String]) -> bool {
     match value {
         Value::Object(members) => {

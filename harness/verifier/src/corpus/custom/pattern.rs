@@ -12,7 +12,7 @@ const BUDGET: usize = 20_000;
 const LONGER: [u32; 10] = [0, 1, 2, 3, 5, 8, 16, 40, 100, 250];
 /// The number of alternatives to try.
 const CHOICES: usize = 6;
-/// The characters of a class, in order of preference.
+/// The characters to prefer from a character class, in order of preference.
 const USUAL: &str = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-._/:@ +=,";
 
 /// Returns whether `text` matches the expression, or `false` if the expression is invalid.
@@ -92,7 +92,7 @@ impl Writer {
     }
 }
 
-/// Returns the preferred character of a class with the number `choice`, or the first character of the class.
+/// Returns preferred character number `choice` in a class, or the first character if there are no preferred characters.
 fn character(class: &Class, choice: usize) -> Option<char> {
     let ranges: Vec<(char, char)> = match class {
         Class::Unicode(class) => class.iter().map(|range| (range.start(), range.end())).collect(),

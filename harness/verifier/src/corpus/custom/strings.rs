@@ -7,7 +7,7 @@ use super::pattern;
 /// The maximum length in characters of a string that is generated for `minLength`.
 const MAX_LENGTH: usize = 4096;
 
-/// Example strings for each format that kube-apiserver knows, except `password`, which accepts any string.
+/// Example strings for each format that kube-apiserver supports, except `password`, which accepts any string.
 ///
 /// Source: kube-openapi `pkg/validation/strfmt`.
 pub(super) const FORMATS: [(&str, [&str; 2]); 25] = [
