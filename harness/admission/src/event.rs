@@ -123,7 +123,7 @@ pub enum Event {
         /// Audit annotations, by their full keys.
         audit_annotations: BTreeMap<String, String>,
     },
-    /// The admission policies of a phase were evaluated, and at least one of them matches the request.
+    /// The admission policies of a phase were evaluated: at least one matches the request, or skipped ones are recorded.
     Policies(Box<PoliciesChecked>),
     /// The request was rejected because the server could not decide whether to call a webhook.
     ///

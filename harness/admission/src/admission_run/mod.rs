@@ -36,6 +36,8 @@ pub struct AdmissionRun<'a> {
     times: TimePrecision,
     state: &'a dyn ClusterState,
     authorizer: Arc<dyn Authorizer>,
+    /// Whether the record contains the reason why each skipped policy does not match.
+    explains_policies: bool,
     /// The new object in other versions; cleared when the object of the request changes.
     versions: Vec<Version>,
     /// The old object in other versions.
@@ -98,6 +100,7 @@ impl<'a> AdmissionRun<'a> {
             times,
             state,
             authorizer: Arc::new(AlwaysAllow),
+            explains_policies: false,
             versions: Vec::new(),
             old_versions: Vec::new(),
             text: Text::new(),
@@ -112,6 +115,17 @@ impl<'a> AdmissionRun<'a> {
     #[must_use]
     pub fn with_authorizer(self, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { authorizer, ..self }
+    }
+
+    /// Sets whether the record contains the reason why each skipped policy does not match. By default, it does not.
+    #[must_use]
+    pub fn explaining_policies(self, explains_policies: bool) -> Self {
+        Self { explains_policies, ..self }
+    }
+
+    /// Returns whether the record contains the reason why each skipped policy does not match.
+    pub(crate) fn explains_policies(&self) -> bool {
+        self.explains_policies
     }
 
     /// Returns the authorizer that decides what the user may do.

@@ -260,7 +260,7 @@ impl<C: Caller> Dispatcher<C> {
         }
         let checked = self.converting(run, |run| policies::validate(hooks, run, deadline)).await;
         let Checked { record, refusal } = checked.map_err(refusal_for_other_error)?;
-        if !record.policies.is_empty() {
+        if !(record.policies.is_empty() && record.skipped.is_empty()) {
             run.record.events.push(Event::Policies(Box::new(record)));
         }
         match refusal {

@@ -1,6 +1,6 @@
 //! Explains to users why a webhook is not called.
 
-use kubernetes_types::selector::Labels;
+use kubernetes_types::selector::{Labels, Selector};
 use serde_json::{Value, json};
 
 use super::rules::{self, Field};
@@ -21,40 +21,15 @@ pub fn explain(
 ) -> Vec<String> {
     match mismatch {
         Mismatch::NamespaceSelector => {
-            let own = attributes.object.as_ref().filter(|_| selectors::uses_new_labels(attributes));
-            let Some(namespace) = own.or(namespace) else { return Vec::new() };
-            let what = format!("namespace {}", Value::from(attributes.namespace.as_str()));
-            let refused =
-                webhook.namespace_selector.refused_by(Labels::from_object(namespace).unwrap_or_default());
-            selector("namespaceSelector", refused, &what, namespace)
+            unmet_namespace_selector(&webhook.namespace_selector, attributes, namespace)
         }
-        Mismatch::ObjectSelector => {
-            [("object", &attributes.object), ("old object", &attributes.old_object)]
-                .into_iter()
-                .filter_map(|(what, object)| Some((what, object.as_ref()?)))
-                .flat_map(|(what, object)| {
-                    // The object of a request to a subresource may have another kind, such as Eviction.
-                    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-                    let what = &match &*attributes.subresource {
-                        "" => format!("the {what}"),
-                        _ if kind.is_empty() || kind == attributes.kind.kind => format!("the {what}"),
-                        _ => format!("the {what}, which is {kind} and not {},", attributes.kind.kind),
-                    };
-                    let refused =
-                        webhook.object_selector.refused_by(Labels::from_object(object).unwrap_or_default());
-                    selector("objectSelector", refused, what, object)
-                })
-                .collect()
-        }
+        Mismatch::ObjectSelector => unmet_object_selector(&webhook.object_selector, attributes),
         Mismatch::Rules => {
-            let request = super::request(attributes, &attributes.resource);
-            webhook
-                .rules
-                .iter()
-                .enumerate()
+            let rules = webhook.rules.iter().enumerate();
+            rules
                 .filter_map(|(index, rule)| {
-                    let field = rules::mismatch(rule, request)?;
-                    Some(format!("rules[{index}].{}", refusal(rule, field, attributes, webhook.match_policy)))
+                    let mismatch = rule_mismatch(rule, attributes, webhook.match_policy)?;
+                    Some(format!("rules[{index}].{mismatch}"))
                 })
                 .collect()
         }
@@ -64,6 +39,44 @@ pub fn explain(
         // The record contains the values of the conditions.
         Mismatch::Conditions | Mismatch::NotReinvoked => Vec::new(),
     }
+}
+
+/// Describes the first requirement of a namespace selector that the labels of the namespace do not meet.
+pub(crate) fn unmet_namespace_selector(
+    namespace_selector: &Selector,
+    attributes: &Attributes,
+    namespace: Option<&Value>,
+) -> Vec<String> {
+    let own = attributes.object.as_ref().filter(|_| selectors::uses_new_labels(attributes));
+    let Some(namespace) = own.or(namespace) else { return Vec::new() };
+    let what = format!("namespace {}", Value::from(attributes.namespace.as_str()));
+    let refused = namespace_selector.refused_by(Labels::from_object(namespace).unwrap_or_default());
+    selector("namespaceSelector", refused, &what, namespace)
+}
+
+/// Describes, for the new and the old object, the first requirement of an object selector that its labels do not meet.
+pub(crate) fn unmet_object_selector(object_selector: &Selector, attributes: &Attributes) -> Vec<String> {
+    [("object", &attributes.object), ("old object", &attributes.old_object)]
+        .into_iter()
+        .filter_map(|(what, object)| Some((what, object.as_ref()?)))
+        .flat_map(|(what, object)| {
+            // The object of a request to a subresource may have another kind, such as Eviction.
+            let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+            let what = &match &*attributes.subresource {
+                "" => format!("the {what}"),
+                _ if kind.is_empty() || kind == attributes.kind.kind => format!("the {what}"),
+                _ => format!("the {what}, which is {kind} and not {},", attributes.kind.kind),
+            };
+            let refused = object_selector.refused_by(Labels::from_object(object).unwrap_or_default());
+            selector("objectSelector", refused, what, object)
+        })
+        .collect()
+}
+
+/// Describes the first field of a rule that does not match the request, such as `scope is Cluster, …`.
+pub(crate) fn rule_mismatch(rule: &Rule, attributes: &Attributes, policy: MatchPolicy) -> Option<String> {
+    let field = rules::mismatch(rule, super::request(attributes, &attributes.resource))?;
+    Some(refusal(rule, field, attributes, policy))
 }
 
 fn selector(field: &str, refused: Option<String>, what: &str, object: &Value) -> Vec<String> {

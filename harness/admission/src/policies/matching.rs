@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use kubernetes_types::status::Status;
 
+use super::explanation::mismatch;
 use crate::admission_run::AdmissionRun;
 pub(crate) use crate::attributes::{GroupVersionKind, GroupVersionResource};
 use crate::config::MatchPolicy;
 use crate::matching::{request, rules, selectors};
-use crate::policy::{MatchResources, NamedRule};
+use crate::policy::{MatchField, MatchResources, NamedRule, PolicyMismatch};
 
 /// The resource and the kind in which a policy sees a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(super) struct Match {
     pub(super) kind: Arc<GroupVersionKind>,
 }
 
-/// Returns the resource and the kind that match, or `None` if nothing matches.
+/// Returns the resource and the kind that match, or the field that excludes the request.
 ///
 /// # Errors
 /// Returns kube-apiserver's error message if a selector cannot be evaluated, the namespace does not exist, or the kind
@@ -28,31 +29,31 @@ pub(super) struct Match {
 pub(super) fn matches(
     resources: &MatchResources,
     run: &mut AdmissionRun<'_>,
-) -> Result<Option<Match>, String> {
+) -> Result<Result<Match, PolicyMismatch>, String> {
     let attributes = run.attributes();
     let namespace = selectors::namespace(&resources.namespace_selector, attributes, run.state());
     if namespace == Ok(false) {
-        return Ok(None);
+        return Ok(Err(mismatch(resources, MatchField::NamespaceSelector, run)));
     }
     let object = selectors::object(&resources.object_selector, attributes);
     if object == Ok(false) {
-        return Ok(None);
+        return Ok(Err(mismatch(resources, MatchField::ObjectSelector, run)));
     }
     if rules_match(&resources.exclude_resource_rules, resources.match_policy, run)?.is_some() {
-        return Ok(None);
+        return Ok(Err(mismatch(resources, MatchField::ExcludeResourceRules, run)));
     }
     let found = if resources.resource_rules.is_empty() {
         Some(own(run))
     } else {
         rules_match(&resources.resource_rules, resources.match_policy, run)?
     };
-    if found.is_none() {
-        return Ok(None);
-    }
+    let Some(found) = found else {
+        return Ok(Err(mismatch(resources, MatchField::ResourceRules, run)));
+    };
     let text = |status: Box<Status>| status.message;
     namespace.map_err(text)?;
     object.map_err(text)?;
-    Ok(found)
+    Ok(Ok(found))
 }
 
 fn own(run: &AdmissionRun<'_>) -> Match {
@@ -72,10 +73,7 @@ fn rules_match(
     let is_match = |rule: &NamedRule, resource: &GroupVersionResource| {
         rules::matches(&rule.rule, request(attributes, resource))
     };
-    let has_name = |rule: &NamedRule, name: &str| {
-        rule.resource_names.is_empty() || rule.resource_names.iter().any(|known| known == name)
-    };
-    if rules.iter().any(|rule| is_match(rule, &attributes.resource) && has_name(rule, &attributes.name)) {
+    if rules.iter().any(|rule| is_match(rule, &attributes.resource) && rule.has_name(&attributes.name)) {
         return Ok(Some(own(run)));
     }
     if policy == MatchPolicy::Exact || rules.is_empty() {
@@ -93,7 +91,7 @@ fn rules_match(
             let Some(kind) = candidate.kind.clone() else {
                 return Err(format!("unable to convert to {}: unknown kind", candidate.resource));
             };
-            if has_name(rule, &attributes.name) {
+            if rule.has_name(&attributes.name) {
                 return Ok(Some(Match { resource: Arc::clone(&candidate.resource), kind }));
             }
         }

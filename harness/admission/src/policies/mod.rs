@@ -1,5 +1,6 @@
 //! Applies the admission policies of a cluster to a request.
 
+mod explanation;
 mod matching;
 mod params;
 #[cfg(test)]
@@ -21,8 +22,9 @@ use crate::config::{FailurePolicy, Phase};
 use crate::failure::{self, out_of_time};
 use crate::matching::exemption::is_virtual;
 use crate::policy::{
-    self, AnnotationOutcome, BindingRecord, Input, MAX_VALIDATION_FAILURES, ParamInput, PoliciesChecked,
-    PolicyRecord, ValidatingBinding, ValidatingHook, ValidatingPolicy, ValidationAction, Violation,
+    self, AnnotationOutcome, BindingRecord, Input, MAX_VALIDATION_FAILURES, MatchField, ParamInput,
+    PoliciesChecked, PolicyMismatch, PolicyRecord, SkippedPolicy, ValidatingBinding, ValidatingHook,
+    ValidatingPolicy, ValidationAction, Violation,
 };
 
 /// The result of applying the policies of a phase.
@@ -70,7 +72,12 @@ pub(crate) fn validate(
 ) -> Result<Checked, ConversionError> {
     let mut checking = Checking { deadline, ..Checking::default() };
     let mut refusal = None;
-    if !is_exempt(run.attributes()) {
+    if is_exempt(run.attributes()) {
+        for hook in hooks {
+            let mismatch = PolicyMismatch { field: MatchField::Exempt, compared: Vec::new() };
+            checking.skip(&hook.policy.definition.name, mismatch, run);
+        }
+    } else {
         for hook in hooks {
             match checking.check(hook, run) {
                 Ok(()) => {}
@@ -83,11 +90,11 @@ pub(crate) fn validate(
             }
         }
     }
-    let Checking { policies, warnings, violations, denial, deadline: _ } = checking;
+    let Checking { policies, skipped, warnings, violations, denial, deadline: _ } = checking;
     let denied = denial.map(|denial| Refusal::Status(status(run.attributes(), denial)));
     let phase = Phase::Validating;
     Ok(Checked {
-        record: PoliciesChecked { phase, policies, warnings, violations },
+        record: PoliciesChecked { phase, policies, skipped, warnings, violations },
         refusal: refusal.or(denied),
     })
 }
@@ -114,6 +121,7 @@ fn is_exempt(attributes: &Attributes) -> bool {
 #[derive(Default)]
 struct Checking {
     policies: Vec<PolicyRecord>,
+    skipped: Vec<SkippedPolicy>,
     warnings: Vec<String>,
     violations: Vec<Violation>,
     denial: Option<Denial>,
@@ -125,10 +133,13 @@ impl Checking {
     fn check(&mut self, hook: &ValidatingHook, run: &mut AdmissionRun<'_>) -> Result<(), Failure> {
         let policy = &hook.policy;
         let definition = &policy.definition;
-        let Some(found) =
-            matching::matches(&definition.match_constraints, run).map_err(Failure::Configuration)?
-        else {
-            return Ok(());
+        let matching = matching::matches(&definition.match_constraints, run);
+        let found = match matching.map_err(Failure::Configuration)? {
+            Ok(found) => found,
+            Err(mismatch) => {
+                self.skip(&definition.name, mismatch, run);
+                return Ok(());
+            }
         };
         if let Some(kind) = &definition.param_kind {
             params::is_namespaced(kind, run.state()).map_err(Failure::Configuration)?;
@@ -142,7 +153,7 @@ impl Checking {
         for binding in &hook.bindings {
             let mut record = BindingRecord {
                 binding: Arc::clone(&binding.binding.name),
-                matches: true,
+                mismatch: None,
                 error: None,
                 validation_actions: binding.validation_actions.clone(),
                 runs: Vec::new(),
@@ -159,6 +170,13 @@ impl Checking {
             }
         }
         Ok(())
+    }
+
+    /// Records that a policy does not match the request, if the admission run explains policies.
+    fn skip(&mut self, policy: &Arc<str>, mismatch: PolicyMismatch, run: &AdmissionRun<'_>) {
+        if run.explains_policies() {
+            self.skipped.push(SkippedPolicy { policy: Arc::clone(policy), mismatch });
+        }
     }
 
     /// Applies the actions of a binding to the decisions for all of its params.
@@ -248,9 +266,9 @@ fn check_binding(
     deadline: Option<Instant>,
 ) -> Result<(), Failure> {
     if let Some(resources) = &binding.binding.match_resources
-        && matching::matches(resources, run).map_err(Failure::Configuration)?.is_none()
+        && let Err(mismatch) = matching::matches(resources, run).map_err(Failure::Configuration)?
     {
-        record.matches = false;
+        record.mismatch = Some(mismatch);
         return Ok(());
     }
     let params = params::collect(policy.definition.param_kind.as_ref(), &binding.binding, run);

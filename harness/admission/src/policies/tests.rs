@@ -291,6 +291,58 @@ fn resource_names_exclusions_and_binding_resources_restrict_a_policy() {
 }
 
 #[test]
+fn skipped_policies_and_bindings_have_the_compared_values() {
+    let rule = |names: &[&str], operation: &str| {
+        json!({"operations": [operation], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+               "resourceNames": names})
+    };
+    let all = json!([rule(&[], "*")]);
+    let record = |constraints: Value, binding: Value, explains: bool| {
+        let mut policy = validation("false");
+        policy["matchConstraints"] = constraints;
+        let mut run = AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &Cluster)
+            .explaining_policies(explains);
+        validate(&[hook(&policy, &[binding])], &mut run, None).unwrap().record
+    };
+    for (constraints, field, compared) in [
+        (
+            json!({"namespaceSelector": {"matchLabels": {"env": "prod"}}}),
+            MatchField::NamespaceSelector,
+            &[r#"namespaceSelector requires env in (prod); namespace "ns" has the labels {"env":"test"}"#][..],
+        ),
+        (
+            json!({"objectSelector": {"matchLabels": {"app": "web"}}}),
+            MatchField::ObjectSelector,
+            &["objectSelector requires app in (web); the object has no labels"],
+        ),
+        (
+            json!({"resourceRules": [rule(&[], "DELETE"), rule(&["x"], "*")]}),
+            MatchField::ResourceRules,
+            &[
+                r#"resourceRules[0].operations has ["DELETE"], the request "CREATE""#,
+                r#"resourceRules[1].resourceNames has ["x"], the request "n""#,
+            ],
+        ),
+        (
+            json!({"resourceRules": all, "excludeResourceRules": [rule(&["x"], "*"), rule(&["n"], "*")]}),
+            MatchField::ExcludeResourceRules,
+            &["excludeResourceRules[1] matches the request"],
+        ),
+    ] {
+        let found = record(constraints.clone(), json!({}), true).skipped;
+        assert_eq!((&*found[0].policy, found[0].mismatch.field), ("p", field));
+        assert_eq!(found[0].mismatch.compared, compared);
+        assert_eq!(record(constraints.clone(), json!({}), false).skipped, []);
+        let found = record(json!({"resourceRules": all}), json!({"matchResources": constraints}), true);
+        let mismatch = found.policies[0].bindings[0].mismatch.clone().unwrap();
+        assert_eq!(
+            (mismatch.field, mismatch.compared),
+            (field, compared.iter().map(|&it| it.to_owned()).collect())
+        );
+    }
+}
+
+#[test]
 fn policies_and_reviews_are_exempt() {
     let hooks = [hook(
         &json!({"validations": [{"expression": "false"}], "matchConstraints": {"resourceRules": [

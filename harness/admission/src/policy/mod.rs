@@ -17,8 +17,9 @@ pub(crate) use self::evaluation::{Input, ParamInput, validate};
 pub use self::reading::{PolicyError, validating_binding, validating_policy};
 pub(crate) use self::record::MAX_VALIDATION_FAILURES;
 pub use self::record::{
-    AnnotationOutcome, BindingRecord, Decision, EvaluatedExpression, ExpressionPart, PoliciesChecked,
-    PolicyAnnotation, PolicyRecord, PolicyRun, Verdict, Violation,
+    AnnotationOutcome, BindingRecord, Decision, EvaluatedExpression, ExpressionPart, MatchField,
+    PoliciesChecked, PolicyAnnotation, PolicyMismatch, PolicyRecord, PolicyRun, SkippedPolicy, Verdict,
+    Violation,
 };
 pub use crate::attributes::GroupVersionKind;
 use crate::config::{FailurePolicy, MatchPolicy, Rule};
@@ -84,6 +85,13 @@ pub struct NamedRule {
     pub rule: Rule,
     /// `resourceNames`; if empty, all names match.
     pub resource_names: Vec<String>,
+}
+
+impl NamedRule {
+    /// Returns whether `resourceNames` includes the name of an object.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.resource_names.is_empty() || self.resource_names.iter().any(|known| known == name)
+    }
 }
 
 /// A `ValidatingAdmissionPolicyBinding`.

@@ -19,6 +19,8 @@ pub struct PoliciesChecked {
     pub phase: Phase,
     /// The policies that match the request or cannot be applied, in the order of their evaluation.
     pub policies: Vec<PolicyRecord>,
+    /// The policies that do not match the request; empty unless the admission run explains policies.
+    pub skipped: Vec<SkippedPolicy>,
     /// The warnings for the client.
     pub warnings: Vec<String>,
     /// The violations for the audit event, in order.
@@ -40,6 +42,42 @@ pub struct Violation {
     pub validation_actions: Vec<ValidationAction>,
 }
 
+/// A policy with bindings that does not match a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedPolicy {
+    /// The name of the policy.
+    pub policy: Arc<str>,
+    /// The reason why `matchConstraints` does not match.
+    pub mismatch: PolicyMismatch,
+}
+
+/// The first field of `matchConstraints` or `matchResources` that excludes a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyMismatch {
+    /// The field that excludes the request.
+    pub field: MatchField,
+    /// The compared values, such as `objectSelector requires app in (web); the object has no labels`.
+    ///
+    /// Contains a line for a selector, or for each rule; empty unless the admission run explains policies.
+    pub compared: Vec<String>,
+}
+
+/// A criterion that excludes a request from a policy or a binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
+pub enum MatchField {
+    /// `namespaceSelector` does not match the labels of the namespace.
+    NamespaceSelector,
+    /// `objectSelector` matches the labels of neither the new nor the old object.
+    ObjectSelector,
+    /// A rule in `excludeResourceRules` matches the request or an equivalent resource.
+    ExcludeResourceRules,
+    /// No rule in `resourceRules` matches the request or an equivalent resource.
+    ResourceRules,
+    /// Policies do not apply to the kind of the request.
+    Exempt,
+}
+
 /// A policy that matches a request, or that cannot be applied.
 #[derive(Clone, Debug)]
 pub struct PolicyRecord {
@@ -58,8 +96,8 @@ pub struct PolicyRecord {
 pub struct BindingRecord {
     /// The name of the binding.
     pub binding: Arc<str>,
-    /// Whether the binding matches the request.
-    pub matches: bool,
+    /// The reason why `matchResources` does not match the request; `None` if the binding matches.
+    pub mismatch: Option<PolicyMismatch>,
     /// The reason why the binding cannot be applied.
     pub error: Option<String>,
     /// The actions of the binding.

@@ -60,8 +60,8 @@ struct WebhookSources {
     in_order: WebhookIndex,
 }
 
-/// Whether the record of a request contains the reason why each skipped webhook was not called.
-#[derive(Clone, Copy, Debug)]
+/// Whether the record of a request contains the reason why each webhook or policy was skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SkipReasons {
     Recorded,
     Omitted,
@@ -248,7 +248,9 @@ impl<'a> RequestAdmission<'a> {
     /// Begins the admission run of one attempt; `times` is the precision of the object's timestamps.
     pub(crate) fn begin(&self, attributes: Attributes, times: TimePrecision) -> AdmissionRun<'a> {
         let state = &self.admission.state;
-        AdmissionRun::new(attributes, times, &**state).with_authorizer(Arc::clone(&state.authorizer))
+        AdmissionRun::new(attributes, times, &**state)
+            .with_authorizer(Arc::clone(&state.authorizer))
+            .explaining_policies(self.reasons == SkipReasons::Recorded)
     }
 
     /// Runs the mutating phase and adds its events to the record of the request.
