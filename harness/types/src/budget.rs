@@ -29,7 +29,7 @@ pub struct Reservation {
     budget: Budget,
     /// The reserved bytes.
     used: usize,
-    /// How many of the reserved bytes are free, that is, not taken from the budget.
+    /// The number of reserved bytes that are free: they are not taken from the budget.
     free: usize,
     /// The permit for the bytes that are taken from the budget.
     permit: OwnedSemaphorePermit,
@@ -40,7 +40,7 @@ pub struct Reservation {
 /// The reason why a reservation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
-    /// Other reservations leave too little of the budget.
+    /// Other reservations do not leave enough of the budget.
     InUse,
     /// The request exceeds the whole budget; contains the size of the budget.
     ExceedsTotal(usize),
@@ -56,7 +56,7 @@ impl Budget {
     /// Reserves `bytes` without waiting.
     ///
     /// # Errors
-    /// Returns [`Exhausted`] if the budget has fewer bytes left.
+    /// Returns [`Exhausted`] if fewer bytes are left in the budget.
     pub fn try_reserve(&self, bytes: usize) -> Result<Reservation, Exhausted> {
         let mut reservation = self.share(0);
         reservation.resize(bytes)?;
@@ -88,7 +88,7 @@ impl Budget {
 }
 
 impl Reservation {
-    /// Attaches `place`, which is released together with this reservation.
+    /// Attaches `place`, so that it is released together with this reservation.
     #[must_use]
     pub fn with(self, place: Reservation) -> Self {
         Self { _place: Some(Box::new(place)), ..self }
@@ -97,7 +97,7 @@ impl Reservation {
     /// Reserves additional `bytes` from the same budget.
     ///
     /// # Errors
-    /// Returns [`Exhausted`] if the budget has fewer bytes left.
+    /// Returns [`Exhausted`] if fewer bytes are left in the budget.
     pub fn try_grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.resize(self.used.saturating_add(bytes))
     }
@@ -111,7 +111,7 @@ impl Reservation {
     /// Changes the size of the reservation to `bytes`.
     ///
     /// # Errors
-    /// Returns [`Exhausted`] if the budget has fewer bytes left.
+    /// Returns [`Exhausted`] if fewer bytes are left in the budget.
     pub fn resize(&mut self, bytes: usize) -> Result<(), Exhausted> {
         let (has, wants) = (self.permit.num_permits(), bytes.saturating_sub(self.free));
         if wants > self.budget.all {

@@ -10,7 +10,7 @@ use crate::schema::{Field, Form, Kind, MESSAGES, Message, Shape, Type};
 
 /// Returns whether the API server considers `a` and `b` equal objects of `kind`.
 ///
-/// The result decides whether a patch changed anything.
+/// The result determines whether a patch changed anything.
 ///
 /// Custom resources are unstructured: they are equal if their JSON is equal. Built-in types are compared as Go structs.
 /// Absent, null, and empty maps or lists are equal; an absent field equals its zero value unless it is a pointer;
@@ -101,7 +101,7 @@ fn same_messages(a: &Value, b: &Value, message: &'static Message) -> bool {
     })
 }
 
-/// Returns whether two values of a type with several JSON forms are equal; values in different forms never are.
+/// Returns whether two values of a type with several JSON forms are equal; values in different forms are never equal.
 fn same_forms(a: &Value, b: &Value, message: &'static Message) -> bool {
     if let [only] = message.fields.as_slice() {
         return same(a, b, Type::Field(only));

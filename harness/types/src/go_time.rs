@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::quoting::quote;
 
-/// The format of a time, which Go calls a layout.
+/// The format of a time. Go calls it a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// `Time`: whole seconds. When parsing, a fraction of any length is accepted.

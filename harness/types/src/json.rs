@@ -1,4 +1,4 @@
-//! Reads and writes members of JSON documents without indexing, which would panic for missing members.
+//! Reads and writes members of JSON documents. Does not use indexing, which panics for missing members.
 
 use serde_json::{Map, Value};
 
@@ -37,7 +37,7 @@ pub fn keep(object: &mut Value, old: &Value, name: &str) {
     };
 }
 
-/// Returns the name of a value's type in Go's decoder: `cannot unmarshal string into …`.
+/// Returns the name of a value's type in Go's errors, such as `string` in `cannot unmarshal string into …`.
 ///
 /// Source: Go encoding/json/decode.go, `UnmarshalTypeError`.
 pub fn json_type(value: &Value) -> &'static str {

@@ -7,7 +7,7 @@ use std::fmt;
 /// The path is formatted only when an error is reported, so that building paths is cheap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Path<'a> {
-    /// The object itself, whose path is empty.
+    /// The object itself. Its path is empty.
     Root,
     /// A member of an object: `spec.name`; at the root, `spec`.
     Member(&'a Path<'a>, &'a str),

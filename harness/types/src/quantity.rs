@@ -1,4 +1,4 @@
-//! Provides resource quantities, such as `500m` or `1536Mi`, which are compared and formatted as in the API.
+//! Provides resource quantities, such as `500m` or `1536Mi`. They are compared and formatted as in the API.
 
 use serde_json::Value;
 

@@ -20,7 +20,7 @@ pub fn printed(value: &Value) -> String {
     formatted(value, &|_, plain| plain)
 }
 
-/// Formats a value as Go's `%s` does, which marks scalars that are not strings: `%!s(int64=1)`.
+/// Formats a value as Go's `%s` does. Scalars that are not strings are marked: `%!s(int64=1)`.
 ///
 /// Source: Go fmt/print.go, `badVerb`.
 pub fn printed_as_string(value: &Value) -> String {

@@ -132,7 +132,7 @@ impl Selector {
 
     /// Returns labels that all of `selectors` match; `None` if no such labels exist.
     ///
-    /// Each key is decided separately, because no requirement involves two keys.
+    /// The value for each key is chosen separately, because no requirement involves two keys.
     pub fn common_labels(selectors: &[&Self]) -> Option<BTreeMap<String, String>> {
         let mut by_key: BTreeMap<&str, Vec<&Operator>> = BTreeMap::new();
         for requirement in selectors.iter().flat_map(|selector| &selector.requirements) {
@@ -238,7 +238,7 @@ impl Requirement {
         self.operator.holds(labels.value(&self.key))
     }
 
-    /// Parses an item of `matchExpressions`; `path` is its path for errors.
+    /// Parses an item of `matchExpressions`; `path` is the path of the item in the errors.
     /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
     fn parse(expression: &Value, path: &str) -> Result<Self, SelectorError> {
         let Value::Object(expression) = expression else {

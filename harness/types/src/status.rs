@@ -1,4 +1,4 @@
-//! Builds the `v1 Status`, which the server returns for errors.
+//! Builds the `v1 Status` that the server returns for errors.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -349,14 +349,14 @@ impl Status {
     }
 }
 
-/// The prefix of all messages of [`Status::unsupported`].
+/// The prefix of all messages from [`Status::unsupported`].
 pub const UNSUPPORTED_PREFIX: &str = "admit does not support this: ";
 
 /// A feature of kube-apiserver that admit does not support. admit reports it instead of guessing a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unsupported: {what}")]
 pub struct Unsupported {
-    /// The feature, as a fragment: `match conditions (webhook "x")`.
+    /// The feature, as it appears in error messages, such as `match conditions (webhook "x")`.
     pub what: String,
 }
 

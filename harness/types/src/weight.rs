@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::json_text::{self, Container, Token};
 
-/// The size of a `BTreeMap` node in bytes. A node has space for eleven keys and values, whether used or not.
+/// The size, in bytes, of a `BTreeMap` node. A node has space for eleven keys and values, whether used or not.
 const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
 
 /// The minimum number of members in a node if there are several nodes.

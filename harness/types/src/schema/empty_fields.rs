@@ -8,8 +8,8 @@ use crate::group_version::GroupVersionKind;
 
 /// The fields of an object that are set to an empty list, map, or byte string instead of being absent.
 ///
-/// Go's types distinguish the two until the object is stored. [`super::normalize`] removes these fields, as Go's JSON
-/// encoder does; [`Self::restore`] adds them again.
+/// Go's types distinguish empty from absent values until the object is stored. [`super::normalize`] removes these
+/// fields, as Go's JSON encoder does; [`Self::restore`] adds them again.
 ///
 /// Fields of the object's own metadata are not included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ enum Step {
 }
 
 impl EmptyFields {
-    /// Finds the fields of an object of `kind`, which may not be normalized yet.
+    /// Finds the fields of an object of `kind`. The object does not have to be normalized.
     pub fn find(object: &Value, kind: &GroupVersionKind) -> Self {
         let mut found = Vec::new();
         if has_empty(object) {
@@ -65,7 +65,7 @@ impl EmptyFields {
         Self(self.0.iter().filter(|field| field.is_in_atomic_list).cloned().collect())
     }
 
-    /// Removes the fields, which are not stored, by normalizing `object` if there are any.
+    /// Removes the fields, because they are not stored. Normalizes `object` if there are any such fields.
     pub fn remove(&self, object: &mut Value, kind: &GroupVersionKind) {
         if !self.is_empty() {
             drop(super::normalize(object, kind));
@@ -94,7 +94,7 @@ impl EmptyFields {
 }
 
 impl EmptyField {
-    /// Returns the value of the field, which is set to null if it is absent.
+    /// Returns the value of the field. If the field is absent, sets it to null.
     ///
     /// Returns `None` if the value that contains the field does not exist.
     fn place<'a>(&self, object: &'a mut Value) -> Option<&'a mut Value> {

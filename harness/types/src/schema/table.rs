@@ -69,7 +69,7 @@ impl Message {
         })
     }
 
-    /// Returns the field into which Go decodes the member `name`. The field may belong to an embedded struct.
+    /// Returns the field that Go decodes the member `name` into. The field may belong to an embedded struct.
     pub fn member(&'static self, name: &str) -> Option<&'static Field> {
         let members = self.members();
         let place = members.binary_search_by_key(&name, |field| field.name).ok()?;

@@ -13,7 +13,7 @@ fn check(mut object: Value, expected: &Value, unknown: &[&str]) {
     assert_eq!(found, unknown);
 }
 
-/// Returns the objects in `protobuf/recorded.jsonl` and `protobuf/complete.jsonl`, which Go encoded.
+/// Returns the objects in `protobuf/recorded.jsonl` and `protobuf/complete.jsonl`. Go encoded these objects.
 fn written_by_go() -> Vec<Value> {
     let lines = [
         include_str!("../../../api-server/src/apimachinery/protobuf/recorded.jsonl"),

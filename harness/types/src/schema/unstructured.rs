@@ -1,4 +1,4 @@
-//! Checks the conversion of unstructured objects to Go types, which is part of a strategic merge patch.
+//! Checks the conversion of unstructured objects to Go types. A strategic merge patch includes this conversion.
 //!
 //! Source: apimachinery pkg/runtime/converter.go, `fromUnstructured`.
 

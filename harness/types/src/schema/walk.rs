@@ -10,7 +10,7 @@ use crate::quoting::encode;
 /// The Go type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
-    /// Arbitrary JSON, or the value of an unknown field, which is dropped.
+    /// Arbitrary JSON, or the value of an unknown field; unknown fields are dropped.
     Free,
     /// The field `apiVersion` or `kind`.
     ApiVersionOrKind,
@@ -68,8 +68,9 @@ impl Type {
 
     /// Encodes a patched value as kube-apiserver quotes it in an error.
     ///
-    /// An object in which the patch changes a member has sorted members, every other struct the order of its type.
-    /// `changes` is the merge patch or, for a JSON patch, an object with the same members that the patch changes.
+    /// The members of an object are sorted if the patch changes one of them; the members of every other struct have the
+    /// order of its type. `changes` is the merge patch or, for a JSON patch, an object with the same members that the
+    /// patch changes.
     ///
     /// Source: gopkg.in/evanphx/json-patch.v4 patch.go, `partialDoc` and `lazyNode`.
     pub fn patched_in_order(self, value: &Value, changes: &Value) -> String {

@@ -13,7 +13,7 @@ use crate::schema as types;
 use crate::status::Unsupported;
 use crate::weight::weight;
 
-/// The maximum memory for the defaults of one object, in bytes. Defaults can enlarge each list item a hundredfold.
+/// The maximum memory, in bytes, for the defaults of one object. Defaults can enlarge each list item a hundredfold.
 const MAX_DEFAULT_BYTES: usize = 64 << 20;
 
 /// Sets the defaults of `schema` in an object.

@@ -76,7 +76,7 @@ fn check_map(items: &[Value], schema: &Schema, path: &Path<'_>, errors: &mut Vec
     }
 }
 
-/// The part of an item that is compared. Most items are strings or have one string key, which is not copied.
+/// The part of an item that is compared. Most items are strings or have one string key; such keys are not copied.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Text(&'a str),

@@ -64,7 +64,7 @@ pub(crate) enum Additional {
     Schema(Box<Schema>),
 }
 
-/// The value of `x-kubernetes-list-type`, which determines how items are compared.
+/// The value of `x-kubernetes-list-type`. It determines how items are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
     #[default]

@@ -39,7 +39,7 @@ const WITH_STATUS: [&str; 22] = [
     "x-kubernetes-validations",
 ];
 
-/// Returns the errors of an `openAPIV3Schema`; `path` is its path for errors.
+/// Returns the validation errors of an `openAPIV3Schema`. `path` is the path of the schema in the errors.
 ///
 /// # Errors
 /// Returns [`Unsupported`] if the schema uses a feature that admit does not support.

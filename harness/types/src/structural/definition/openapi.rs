@@ -23,7 +23,7 @@ pub(super) struct Context {
     pub(super) cardinality: Cardinality,
 }
 
-/// How often a value can occur in one object.
+/// The maximum number of times that a value can occur in one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cardinality {
     /// The number is unknown, because rules are not compiled here.
@@ -61,12 +61,12 @@ impl Context {
         }
     }
 
-    /// Returns the context for the schemas in `allOf`, `anyOf`, `oneOf`, and `not`, whose rules are not compiled.
+    /// Returns the context for the schemas in `allOf`, `anyOf`, `oneOf`, and `not`. Their rules are not compiled.
     fn for_alternative(&self) -> Self {
         Self { cardinality: Cardinality::Unknown, ..self.clone() }
     }
 
-    /// Returns the context of values that occur up to `most` times in the surrounding value.
+    /// Returns the context for values that occur up to `most` times in the surrounding value.
     fn times(self, most: Option<u64>) -> Self {
         Self { cardinality: self.cardinality.times(most), ..self }
     }

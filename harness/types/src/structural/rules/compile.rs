@@ -47,7 +47,7 @@ fn has_rules(schema: &Value) -> bool {
             .any(|(_, it)| has_rules(it))
 }
 
-/// Compiles the rules of `validation`, which must be `schema` or one of its `allOf` alternatives.
+/// Compiles the rules of `validation`; it must be `schema` or one of its `allOf` alternatives.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `validator`.
 fn schema_rules(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Rules>, Unsupported> {

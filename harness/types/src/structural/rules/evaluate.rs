@@ -15,12 +15,13 @@ use crate::path::Path;
 use crate::quoting::quote;
 use crate::status::{FieldError, Unsupported};
 
-/// The maximum length of the result of a `messageExpression`, in bytes.
+/// The maximum length, in bytes, of the result of a `messageExpression`.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
 const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES: usize = 5 * 1024;
 
-/// The error for rules in `items` of a schema other than a list, or in `additionalProperties` of one other than a map.
+/// The error for rules in the `items` of a schema that is not a list, or in the `additionalProperties` of a schema that
+/// is not a map.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `Compile`.
 const UNDECLARED: &str =
@@ -31,7 +32,7 @@ const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
 /// The state of one evaluation of all rules.
 pub(super) struct Run {
-    /// The remaining cost budget; `None` if it was exceeded.
+    /// The remaining cost budget; `None` if the budget was exceeded.
     pub(super) left: Option<u64>,
     pub(super) judgment: Judgment,
     pub(super) unsupported: Option<Unsupported>,

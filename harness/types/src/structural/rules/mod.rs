@@ -63,7 +63,7 @@ struct Rule {
     field_path: String,
 }
 
-/// The result of evaluating the rules of an object.
+/// The result of evaluating the rules on an object.
 #[derive(Debug, Default)]
 pub struct Judgment {
     /// The errors, in the order of the rules.

@@ -130,7 +130,7 @@ fn beyond(number: Compared, kind: &str, format: &str, name: &str, path: &Path<'_
     })
 }
 
-/// Returns whether a float has no fractional part.
+/// Returns whether a float does not have a fractional part.
 #[expect(clippy::float_cmp, reason = "it is exact or not integral")]
 fn is_integral(float: f64) -> bool {
     float.trunc() == float

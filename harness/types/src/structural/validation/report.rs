@@ -21,7 +21,7 @@ pub(super) struct Report {
     pub(super) failures: Vec<Failure>,
     /// The messages of the failures, to detect duplicates.
     seen: BTreeSet<Rc<str>>,
-    /// The number of passed checks, which determines the best of several alternatives.
+    /// The number of passed checks. It determines the best of several alternatives.
     pub(super) matches: usize,
 }
 
