@@ -1,4 +1,4 @@
-//! Defines the fields that a fakes file passes to the API server in a webhook configuration.
+//! Defines the webhook configuration fields that a fakes file passes to the API server.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,35 @@ use serde::{Deserialize, Serialize};
 pub struct WebhookFields {
     /// The `rules` that select the requests for the webhook.
     pub rules: Vec<Rule>,
-    /// The `namespaceSelector` for the namespaces of objects.
+    /// The `namespaceSelector`, which matches the namespaces of objects.
     pub namespace_selector: Selector,
-    /// The `objectSelector` for the labels of objects.
+    /// The `objectSelector`, which matches the labels of objects.
     pub object_selector: Selector,
-    /// The `matchConditions`, which are CEL expressions.
+    /// The `matchConditions`: CEL expressions that must all be true.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_conditions: Vec<MatchCondition>,
-    /// The `failurePolicy` for calls that fail.
+    /// The `failurePolicy`, which applies if a call fails.
     pub failure_policy: FailurePolicy,
     /// The `matchPolicy`: whether rules also match requests in other versions of a resource.
     pub match_policy: MatchPolicy,
     /// The `sideEffects` that the webhook declares.
     pub side_effects: SideEffects,
-    /// The `timeoutSeconds` for a call.
+    /// The `timeoutSeconds`: the timeout of a call, in seconds.
     pub timeout_seconds: u8,
-    /// The `admissionReviewVersions` that the webhook supports.
+    /// The `admissionReviewVersions`: the review versions that the webhook supports.
     pub admission_review_versions: Vec<String>,
-    /// The `reinvocationPolicy`, which only mutating webhooks have.
+    /// The `reinvocationPolicy`; `None` for validating webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reinvocation_policy: Option<ReinvocationPolicy>,
 }
 
-/// `type`: the type of a webhook's configuration.
+/// `type`: whether a webhook is mutating or validating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WebhookType {
-    /// `mutating`: in a `MutatingWebhookConfiguration`.
+    /// `mutating`: the webhook belongs to a `MutatingWebhookConfiguration`.
     Mutating,
-    /// `validating`: in a `ValidatingWebhookConfiguration`.
+    /// `validating`: the webhook belongs to a `ValidatingWebhookConfiguration`.
     Validating,
 }
 
@@ -96,7 +96,7 @@ pub struct Selector {
     /// The `matchLabels`: the required values of labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
-    /// The `matchExpressions`: further requirements.
+    /// The `matchExpressions`: additional requirements.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<Requirement>,
 }

@@ -19,7 +19,7 @@ use crate::{
 pub struct Fake {
     /// The behavior of the fake.
     pub behavior: Behavior,
-    /// The kind of server certificate.
+    /// The kind of server certificate that the fake presents.
     pub certificate: Certificate,
     /// The kind of certificate after the first handshake, or `None` if the certificate does not change.
     pub rotate: Option<Certificate>,
@@ -60,7 +60,7 @@ impl Default for Fake {
     }
 }
 
-/// A running webhook, which is stopped when dropped.
+/// A running webhook. It stops when dropped.
 #[derive(Debug)]
 pub struct FakeWebhook {
     bound_port: BoundPort,
@@ -72,7 +72,7 @@ pub struct FakeWebhook {
 /// The name of a single fake in the journal.
 const NAME: &str = "fake";
 
-/// The error for fewer calls than expected.
+/// The error if fewer calls arrived than expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected} calls within {within:?}, received {came}")]
 pub struct TooFewCalls {
@@ -80,7 +80,7 @@ pub struct TooFewCalls {
     pub expected: usize,
     /// The number of calls that arrived.
     pub came: usize,
-    /// The duration within which the calls were expected.
+    /// The maximum time to wait for the calls.
     pub within: Duration,
 }
 
@@ -134,7 +134,7 @@ impl FakeWebhook {
         format!("https://{}/", SocketAddr::new(host, address.port()))
     }
 
-    /// Returns the `caBundle` for callers as PEM, usually the CA certificate.
+    /// Returns the `caBundle` for callers in PEM format, usually the CA certificate.
     pub fn ca_bundle(&self) -> &str {
         &self.ca_bundle
     }
@@ -169,7 +169,7 @@ impl FakeWebhook {
         self.endpoint.reset();
     }
 
-    /// Issues a certificate of the kind `certificate` for new handshakes; open connections are kept.
+    /// Issues a certificate of the kind `certificate` for new handshakes. Open connections are kept.
     ///
     /// # Errors
     /// Returns an error if the certificate cannot be created.
@@ -177,7 +177,7 @@ impl FakeWebhook {
         self.bound_port.rotate(certificate)
     }
 
-    /// Returns the number of side effects of the current behavior.
+    /// Returns the number of side effects that the current behavior has counted.
     pub fn side_effects(&self) -> u64 {
         self.endpoint.side_effects()
     }

@@ -14,7 +14,7 @@ use crate::running::{Log, Running};
 use crate::socket::{StartError, TlsError};
 use crate::{Authority, Certificate, Limits};
 
-/// The running fakes of one or more files, which are stopped when dropped.
+/// The running fakes of one or more files. They stop when this value is dropped.
 #[derive(Debug)]
 pub struct Fleet {
     running: Arc<Running>,
@@ -88,7 +88,7 @@ impl Fleet {
         Ok(Self { running, configurations, admin })
     }
 
-    /// Returns the configurations with which an API server calls the fakes.
+    /// Returns the webhook configurations that make an API server call the fakes.
     pub fn configurations(&self) -> &[Value] {
         &self.configurations
     }
@@ -110,17 +110,17 @@ impl Fleet {
         self.admin.as_ref().map(Admin::address)
     }
 
-    /// Returns the CA certificate as PEM, for callers of the fakes and the admin endpoint.
+    /// Returns the CA certificate in PEM format, for callers of the fakes and of the admin endpoint.
     pub fn ca_bundle(&self) -> &str {
         self.running.authority_pem()
     }
 
-    /// Issues certificates of the kind `certificate` for new TLS handshakes on all ports of fakes.
+    /// Issues certificates of the kind `certificate` for new TLS handshakes on all ports of the fleet.
     ///
     /// Open connections and the configurations do not change.
     ///
     /// # Errors
-    /// Returns an error if the certificate cannot be created.
+    /// Returns an error if a certificate cannot be created.
     pub async fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         self.running.rotate(certificate).await
     }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-/// Sets the member of `document` at `path`, which starts with the outermost name.
+/// Sets the member of `document` at `path`; the first name in `path` is the outermost.
 ///
-/// Values on the path that are not objects are replaced by objects.
+/// Values on the path that are not objects are replaced with objects.
 pub(crate) fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) {
     set_value(document, path, value.into());
 }

@@ -1,4 +1,4 @@
-//! Creates the admission configuration and kubeconfig with which an API server authenticates to fakes.
+//! Creates the admission configuration and kubeconfig that an API server uses to authenticate to fakes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use crate::Credentials;
 
-/// The plugins of an API server that call webhooks.
+/// The admission plugins that call webhooks.
 const PLUGINS: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
 
-/// Returns an `AdmissionConfiguration` whose plugins use the kubeconfig in `file`, an absolute path.
+/// Returns an `AdmissionConfiguration` whose plugins use the kubeconfig at the absolute path `file`.
 ///
-/// Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers>
+/// Source:
+/// <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers>
 pub(crate) fn admission_configuration(file: &Path) -> Value {
     let plugin = |name: &str| {
         let configuration = json!({
@@ -32,7 +33,7 @@ pub(crate) fn admission_configuration(file: &Path) -> Value {
     })
 }
 
-/// Returns a kubeconfig with one user per host and port; `authority` signs the client certificates.
+/// Returns a kubeconfig with one user for each host and port; `authority` signs the client certificates.
 ///
 /// # Errors
 /// Returns an error if a certificate cannot be created.

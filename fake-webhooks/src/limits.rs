@@ -1,19 +1,19 @@
 //! Limits the memory use of fakes.
 
-/// The limits of a fake, which bound its memory use.
+/// The limits on the memory use of a fake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum number of calls in the journal; the oldest are forgotten first.
     pub journal_entries: usize,
-    /// The maximum size of the journal in bytes.
+    /// The maximum size of the journal, in bytes.
     pub journal_bytes: usize,
-    /// The maximum size of one body in bytes; larger bodies are rejected with 413.
+    /// The maximum size of one body, in bytes; larger bodies are rejected with status 413.
     pub body_bytes: usize,
-    /// The maximum total size of all bodies in progress, in bytes; further bodies are rejected with 503.
+    /// The maximum total size of all bodies in progress, in bytes; additional bodies are rejected with status 503.
     pub bodies_bytes: usize,
-    /// The maximum number of calls in progress for one fake; further calls are rejected with 503.
+    /// The maximum number of calls in progress for one fake; additional calls are rejected with status 503.
     pub calls: usize,
-    /// The maximum number of connections of a port, for each fake that the port serves.
+    /// The maximum number of connections to a port, for each fake that the port serves.
     ///
     /// A new connection replaces the one that has been idle longest, or waits if all connections have a call in
     /// progress.

@@ -1,4 +1,4 @@
-//! Runs the `fake-webhooks` command, which is the same as `admit fakes` and runs in a cluster.
+//! Runs the `fake-webhooks` command: `admit fakes` as a separate binary, for containers in a cluster.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -31,7 +31,7 @@ pub(crate) struct Meter {
     seconds: Histogram,
 }
 
-/// An open connection, which the gauge counts until this value is dropped.
+/// An open connection. The gauge counts it until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenConnection(IntGauge);
 
@@ -85,7 +85,7 @@ impl Metrics {
         }
     }
 
-    /// Removes all series of a fake that was removed.
+    /// Removes all time series of a fake that was removed.
     pub(crate) fn forget(&self, fake: &str) {
         let outcomes: Vec<String> = self
             .calls

@@ -1,4 +1,4 @@
-//! Generates reproducible random numbers, which depend only on a seed and the number of the call.
+//! Generates reproducible random numbers from a seed and the number of the call.
 
 /// Returns the `nth` random number for a seed.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn letters(seed: u64, nth: u64) -> String {
     text
 }
 
-/// Returns the entries in random order, which depends only on `seed` and `nth`.
+/// Returns the entries in a random order that depends only on `seed` and `nth`.
 pub(crate) fn shuffled<T>(mut entries: Vec<T>, seed: u64, nth: u64) -> Vec<T> {
     let own = draw(seed, nth);
     for last in (1..entries.len()).rev() {

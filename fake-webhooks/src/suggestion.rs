@@ -1,14 +1,14 @@
-//! Suggests names that are similar to an unknown one.
+//! Suggests names that are similar to an unknown name.
 
 use std::collections::BTreeSet;
 
 /// The minimum similarity of two words, from 0 to 1.
 const SIMILAR: f64 = 0.6;
 
-/// The similarity of a synonym and of the same words in another order, which excludes other suggestions.
+/// The similarity of a synonym, or of the same words in another order. Less similar names are then not suggested.
 const CERTAIN: f64 = 1.0;
 
-/// The maximum length of a name in bytes: the comparison takes quadratic time.
+/// The maximum length of a name in bytes, because the comparison takes quadratic time.
 const LONGEST_NAME: usize = 64;
 
 /// The maximum number of suggestions.
@@ -59,7 +59,7 @@ fn similarity(text: &str, name: &str) -> f64 {
     }
 }
 
-/// Returns the question `did you mean …? `, or an empty string without suggestions.
+/// Returns the question `did you mean …? `, or an empty string if there are no suggestions.
 pub(crate) fn question(suggestions: &[String]) -> String {
     match suggestions {
         [] => String::new(),
@@ -69,9 +69,9 @@ pub(crate) fn question(suggestions: &[String]) -> String {
     }
 }
 
-/// Rewrites a message about a YAML value as a plain sentence, with a suggestion for a name that is unknown.
+/// Rewrites a message about a YAML value as a plain sentence, and suggests a name for an unknown one.
 ///
-/// The message is one of serde or of the YAML parser, without its position.
+/// The message is from serde or the YAML parser, without its position.
 pub fn plain_yaml_message(message: &str) -> String {
     for (kind, plain) in [("unknown variant `", "value"), ("unknown field `", "field")] {
         if let Some((unknown, expected)) =

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const TOKEN: &str = "a-token-for-tests-only";
 const ONE: &str = "version: 1\nwebhooks:\n- {name: one, type: validating, behavior: allow}\n";
 
-/// A fleet with an admin endpoint, and a client with its token.
+/// A fleet with an admin endpoint, a client that sends the token, and the log lines of the fleet.
 struct Steered {
     fleet: Fleet,
     client: Client,
@@ -181,7 +181,9 @@ async fn invalid_requests_are_rejected_with_a_reason() {
     steered.refused(Method::GET, "/journal?timeout=301", Value::Null, 400, "300").await;
 }
 
-/// A client that is still writing would see a reset if the endpoint closed the connection without reading the rest.
+/// Checks that a client that is still writing receives the response.
+///
+/// The client would see a reset if the endpoint closed the connection without reading the rest of the body.
 #[tokio::test]
 async fn clients_that_send_too_large_bodies_receive_413() {
     let steered = steered(ONE, FleetOptions::default()).await;

@@ -32,7 +32,7 @@ fn config_map() -> Value {
     json!({"metadata": {"name": "one"}})
 }
 
-/// Returns the `response` of a valid review.
+/// Returns the `response` of the review that a behavior returns for `object`.
 fn response(yaml: &str, object: &Value) -> Value {
     let reply = reply(yaml, 0, &review(object));
     assert_eq!((reply.status, reply.content_type), (http::StatusCode::OK, "application/json".into()));
@@ -48,7 +48,7 @@ fn responds(yaml: &str, expected: &Value) {
     assert_eq!(&response(yaml, &config_map()), expected, "{yaml}");
 }
 
-/// Returns the object after a number of calls.
+/// Returns the object after the given number of calls, each with the result of the previous one.
 fn after(yaml: &str, calls: u64, object: &Value) -> Value {
     let mut object = object.clone();
     for _ in 0..calls {

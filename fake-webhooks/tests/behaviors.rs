@@ -9,7 +9,7 @@ struct File {
     behavior: Behavior,
 }
 
-/// Checks the error for the value of `behavior:`, whose lines are counted from 1.
+/// Checks the error for an invalid value of `behavior:`. Lines in the value are counted from 1.
 #[track_caller]
 fn refused(yaml: &str, line: u64, parts: &[&str]) {
     let file = match yaml.split_once('\n') {

@@ -28,7 +28,7 @@ fn ids_and_names_are_unambiguous_and_well_formed() {
     }
 }
 
-/// Starts every fault of a webhook as a fakes file entry.
+/// Starts a fake for every fault that a fakes file entry can have.
 #[tokio::test]
 async fn every_fault_starts_as_a_fake() {
     let log: Log = Arc::new(|_| {});
@@ -121,7 +121,7 @@ fn catalog_contains_all_planned_faults() {
     assert_eq!(missing, Vec::<&String>::new());
 }
 
-/// Checks the output of the binary, as in a container with only `fake-webhooks`.
+/// Checks the output of the `fake-webhooks` binary, which containers use without `admit`.
 #[test]
 fn fake_webhooks_binary_lists_the_catalog() {
     let binary = env!("CARGO_BIN_EXE_fake-webhooks");

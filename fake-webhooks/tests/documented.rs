@@ -15,7 +15,7 @@ struct Section {
     examples: Vec<String>,
 }
 
-/// Returns the sections by the code in their heading.
+/// Returns the sections of the page by the code in their headings.
 fn sections() -> BTreeMap<String, Section> {
     let quoted = |line: &str| line.split('`').nth(1).map(str::to_owned);
     let mut sections: BTreeMap<String, Section> = BTreeMap::new();
@@ -42,7 +42,7 @@ fn sections() -> BTreeMap<String, Section> {
     sections
 }
 
-/// Returns the expected values in the error for an invalid value.
+/// Returns the values that the error for an invalid behavior lists as expected.
 fn expected(yaml: &str) -> BTreeSet<String> {
     let error = serde_saphyr::from_str::<Behavior>(yaml).unwrap_err();
     let message = error.without_snippet().to_string();

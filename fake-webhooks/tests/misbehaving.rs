@@ -40,7 +40,7 @@ fn response(act: Act) -> Value {
     serde_json::from_slice::<Value>(&reply(act).body).unwrap()["response"].take()
 }
 
-/// Returns the object after the patch of a response.
+/// Returns the object after the patch in a response has been applied.
 fn patched(response: &Value, object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(patch) = response["patch"].as_str() {
@@ -51,7 +51,7 @@ fn patched(response: &Value, object: &Value) -> Value {
     object
 }
 
-/// Returns the object after a number of calls.
+/// Returns the object after the given number of calls, each with the result of the previous one.
 fn after(id: &str, calls: u64, object: &Value) -> Value {
     (0..calls).fold(object.clone(), |object, nth| {
         let response = response(act(&fault(id), &Circumstances::for_call(nth), &review(&object)));
@@ -76,7 +76,7 @@ fn difference(before: &Value, after: &Value) -> Value {
     }
 }
 
-/// Compares, for each fault, the Pod after the first call and the changes of the second call.
+/// Checks the Pod after the first call and the changes of the second call, for each fault.
 #[test]
 fn mutations_of_the_first_and_second_call_are_as_expected() {
     let (web, other) =
@@ -155,7 +155,7 @@ fn mutations_of_the_first_and_second_call_are_as_expected() {
     }
 }
 
-/// Calls each object-dependent fault with an object that triggers the fault.
+/// Calls each fault that depends on the object, with an object that triggers it.
 #[test]
 fn object_dependent_faults_use_the_object() {
     let labeled = json!({"metadata": {"name": "web", "labels": {"always-mutate": "yes", "inject": "true"}}});

@@ -24,13 +24,13 @@ pub struct AdminOptions {
     pub token: Token,
 }
 
-/// The admin endpoint of a fleet, which is stopped when dropped.
+/// The admin endpoint of a fleet. It stops when dropped.
 #[derive(Debug)]
 pub(crate) struct Admin {
     bound_port: BoundPort,
 }
 
-/// The maximum number of connections; a new connection replaces idle connections first, including unauthenticated ones.
+/// The maximum number of connections. A new connection replaces idle connections first, even unauthenticated ones.
 const CONNECTIONS: usize = 64;
 
 impl AdminOptions {
@@ -41,7 +41,7 @@ impl AdminOptions {
 }
 
 impl Admin {
-    /// Starts the endpoint with a certificate from the authority of the fakes; the certificate is not rotated.
+    /// Starts the endpoint with a certificate from the fakes' certificate authority. The certificate is not rotated.
     pub(crate) async fn start(options: AdminOptions, running: &Arc<Running>) -> Result<Self, StartError> {
         let socket = Socket {
             listen: options.listen,

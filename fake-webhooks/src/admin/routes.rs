@@ -24,9 +24,9 @@ use crate::journal::{Credentials, Filter, document};
 use crate::running::Running;
 use crate::{Behavior, Certificate};
 
-/// The maximum size of a request body in bytes.
+/// The maximum size of a request body, in bytes.
 const BODY_BYTES: usize = 1 << 20;
-/// The number of bytes to read from the rest of a body that is too large, and the maximum time to read them.
+/// The maximum number of bytes to read from the rest of a body that is too large.
 const DRAIN_BYTES: usize = 4 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// The maximum value of the query parameter `timeout`.

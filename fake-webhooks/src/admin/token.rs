@@ -51,7 +51,7 @@ impl FromStr for Token {
     }
 }
 
-/// Omits the secret token.
+/// Formats the token without its secret value.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(..)")

@@ -1,4 +1,4 @@
-//! Creates invalid reviews.
+//! Creates the invalid responses of `bad-response`.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::review::{ReviewedRequest, encoded};
 use crate::BadResponse;
 use crate::json::set;
 
-/// Returns the invalid response `bad` to `review`.
+/// Creates a response to `review` with the defect `bad`.
 pub(super) fn bad_response(bad: BadResponse, review: &Value) -> Answer {
     let spoiled = |what: &str, spoil: fn(&mut Value)| match ReviewedRequest::read(review) {
         Ok(request) => {

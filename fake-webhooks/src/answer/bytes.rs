@@ -1,4 +1,4 @@
-//! Creates the raw bytes that replace an HTTP response.
+//! Creates the raw bytes that a fake sends instead of an HTTP response.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::raw::filled;
 use super::reply::ByteScript;
 use crate::{End, Hang, RawBytes};
 
-/// Returns the bytes that `raw` writes in response to `review`.
+/// Creates the bytes that `raw` specifies in response to `review`.
 pub(super) fn script(raw: &RawBytes, review: &Value) -> ByteScript {
     let (every, then) = match raw.every {
         None => (None, raw.then),

@@ -24,7 +24,7 @@ pub(super) fn operations(changes: &[Change], at: &Circumstances, review: &Value)
     operations
 }
 
-/// Makes changes to the object and appends their operations to `all`.
+/// Makes changes to the object, and appends the operations for them to `all`.
 fn make(changes: &[Change], at: &Circumstances, review: &Value, object: &mut Value, all: &mut Vec<Value>) {
     for change in changes {
         let operations = match change {
@@ -65,7 +65,9 @@ fn make(changes: &[Change], at: &Circumstances, review: &Value, object: &mut Val
     }
 }
 
-/// Records and applies operations; an operation that fails is still sent, and the API server reports the failure.
+/// Records and applies operations.
+///
+/// An operation that fails is sent nevertheless, and the API server reports the failure.
 fn note(operations: Vec<Value>, object: &mut Value, all: &mut Vec<Value>) {
     for operation in operations {
         if let Ok(done) = serde_json::from_value::<json_patch::PatchOperation>(operation.clone()) {
@@ -114,7 +116,7 @@ fn has_like(entries: &[Value], value: &Value) -> bool {
     entries.contains(value) || value["name"].as_str().is_some_and(|name| has_name(entries, name))
 }
 
-/// Returns the lists of containers and init containers in a pod or pod template.
+/// Returns the lists of containers and init containers in a Pod or Pod template, with their JSON pointers.
 fn lists_of_containers(object: &Value) -> Vec<(String, &Vec<Value>)> {
     let spec = POD_SPECS.into_iter().find(|spec| object.pointer(&format!("{spec}/containers")).is_some());
     let lists = ["initContainers", "containers"].map(|list| spec.map(|spec| format!("{spec}/{list}")));
@@ -214,7 +216,7 @@ fn reordered(entries: &[Value], order: Order) -> Vec<Value> {
     entries
 }
 
-/// The fields in Kubernetes 1.15, by kind.
+/// The fields that Kubernetes 1.15 supports, by kind.
 static OLD_SCHEMA: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let text = include_str!("old_schema.yaml");
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("old_schema.yaml: {error}"))

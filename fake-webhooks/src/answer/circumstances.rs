@@ -1,6 +1,6 @@
 //! Describes the circumstances of a call.
 
-/// The circumstances of a call; calls with equal circumstances and reviews get equal responses.
+/// The circumstances of a call. Equal circumstances and reviews result in equal responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circumstances {
     /// The number of the call, counted from 0.
@@ -9,14 +9,14 @@ pub struct Circumstances {
     pub seen: u64,
     /// The time of the call.
     pub time: jiff::Timestamp,
-    /// The uid of another review that is in progress, if any.
+    /// The UID of another review that is in progress, if any.
     pub other_uid: Option<String>,
     /// The credentials of the caller.
     pub caller: Caller,
 }
 
 impl Circumstances {
-    /// Returns the circumstances of the `nth` call, counted from 0, with defaults for everything else.
+    /// Returns the circumstances of the `nth` call, counted from 0, with defaults for all other fields.
     pub fn for_call(nth: u64) -> Self {
         Self { nth, seen: 0, time: jiff::Timestamp::UNIX_EPOCH, other_uid: None, caller: Caller::default() }
     }

@@ -92,7 +92,7 @@ fn api_version_of(object: &Value) -> &str {
     object.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the version without the group, such as `v1` for `apps/v1`.
+/// Returns the version in an `apiVersion`, such as `v1` for `apps/v1`.
 fn version_of(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
 }
@@ -155,7 +155,7 @@ fn moved(object: &mut Value, from: &Pointer, to: &Pointer) {
     }
 }
 
-/// Sets the value at `pointer`, or removes it if the value is null.
+/// Sets the value at `pointer`, or removes it if `value` is null.
 ///
 /// Missing objects are created, but missing list items are not.
 fn place(document: &mut Value, pointer: &Pointer, value: Value) {

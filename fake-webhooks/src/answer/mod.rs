@@ -33,7 +33,7 @@ use self::review::{ReviewedRequest, encoded};
 use crate::json::set;
 use crate::{Behavior, Hang, Leak, MixUp, Queue, Timeout};
 
-/// Returns the response of `behavior` to `review` on the `nth` call, counted from 0.
+/// Returns the response of `behavior` to `review` in the `nth` call, counted from 0.
 ///
 /// Assumes that no other call is in progress and that the object has not been seen before.
 pub fn answer(behavior: &Behavior, nth: u64, review: &Value) -> Answer {

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::{AlwaysMutate, Append, ContainerEnv, Repeat, Sidecar};
 
-/// The paths of pod specifications.
+/// The JSON pointers to the places where an object can contain a Pod spec.
 pub(super) const POD_SPECS: [&str; 3] =
     ["/spec/jobTemplate/spec/template/spec", "/spec/template/spec", "/spec"];
 
-/// Returns operations that set labels and annotations, even if they already have the same values.
+/// Returns operations that set labels and annotations, even if the object already has the same values.
 ///
-/// An object without `metadata`, such as the options of a connection, is not changed.
+/// An object without `metadata`, such as the options of a CONNECT request, is not changed.
 pub(super) fn always_mutate(parameters: &AlwaysMutate, object: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
     if object["metadata"].is_object() {
@@ -63,7 +63,7 @@ pub(super) fn append_to_list(path: &str, value: &Value, object: &Value) -> Vec<V
     operations
 }
 
-/// Returns operations that add a container to an object that has containers.
+/// Returns operations that add a container to an object that contains a Pod spec.
 pub(super) fn sidecar(parameters: &Sidecar, object: &Value) -> Vec<Value> {
     let Some((path, containers)) = containers(object) else {
         return Vec::new();
@@ -110,7 +110,7 @@ pub(super) fn container_env(parameters: &ContainerEnv, object: &Value) -> Vec<Va
     operations
 }
 
-/// Returns the path of the containers of a pod or pod template, and the containers.
+/// Returns the container list of a Pod or Pod template, with its JSON pointer.
 pub(super) fn containers(object: &Value) -> Option<(String, &Vec<Value>)> {
     POD_SPECS.into_iter().find_map(|spec| {
         let path = format!("{spec}/containers");

@@ -7,9 +7,9 @@ use crate::{Write, random};
 
 /// Returns a string with its placeholders replaced.
 ///
-/// The placeholders are `{uid}` of the review, `{call}` (the number of the call, from 1), `{timestamp}`, `{random}` or
-/// `{random:SEED}` (five letters), `{operation}`, `{namespace}`, `{name}`, `{user}`, and `{/a/pointer}` for a value of
-/// the object. Other text in braces is kept.
+/// The placeholders are `{uid}` (the UID of the review), `{call}` (the number of the call, from 1), `{timestamp}`,
+/// `{random}` or `{random:SEED}` (five letters or digits), `{operation}`, `{namespace}`, `{name}`, `{user}`, and
+/// `{/a/pointer}` (a value of the object). Other text in braces is kept.
 fn filled(text: &str, at: &Circumstances, review: &Value) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -41,7 +41,7 @@ pub(super) fn filled_value(value: &Value, at: &Circumstances, review: &Value) ->
     }
 }
 
-/// Returns a request of a side effect with the placeholders in its URL and body replaced.
+/// Returns a side effect's request with the placeholders in its URL and body replaced.
 pub(super) fn filled_write(write: &Write, at: &Circumstances, review: &Value) -> Write {
     Write {
         url: write.url.map(|url| filled(url, at, review)),

@@ -62,7 +62,7 @@ pub(super) fn filled(text: &str, review: &Value) -> String {
     text.replace("{review}", &allowing).replace("{length}", &length).replace("{uid}", uid)
 }
 
-/// Returns a body with spaces before it, which JSON and YAML parsers ignore.
+/// Returns a body with leading spaces, which JSON and YAML parsers ignore.
 fn padded(blanks: usize, text: String) -> Vec<u8> {
     let mut bytes = vec![b' '; blanks];
     bytes.extend(text.into_bytes());

@@ -1,4 +1,4 @@
-//! Describes the response to a call, as data for the sender.
+//! Describes the response to a call as data, which the endpoint sends.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub struct Reply {
     pub after: Duration,
     /// The HTTP status of the response.
     pub status: http::StatusCode,
-    /// The `Content-Type`, or an empty string to omit the header.
+    /// The `Content-Type`. An empty string omits the header.
     pub content_type: Cow<'static, str>,
     /// Headers other than `Content-Type` and `Content-Length`.
     pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
@@ -55,7 +55,7 @@ pub struct Act {
     pub effects: Vec<Effect>,
 }
 
-/// A side effect of a call, which the sender of the response performs.
+/// A side effect of a call. The sender of the response performs it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Effect {
@@ -63,12 +63,12 @@ pub enum Effect {
     SideEffect(Option<Write>),
     /// Leaks memory on each call, up to a maximum.
     Leak {
-        /// The bytes to leak for this call.
+        /// The number of bytes to leak for this call.
         bytes: u32,
-        /// The maximum number of bytes for all calls.
+        /// The maximum number of bytes to leak for all calls together.
         most: u32,
     },
-    /// Waits until earlier calls end, and then for this duration, even if the caller disconnects.
+    /// Waits until earlier calls end, and then for this duration, even if the caller has disconnected.
     Queue(Duration),
 }
 

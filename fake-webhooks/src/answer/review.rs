@@ -1,4 +1,4 @@
-//! Reads the AdmissionReview of a request and builds that of a response.
+//! Reads the `AdmissionReview` in a request, and builds the one in the response.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,12 +23,12 @@ impl<'a> ReviewedRequest<'a> {
         Ok(Self { api_version, uid: text(review.pointer("/request/uid"), "request.uid")? })
     }
 
-    /// Returns a review in the version of the request that contains `response`.
+    /// Returns a review that contains `response`, in the version of the request.
     pub(super) fn answered(&self, response: &Value) -> Value {
         Self::around(&json!(self.api_version), response)
     }
 
-    /// Returns a review in the version `api_version` that contains `response`.
+    /// Returns a review that contains `response`, in the version `api_version`.
     pub(super) fn around(api_version: &Value, response: &Value) -> Value {
         json!({"apiVersion": api_version, "kind": "AdmissionReview", "response": response})
     }

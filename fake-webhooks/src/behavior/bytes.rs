@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Hang;
 
-/// Parameters of `bytes`: raw bytes instead of an HTTP response, and how the connection ends.
+/// The parameters of `bytes`: raw bytes instead of an HTTP response, and how the connection ends.
 ///
 /// Raw bytes work only over HTTP/1.1; an HTTP/2 stream is reset.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -13,7 +13,7 @@ pub struct RawBytes {
     /// The text to write first, without delays, with the same placeholders as `text`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub head: String,
-    /// The text to write. `{review}` is a review that allows the request, `{length}` its size, and `{uid}` its uid.
+    /// The text to write. `{review}` is a review that allows the request, `{length}` its size, and `{uid}` its UID.
     pub text: String,
     /// The delay after each byte of `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Pointer, Repeat};
 
-/// Parameters of `mutate`: changes that are made in order, each to the result of the previous ones.
+/// The parameters of `mutate`: changes that are made in order, each to the result of the previous changes.
 ///
 /// Strings can contain the placeholders `{uid}`, `{call}`, `{timestamp}`, `{random}`, `{random:SEED}`, `{operation}`,
 /// `{namespace}`, `{name}`, `{user}`, and `{/a/pointer}`. A null object, as in a deletion, is not changed.
@@ -36,45 +36,46 @@ pub enum Change {
     ReplaceContainers(ReplaceContainers),
     /// `reorder-lists: {fields: [NAME], order}`: changes the order of lists.
     ReorderLists(ReorderLists),
-    /// `drop-unknown-fields: {known}`: removes fields that an old schema does not have, like a webhook that decodes and
-    /// encodes the object with old types.
+    /// `drop-unknown-fields: {known}`: removes fields that an old schema does not have.
+    ///
+    /// A webhook that decodes and encodes the object with old types removes the same fields.
     DropUnknownFields(DropUnknownFields),
     /// `in-any-order: {seed, changes}`: makes changes in a random order on each call.
     InAnyOrder(InAnyOrder),
 }
 
-/// Parameters of `append`.
+/// The parameters of `append`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListAppend {
-    /// The list; a missing list is created.
+    /// The list to append to. A missing list is created.
     pub path: Pointer,
     /// The entry to append.
     pub value: Value,
-    /// Whether the entry is appended even if an equal entry, or an entry with the same name, exists.
+    /// Whether to append the entry even if the list contains an equal entry, or an entry with the same name.
     #[serde(default)]
     pub repeat: Repeat,
 }
 
-/// Parameters of `each-container`.
+/// The parameters of `each-container`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EachContainer {
-    /// The field of the container, such as `env` or `volumeMounts`.
+    /// The list field of the container, such as `env` or `volumeMounts`.
     pub list: String,
-    /// The new entry, which is skipped if an equal entry, or an entry with the same name, exists.
+    /// The entry to append, unless the list contains an equal entry, or an entry with the same name.
     pub value: Value,
 }
 
-/// Parameters of `remove-containers`.
+/// The parameters of `remove-containers`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RemoveContainers {
-    /// The names of containers and init containers to keep; the first container is always kept.
+    /// The names of the containers and init containers to keep; the first container is always kept.
     pub except: Vec<String>,
 }
 
-/// Parameters of `replace-containers`.
+/// The parameters of `replace-containers`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReplaceContainers {
@@ -98,7 +99,7 @@ pub enum Keep {
     None,
 }
 
-/// Parameters of `reorder-lists`.
+/// The parameters of `reorder-lists`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReorderLists {
@@ -127,22 +128,24 @@ impl Default for ReorderLists {
     }
 }
 
-/// Parameters of `drop-unknown-fields`.
+/// The parameters of `drop-unknown-fields`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DropUnknownFields {
-    /// The known fields: a map lists the known fields, a list of one map applies to each entry, and any other value
-    /// means that all fields are known. The default is the schema of Kubernetes 1.15 for `ConfigMaps`, Pods, and
-    /// objects with a pod template; other kinds are not changed.
+    /// The known fields, as a tree.
+    ///
+    /// A map lists the known fields, a list of one map applies to each entry, and any other value means that all fields
+    /// are known. The default is the schema of Kubernetes 1.15 for `ConfigMaps`, Pods, and objects with a Pod template;
+    /// objects of other kinds are not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<Value>,
 }
 
-/// Parameters of `in-any-order`.
+/// The parameters of `in-any-order`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InAnyOrder {
-    /// The seed of the random order.
+    /// The seed for the random order.
     #[serde(default)]
     pub seed: u64,
     /// The changes to make in random order.
@@ -150,13 +153,13 @@ pub struct InAnyOrder {
 }
 
 impl Mutate {
-    /// Returns the changes in the order of the fakes file.
+    /// Returns the changes, in the order of the fakes file.
     pub fn changes(&self) -> &[Change] {
         &self.0
     }
 }
 
-/// A list of changes that, for a value of another type, returns an error with the expected form.
+/// A list of changes. If the value has another type, the error shows the expected form.
 struct ChangeList(Vec<Change>);
 
 impl<'de> Deserialize<'de> for ChangeList {

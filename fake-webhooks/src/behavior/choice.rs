@@ -24,7 +24,7 @@ impl Sequence {
         self.before.iter().chain([&*self.last])
     }
 
-    /// Returns the call number that the behavior chosen for the `nth` call receives.
+    /// Returns the call number to pass to the behavior that is chosen for the `nth` call.
     pub(crate) fn within(&self, nth: u64) -> u64 {
         nth.saturating_sub(self.before.len() as u64)
     }
@@ -89,7 +89,7 @@ impl From<Cycle> for Vec<Behavior> {
     }
 }
 
-/// Parameters of `first`.
+/// The parameters of `first`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct First {
@@ -102,15 +102,15 @@ pub struct First {
     pub then: Behavior,
 }
 
-/// Parameters of `rate`.
+/// The parameters of `rate`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rate {
-    /// The behavior that is used with this probability.
+    /// The behavior to use with this probability.
     pub of: Behavior,
     /// The probability, from 0 (never) to 1 (always).
     pub probability: Probability,
-    /// The seed of the random numbers, which makes results reproducible.
+    /// The seed for the random numbers, which makes results reproducible.
     #[serde(default)]
     pub seed: u64,
     /// The behavior on other calls.
@@ -148,7 +148,7 @@ impl From<Probability> for f64 {
     }
 }
 
-/// Parameters of `when`.
+/// The parameters of `when`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct When {

@@ -50,8 +50,10 @@ pub enum Condition {
     Call(u64),
     /// `every: 5`: this is the fifth call, the tenth call, and so on.
     Every(std::num::NonZeroU64),
-    /// `round: second`: the fake was called before for this object and operation, as in a reinvocation; `first`: it was
-    /// not. The fake remembers the objects because the review does not contain the round.
+    /// `round: second`: the fake was called before for this object and operation; `first`: it was not.
+    ///
+    /// A reinvocation is such a second call. The fake remembers the objects because the review does not contain the
+    /// round.
     Round(Round),
     /// `all: [CONDITION]`: all conditions are true.
     All(Vec<Condition>),
@@ -61,7 +63,7 @@ pub enum Condition {
     Not(Box<Condition>),
 }
 
-/// An entry in a list of named entries.
+/// A reference to an entry in a list of named entries.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListEntry {

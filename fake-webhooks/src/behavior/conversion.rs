@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Pointer;
 
-/// Parameters of `convert`. The default sets the requested version and changes nothing else.
+/// The parameters of `convert`. The default sets the requested version and changes nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Convert {
@@ -20,13 +20,13 @@ pub struct Convert {
     /// The supported versions without the group; an empty list supports all. Other versions are rejected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<String>,
-    /// How an unsupported version is rejected.
+    /// How the fake rejects an unsupported version.
     #[serde(skip_serializing_if = "ConversionRejection::is_failure")]
     pub unknown: ConversionRejection,
-    /// How objects that already have the requested version are rejected; if `None`, they are returned unchanged.
+    /// How the fake rejects objects that already have the requested version; if `None`, it returns them unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same: Option<ConversionRejection>,
-    /// The version of converted objects, without the group, instead of the requested version.
+    /// The version of the converted objects, without the group, which replaces the requested version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// How multiple objects in one review are converted.
@@ -35,13 +35,13 @@ pub struct Convert {
     /// A field that is copied from the previous object in the review if an object does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carries: Option<Pointer>,
-    /// The maximum number of objects in one review; a review with more objects is rejected with 413.
+    /// The maximum number of objects in one review; a review with more objects is rejected with status 413.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// Required fields; if an object does not have one of them, the fake returns HTTP 500, as after a panic.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Pointer>,
-    /// The message of a failure, which is returned instead of converted objects.
+    /// The message of a failure. The fake returns the failure instead of converted objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail: Option<String>,
     /// Values to set in every converted object by JSON pointer; null removes a field.

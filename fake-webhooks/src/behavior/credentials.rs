@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Behavior;
 
-/// Parameters of `demand`.
+/// The parameters of `demand`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Demand {
-    /// The required credentials; callers without them get 401, or 403 if they send another client certificate.
+    /// The required credentials. Callers without them get 401, or 403 if they send a different client certificate.
     pub credentials: Credentials,
     /// The behavior for callers with these credentials.
     #[serde(default)]
@@ -31,11 +31,11 @@ pub enum Credentials {
         /// The password to require.
         password: String,
     },
-    /// `certificate`: a client certificate with this common name, signed by the authority of the fakes.
+    /// `certificate`: a client certificate with this common name, signed by the fakes' certificate authority.
     Certificate(String),
 }
 
-/// Omits tokens and passwords.
+/// Formats the credentials without tokens and passwords.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use super::{Behavior, Hang, Time};
 use crate::random;
 
-/// Parameters of `timeout`.
+/// The parameters of `timeout`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Timeout {
-    /// The duration without a response, not even a status line.
+    /// The time without a response; not even a status line is sent.
     pub hang: Hang,
     /// The behavior after the hang.
     pub then: Box<Behavior>,
 }
 
-/// Parameters of `delay`.
+/// The parameters of `delay`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Delay {
     /// The distribution of the delay.
     #[serde(rename = "for")]
     pub time: Distribution,
-    /// The seed of the random numbers, which makes delays reproducible.
+    /// The seed for the random numbers, which makes delays reproducible.
     #[serde(default)]
     pub seed: u64,
     /// The behavior after the delay.
@@ -64,7 +64,7 @@ pub enum Distribution {
     Exponential(Exponential),
 }
 
-/// Parameters of `uniform`.
+/// The parameters of a uniform distribution of delays.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Uniform {
@@ -74,7 +74,7 @@ pub struct Uniform {
     pub to: Time,
 }
 
-/// Parameters of `exponential`.
+/// The parameters of an exponential distribution of delays.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exponential {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Behavior, Time};
 
-/// Parameters of `side-effect`.
+/// The parameters of `side-effect`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SideEffect {
@@ -25,22 +25,23 @@ pub struct SideEffect {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Write {
-    /// The URL, such as `http://127.0.0.1:8001/api/v1/namespaces/demo/configmaps`, or its path with a kubeconfig.
+    /// The URL, such as `http://127.0.0.1:8001/api/v1/namespaces/demo/configmaps`; with a kubeconfig, only its path.
     pub url: Target,
-    /// The kubeconfig with the server, its CA certificates, and the token; read for each request.
+    /// The kubeconfig with the server, its CA certificates, and the token. The fake reads the file for each request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig: Option<PathBuf>,
-    /// The bearer token; the header is omitted if the token is empty.
+    /// The bearer token. If it is empty, the `Authorization` header is omitted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub token: String,
-    /// The trusted CA certificates as PEM, for `https`.
+    /// The trusted CA certificates in PEM format, for `https`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ca_bundle: String,
-    /// The body of the POST; the default is a ConfigMap that is named after the call.
+    /// The body of the POST request. The default is a ConfigMap with a name that is derived from the call.
     #[serde(default = "config_map")]
     pub body: Value,
-    /// The delay between the call and the request, which is sent even if the caller no longer waits. By default, the
-    /// request is sent before the response.
+    /// The delay between the call and the request. By default, the request is sent before the response.
+    ///
+    /// The request is sent even if the caller has disconnected.
     #[serde(default, skip_serializing_if = "Time::is_zero")]
     pub after: Time,
 }
@@ -91,13 +92,13 @@ fn config_map() -> Value {
     })
 }
 
-/// Parameters of `leak`.
+/// The parameters of `leak`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Leak {
-    /// The bytes to leak for each call.
+    /// The number of bytes to leak for each call.
     pub bytes: u32,
-    /// The maximum number of leaked bytes.
+    /// The maximum number of bytes to leak.
     pub most: u32,
     /// The behavior that responds.
     pub then: Box<Behavior>,
@@ -109,11 +110,11 @@ impl Default for Leak {
     }
 }
 
-/// Parameters of `queue`.
+/// The parameters of `queue`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Queue {
-    /// The duration of each call; a call starts after all earlier calls end, even those whose callers disconnected.
+    /// The duration of each call. A call starts after all earlier calls end, even if their callers have disconnected.
     pub hold: Time,
     /// The behavior that responds.
     pub then: Box<Behavior>,
@@ -125,13 +126,13 @@ impl Default for Queue {
     }
 }
 
-/// Parameters of `mix-up`.
+/// The parameters of `mix-up`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MixUp {
     /// The delay of each response, so that calls overlap.
     pub hold: Time,
-    /// The behavior that responds, with the uid of another review in progress if there is one.
+    /// The behavior that responds. If another review is in progress, the response contains its UID.
     pub then: Box<Behavior>,
 }
 

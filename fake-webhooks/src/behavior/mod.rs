@@ -40,8 +40,8 @@ use crate::catalog::{Fault, FaultError};
 
 /// The behavior of a fake.
 ///
-/// In a fakes file it is a name (`allow`), a name with parameters (`deny: {message: not today}`), or a fault of the
-/// catalog (`fault: E07-missing`).
+/// A fakes file specifies it as a name (`allow`), as a name with parameters (`deny: {message: not today}`), or as a
+/// fault of the catalog (`fault: E07-missing`).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -61,9 +61,9 @@ pub enum Behavior {
     /// `container-env`: allows the request and adds an environment variable to each container that does not have it.
     /// It also changes containers that another webhook has added.
     ContainerEnv(ContainerEnv),
-    /// `when`: chooses between two behaviors by a condition.
+    /// `when`: selects one of two behaviors according to a condition.
     When(Box<When>),
-    /// `timeout`: sends nothing, forever or for a duration.
+    /// `timeout`: does not respond, forever or for a duration.
     Timeout(Timeout),
     /// `bad-response`: returns an invalid review.
     BadResponse(BadResponse),
@@ -73,13 +73,13 @@ pub enum Behavior {
     Bytes(RawBytes),
     /// `mutate`: allows the request and makes changes that depend on the object and the call.
     Mutate(Mutate),
-    /// `sequence`: uses another behavior on each call and repeats the last one.
+    /// `sequence`: uses the next behavior of a list on each call, and repeats the last one.
     Sequence(Sequence),
-    /// `cycle`: uses another behavior on each call and starts again after the last one.
+    /// `cycle`: uses the next behavior of a list on each call, and starts again after the last one.
     Cycle(Cycle),
-    /// `first`: uses one behavior for a number of calls, then another one.
+    /// `first`: uses one behavior for a number of calls, and another behavior for later calls.
     First(Box<First>),
-    /// `rate`: chooses between two behaviors at random, with a seed.
+    /// `rate`: selects one of two behaviors at random, with a seed.
     Rate(Box<Rate>),
     /// `delay`: delays another behavior by a fixed or random duration.
     Delay(Box<Delay>),
@@ -87,11 +87,11 @@ pub enum Behavior {
     SideEffect(SideEffect),
     /// `leak`: adds a memory leak to another behavior.
     Leak(Leak),
-    /// `mix-up`: responds with the uid of another call if several calls are in progress.
+    /// `mix-up`: responds with the UID of another call if several calls are in progress.
     MixUp(MixUp),
-    /// `queue`: processes calls one after another, even if their callers no longer wait.
+    /// `queue`: processes calls one after another, even if their callers have disconnected.
     Queue(Queue),
-    /// `demand`: requires credentials and returns 401 or 403 without them.
+    /// `demand`: requires credentials, and returns 401 or 403 to callers without them.
     Demand(Demand),
     /// `convert`: converts custom resources.
     Convert(Convert),

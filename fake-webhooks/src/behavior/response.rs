@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Parameters of `allow`.
+/// The parameters of `allow`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {
@@ -17,7 +17,7 @@ pub struct Allow {
     pub audit_annotations: BTreeMap<String, String>,
 }
 
-/// Parameters of `deny`; omitted fields are not sent.
+/// The parameters of `deny`. Omitted fields are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deny {
@@ -38,13 +38,13 @@ pub struct Deny {
     pub audit_annotations: BTreeMap<String, String>,
 }
 
-/// Parameters of `patch`.
+/// The parameters of `patch`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Patch {
-    /// The JSON Patch operations, which are sent without validation.
+    /// The JSON Patch operations. The fake sends them without validation.
     pub operations: Vec<Value>,
-    /// The number of spaces after the operations, which make the patch larger.
+    /// The number of spaces to add after the operations, to enlarge the patch.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub padding: usize,
     /// The warnings for the client, in `response.warnings`.
@@ -55,7 +55,7 @@ pub struct Patch {
     pub audit_annotations: BTreeMap<String, String>,
 }
 
-/// Parameters of `always-mutate`; omitted labels and annotations are not set.
+/// The parameters of `always-mutate`. Omitted labels and annotations are not set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AlwaysMutate {
@@ -68,14 +68,14 @@ pub struct AlwaysMutate {
 }
 
 impl AlwaysMutate {
-    /// Creates the default of `always-mutate`, which sets the label `always-mutate=yes`.
+    /// Creates the default parameters of `always-mutate`, which set the label `always-mutate=yes`.
     pub(crate) fn labeled() -> Self {
         let labels = BTreeMap::from([("always-mutate".to_owned(), "yes".to_owned())]);
         Self { labels, annotations: BTreeMap::new() }
     }
 }
 
-/// Parameters of `non-idempotent`.
+/// The parameters of `non-idempotent`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Append {
@@ -97,7 +97,7 @@ impl Default for Append {
     }
 }
 
-/// Parameters of `sidecar`.
+/// The parameters of `sidecar`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Sidecar {
@@ -105,7 +105,7 @@ pub struct Sidecar {
     pub name: String,
     /// The image of the container.
     pub image: String,
-    /// Whether the container is added again if it exists.
+    /// Whether the container is added again if the object already contains it.
     pub repeat: Repeat,
 }
 
@@ -122,12 +122,13 @@ pub enum Repeat {
     /// `never`: an existing value is kept.
     #[default]
     Never,
-    /// `every-call`: each call adds another value. If the name of a `sidecar` is taken, the new container gets a
-    /// number, as in `sidecar-2`.
+    /// `every-call`: each call adds another value.
+    ///
+    /// If the name of a `sidecar` is taken, the new container gets a number, as in `sidecar-2`.
     EveryCall,
 }
 
-/// Parameters of `container-env`.
+/// The parameters of `container-env`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ContainerEnv {
@@ -143,7 +144,7 @@ impl Default for ContainerEnv {
     }
 }
 
-/// The defect of a response.
+/// The parameter of `bad-response`: the defect of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -156,11 +157,11 @@ pub enum BadResponse {
     NoResponse,
     /// `no-uid`: `response.uid` is missing.
     NoUid,
-    /// `uid-in-capitals`: `response.uid` is that of the request in upper case.
+    /// `uid-in-capitals`: `response.uid` is the UID of the request in uppercase.
     UidInCapitals,
     /// `echoed-request`: the review is valid and also repeats the request.
     EchoedRequest,
-    /// `wrong-uid`: `response.uid` is not that of the request.
+    /// `wrong-uid`: `response.uid` differs from the UID of the request.
     WrongUid,
     /// `wrong-kind`: `kind` is not `AdmissionReview`.
     WrongKind,
@@ -178,9 +179,9 @@ pub enum BadResponse {
     Status(StatusCode),
 }
 
-/// Parameters of `raw`: a complete HTTP response.
+/// The parameters of `raw`: a complete HTTP response.
 ///
-/// In strings, `{uid}` is replaced with the uid of the review; in headers, `{host}` is replaced with the host of the
+/// In strings, `{uid}` is replaced with the UID of the review; in headers, `{host}` is replaced with the host of the
 /// request. The body is one of `json`, `response`, and `text`, or empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -188,20 +189,21 @@ pub struct Raw {
     /// The HTTP status; the default is 200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusCode>,
-    /// Headers in addition to `Content-Length`. The default `content-type` is `application/json`; an empty value omits
-    /// the header.
+    /// Headers in addition to `Content-Length`.
+    ///
+    /// The default `content-type` is `application/json`; an empty value omits the header.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// The body of the response as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
-    /// The `response` of a review in the version of the request.
+    /// The `response` of a review that has the version of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Value>,
-    /// The body of the response as text; `{review}` is replaced by a review that allows the request.
+    /// The body of the response as text; `{review}` is replaced with a review that allows the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The number of spaces before the body, which make the response larger.
+    /// The number of spaces to add before the body, to enlarge the response.
     #[serde(skip_serializing_if = "is_nothing")]
     pub padding: usize,
     /// The encoding of the body.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::admission_registration::WebhookType;
 use crate::suggestion;
 
-/// A fault that a webhook can have, as in a catalog file.
+/// A fault that a webhook can have. The fields are those of the catalog files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fault {
@@ -20,32 +20,32 @@ pub struct Fault {
     pub id: String,
     /// The name, such as `uid-missing`.
     pub name: String,
-    /// The family, which is determined by the catalog file.
+    /// The family, which the catalog file determines.
     #[serde(skip_deserializing)]
     pub family: Family,
-    /// The description, on one line.
+    /// A one-line description.
     pub help: String,
     /// How kube-apiserver treats the fault.
     pub class: Class,
-    /// The fields of a fakes file entry that has this fault, in addition to name and type.
+    /// The fields of a fakes file entry with this fault, other than the name and the type.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fake: Map<String, Value>,
-    /// The required type of the webhook.
+    /// The type that the webhook must have.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<WebhookType>,
-    /// Objects that are required in addition to the webhook.
+    /// The objects that must exist in addition to the webhook.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster: Vec<Value>,
-    /// The request that triggers the fault, as in a recorded case; the default is the creation of a ConfigMap.
+    /// The request that triggers the fault, in the format of recorded cases; the default creates a ConfigMap.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub request: Map<String, Value>,
     /// The number of times that the request is sent.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub requests: u8,
-    /// Further requests for the same object, in the same format.
+    /// Additional requests for the same object, in the same format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<Map<String, Value>>,
-    /// Additional webhooks that are required and called after the faulty one, as fakes file entries.
+    /// Additional required webhooks, as fakes file entries. They are called after the faulty webhook.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<Map<String, Value>>,
     /// How the configuration must refer to the webhook.
@@ -64,7 +64,7 @@ pub enum Class {
     /// `immune`: the request fails regardless of the `failurePolicy`, which conversion webhooks do not have.
     #[value(help = "The request fails whatever the failurePolicy")]
     Immune,
-    /// `accepted`: the response looks broken but is accepted.
+    /// `accepted`: the response looks broken, but kube-apiserver accepts it.
     #[value(help = "The response looks broken but is accepted")]
     Accepted,
     /// `refused`: the API server rejects the configuration, so the webhook is never called.
@@ -106,7 +106,7 @@ pub enum Family {
     Conversion,
 }
 
-/// How a configuration refers to a webhook.
+/// How a configuration must refer to a webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reference {
@@ -143,7 +143,7 @@ pub fn catalog() -> &'static [Fault] {
     &CATALOG
 }
 
-/// The error for a fault that is unknown or cannot be used in a behavior.
+/// The error for a fault that is unknown or that a behavior cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
@@ -166,13 +166,13 @@ impl Fault {
         catalog().iter().find(|fault| fault.id.eq_ignore_ascii_case(text) || fault.name == text)
     }
 
-    /// Panics, because an entry of the catalog is part of the program.
+    /// Panics, because the catalog is part of the program and its entries must be valid.
     pub(crate) fn invalid(&self, error: &serde_json::Error) -> ! {
         panic!("catalog/{}.yaml: {}: {error}", self.family, self.id)
     }
 }
 
-/// Returns the faults whose ID begins with `text`, or whose ID or name is similar to it.
+/// Returns the faults whose ID begins with `text` or, if there are none, whose name is similar to `text`.
 fn similar_faults(text: &str) -> Vec<String> {
     let begins = |fault: &&Fault| {
         let begin = fault.id.get(..text.len());
@@ -194,7 +194,7 @@ impl Reference {
 }
 
 impl Class {
-    /// All classes, in order of declaration.
+    /// All classes, in the order of their declarations.
     pub const ALL: [Self; 4] = [Self::Policy, Self::Immune, Self::Accepted, Self::Refused];
 
     /// Returns the class's name in files, such as `policy`.
@@ -215,7 +215,7 @@ impl fmt::Display for Class {
 }
 
 impl Family {
-    /// All families, in order of declaration.
+    /// All families, in the order of their declarations.
     pub const ALL: [Self; 8] = [
         Self::Transport,
         Self::Http,

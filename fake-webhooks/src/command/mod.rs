@@ -98,12 +98,12 @@ pub enum CommandError {
     /// The system does not provide random numbers.
     #[error("no random numbers for a token available: use --admin-token-file")]
     NoToken,
-    /// The authority of a directory cannot be used.
+    /// The certificate authority in the directory cannot be used.
     #[error("{}: ca.crt and ca.key: {source}", directory.display())]
     Authority {
         /// The path of the directory that should contain `ca.crt` and `ca.key`.
         directory: PathBuf,
-        /// The reason why the authority cannot be used.
+        /// The reason why the certificate authority cannot be used.
         source: certs::Error,
     },
     /// The fakes cannot start.
@@ -112,7 +112,7 @@ pub enum CommandError {
     /// The fakes do not require credentials.
     #[error("--write-admission-configuration requires a webhook with the behavior `demand`")]
     NoCredentials,
-    /// A client certificate cannot be made.
+    /// A client certificate cannot be created.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The configurations cannot be written.
@@ -217,7 +217,7 @@ impl Arguments {
         Ok(files)
     }
 
-    /// Writes the configuration files with which an API server authenticates to the fakes.
+    /// Writes the configuration files that an API server uses to authenticate to the fakes.
     async fn write_credentials(&self, fleet: &Fleet, log: &Log) -> Result<(), CommandError> {
         let kubeconfig = fleet.kubeconfig().await?;
         let Some(directory) = &self.write_admission_configuration else {
@@ -248,7 +248,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Overrides the settings of a file with the command line.
+    /// Overrides the settings of a file with the command-line options.
     fn adjust(&self, file: &mut FakesFile) {
         file.listen = self.listen.unwrap_or(file.listen);
         file.host = self.host.clone().or_else(|| file.host.take());
@@ -300,7 +300,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     })
 }
 
-/// Reads the CA certificate and key in a directory.
+/// Reads the CA certificate and its key from a directory.
 fn read_authority(directory: &Path) -> Result<Authority, CommandError> {
     let (certificate, key) = (read(&directory.join("ca.crt"))?, read(&directory.join("ca.key"))?);
     let authority = CertificateAuthority::from_pem(&certificate, &key)

@@ -4,8 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the soft limit of open files to the hard limit.
 ///
-/// Each connection needs a file, and the soft limit of many systems is 1,024. If the system rejects the change,
-/// listeners accept fewer connections.
+/// Each connection needs a file descriptor, and the soft limit of many systems is 1,024. If the system rejects the
+/// change, listeners accept fewer connections.
 ///
 /// Source: Go's os/rlimit.go, which does this in every program.
 pub fn raise_open_file_limit() {

@@ -32,7 +32,7 @@ impl StopSignal {
         }
     }
 
-    /// Returns the exit status of a command that the signal ended: 128 plus the signal number.
+    /// Returns the exit status of a command that the signal stopped: 128 plus the signal number.
     pub fn exit_status(self) -> u8 {
         match self {
             Self::Interrupt => 130,
@@ -44,7 +44,7 @@ impl StopSignal {
 impl StopSignals {
     /// Starts to handle signals; [`StopSignals::next`] returns the first `graceful` signals.
     ///
-    /// The next signal terminates the process with [`StopSignal::exit_status`].
+    /// The signal after these terminates the process with [`StopSignal::exit_status`].
     ///
     /// # Errors
     /// Returns an error if signals or a thread are not available.

@@ -7,12 +7,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// How to reach and authenticate to an API server.
+/// The settings to connect and authenticate to an API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientConfig {
     /// The URL of the server.
     pub(super) server: String,
-    /// The trusted CA certificates as PEM.
+    /// The trusted CA certificates in PEM format.
     pub(super) ca_bundle: String,
     /// The bearer token, or an empty string.
     pub(super) token: String,
@@ -46,7 +46,7 @@ impl ClientConfig {
     }
 }
 
-/// Parses a kubeconfig, and resolves its relative paths in `folder`.
+/// Parses a kubeconfig, and resolves relative paths in it against `folder`.
 fn parsed(text: &str, folder: &Path) -> Result<ClientConfig, String> {
     let config: Value = serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string())?;
     let named = |list: &str, name: &str, field: &str| {

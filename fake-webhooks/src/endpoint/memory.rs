@@ -23,10 +23,10 @@ pub(super) struct Memory {
 #[derive(Debug, Default)]
 struct State {
     calls: u64,
-    /// The number of calls by the hash of object and operation.
+    /// The number of calls by the hash of the object and the operation.
     seen: HashMap<u64, u64>,
     oldest: VecDeque<u64>,
-    /// The call numbers and uids of the reviews that are in progress.
+    /// The call numbers and UIDs of the reviews that are in progress.
     in_progress: Vec<(u64, String)>,
     side_effects: u64,
     leaked: Vec<u8>,
@@ -34,7 +34,7 @@ struct State {
     busy_until: Option<Instant>,
 }
 
-/// A call in progress, which the memory forgets when this value is dropped.
+/// A call in progress. The memory forgets it when this value is dropped.
 #[derive(Debug)]
 pub(super) struct InProgress<'a> {
     memory: &'a Memory,
@@ -126,7 +126,7 @@ impl Memory {
         after
     }
 
-    /// Locks the state and ignores poisoning, because updates are atomic.
+    /// Locks the state. Ignores poisoning, because updates are atomic.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

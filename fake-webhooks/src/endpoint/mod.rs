@@ -22,7 +22,7 @@ use crate::metrics::{Meter, Metrics};
 use crate::socket::{CallPermit, ClientCertificate, CloseConnection};
 use crate::{Act, Answer, Behavior, CallOutcome, Caller, Entry, Limits, Observer, Reply, act};
 
-/// The size of request body that one permit allows, in bytes.
+/// The number of request body bytes that one permit allows.
 const BODY_PERMIT_BYTES: usize = 1024;
 /// The timeout for a request body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     body_permits: Arc<Semaphore>,
 }
 
-/// The current behavior and its memory, which is empty for a new behavior.
+/// The current behavior, and its memory, which starts empty.
 struct CurrentBehavior {
     behavior: Behavior,
     memory: Memory,
@@ -109,7 +109,7 @@ impl Endpoint {
         lock(&self.current).memory.side_effects()
     }
 
-    /// Handles a call with any method and path; the journal records both.
+    /// Handles a call. The fake accepts any method and path, and the journal records both.
     pub(crate) async fn call(State(endpoint): State<Arc<Self>>, request: Request) -> Response {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
@@ -269,7 +269,7 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// A call in progress, whose end is recorded even if the call is dropped because the caller disconnects.
+/// A call in progress. Its end is recorded even if the call is dropped because the caller disconnects.
 struct Call<'a> {
     endpoint: &'a Endpoint,
     started: Instant,
@@ -346,7 +346,7 @@ fn response(reply: Reply, host: &str) -> Response {
     response
 }
 
-/// Locks a mutex and ignores poisoning, because updates are atomic.
+/// Locks a mutex. Ignores poisoning, because updates are atomic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

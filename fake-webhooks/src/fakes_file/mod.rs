@@ -20,12 +20,12 @@ use crate::admission_registration::{
 use crate::catalog::{Fault, FaultError};
 use crate::{Behavior, Certificate, Connection, HttpVersions, RemoteAccess, Transport};
 
-/// A fakes file: one configuration of mutating and one of validating webhooks, with their behaviors.
+/// A fakes file: webhooks for one mutating and one validating configuration, with their behaviors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FakesFile {
     /// The name of the configurations.
     pub name: String,
-    /// The address to listen on. Port 0 uses free ports; additional certificates use the ports that follow.
+    /// The address to listen on. Port 0 uses free ports; additional listeners use the ports that follow.
     pub listen: SocketAddr,
     /// The host in URLs and certificates; the default is the address of `listen`.
     pub host: Option<Name>,
@@ -38,9 +38,9 @@ pub struct FakesFile {
 /// A webhook in a fakes file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FakeEntry {
-    /// The unique name of the fake, with at least three labels.
+    /// The unique name of the fake: at least three labels, separated by dots.
     pub name: String,
-    /// The name in the configuration; the default is `name`.
+    /// The name of the webhook in the configuration; the default is `name`.
     pub webhook_name: String,
     /// Whether the webhook is mutating or validating.
     pub kind: WebhookType,
@@ -99,11 +99,11 @@ struct EntryDocument {
 }
 
 const VERSION: u64 = 1;
-/// The domain that is appended to short names.
+/// The default domain, which is appended to short names.
 const DOMAIN: &str = "fakes.local";
 
 impl FakesFile {
-    /// Parses a fakes file; `file` is the file's name in error messages.
+    /// Parses a fakes file. `file` is the name of the file in error messages.
     ///
     /// # Errors
     /// Returns the first error with its line and column.
@@ -151,7 +151,7 @@ impl FakesFile {
     }
 }
 
-/// Returns the contents of a fakes file without webhooks that uses a free port of 127.0.0.1.
+/// Returns a fakes file without webhooks, which uses a free port of 127.0.0.1.
 impl Default for FakesFile {
     fn default() -> Self {
         Self {
@@ -165,7 +165,7 @@ impl Default for FakesFile {
 }
 
 impl FakeEntry {
-    /// Parses a single webhook; `shown` is the webhook's name in error messages.
+    /// Parses a single webhook. `shown` identifies the webhook in error messages.
     ///
     /// # Errors
     /// Returns the first error with its line and column.
@@ -255,7 +255,7 @@ fn parsed_path(written: Option<Spanned<String>>, name: &str) -> Result<String, E
     }
 }
 
-/// Returns the fields that a fault sets in an entry of this kind, including the behavior.
+/// Returns the fields, including the behavior, that a fault sets in an entry of the given type.
 fn fault_fields(fault: &Spanned<String>, kind: WebhookType) -> Result<FaultFields, EntryError> {
     let Some(found) = Fault::find(&fault.value) else {
         return Err((fault.referenced, FaultError::Unknown(fault.value.clone()).to_string()));
@@ -297,7 +297,7 @@ fn parsed_reinvocation(
     }
 }
 
-/// Returns the full name; a name without a dot gets the default domain.
+/// Returns the full name of a fake: a name without a dot gets the default domain.
 pub(crate) fn full_name(name: &str) -> String {
     if name.contains('.') { name.to_owned() } else { format!("{name}.{DOMAIN}") }
 }

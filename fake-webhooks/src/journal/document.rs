@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::json::set;
 use crate::{CallOutcome, Entry, Subject};
 
-/// The version of the format: fields may be added, but existing fields keep their meaning.
+/// The API version of the format. Fields may be added, but existing fields keep their meaning.
 const API_VERSION: &str = "fakes.admit.dev/v1alpha1";
 
 /// The names of headers that contain credentials.
@@ -41,7 +41,7 @@ pub struct UnreadableEntry(&'static str);
 impl Entry {
     /// Parses a call in the `entries` of a journal from an admin endpoint.
     ///
-    /// The body of a review is equivalent JSON but not byte-identical.
+    /// The body of the parsed call is equivalent JSON, but not byte-identical to the original body.
     ///
     /// # Errors
     /// Returns an error if a field is missing or invalid.

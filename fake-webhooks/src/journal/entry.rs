@@ -23,7 +23,7 @@ pub struct Entry {
     pub query: String,
     /// The HTTP version of the request.
     pub version: http::Version,
-    /// The headers with lower-case names, in order of arrival.
+    /// The headers with lowercase names, in order of arrival.
     pub headers: Vec<(String, String)>,
     /// The common name of the client certificate, if any.
     pub certificate: Option<String>,
@@ -33,7 +33,7 @@ pub struct Entry {
     pub subject: Option<Subject>,
     /// The outcome of the call.
     pub outcome: CallOutcome,
-    /// The duration from the arrival of the headers to the outcome; `None` while the call is pending.
+    /// The time from the arrival of the headers to the outcome; `None` while the call is pending.
     pub took: Option<Duration>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn log_line(entry: &Entry) -> String {
     OneLine(format!("{:.3} {} {what}{}: {answer}", entry.time, entry.fake, caller(entry))).to_string()
 }
 
-/// Returns the name of the caller without any secrets.
+/// Returns the name of the caller, which does not contain secrets.
 fn caller(entry: &Entry) -> String {
     let header = entry.headers.iter().find(|(name, _)| name == "authorization");
     let shown = header.and_then(|(_, value)| value.split_once(' ')).map(|(scheme, secret)| match scheme {

@@ -25,7 +25,7 @@ pub(crate) struct Journal {
     kept: Mutex<Calls>,
     most_entries: usize,
     most_bytes: usize,
-    /// The number of the newest call, which waiting callers watch.
+    /// The number of the newest call. Waiting callers watch this value.
     newest: watch::Sender<u64>,
     tell: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -154,7 +154,7 @@ impl Journal {
         JournalSize { entries: kept.entries.len(), bytes: kept.bytes, dropped_ever: kept.dropped_ever }
     }
 
-    /// Locks the state and ignores poisoning, because updates are atomic.
+    /// Locks the state. Ignores poisoning, because updates are atomic.
     fn lock(&self) -> MutexGuard<'_, Calls> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::json::set;
 use crate::{FakeEntry, WebhookType};
 
-/// Returns up to two configurations with this name: one for mutating and one for validating webhooks, if there are any.
+/// Returns a configuration for the mutating and one for the validating webhooks, if there are any, named `name`.
 pub(super) fn configurations(name: &str, webhooks: &[(&FakeEntry, Value)]) -> Vec<Value> {
     [
         (WebhookType::Mutating, "MutatingWebhookConfiguration"),
@@ -37,7 +37,7 @@ pub(crate) fn by_url(url: &str, ca_bundle: &str) -> Value {
     json!({"url": url, "caBundle": STANDARD.encode(ca_bundle)})
 }
 
-/// Returns a webhook's entry in its configuration, with this `clientConfig`.
+/// Returns a webhook's entry for its configuration, with the given `clientConfig`.
 pub(super) fn configured(webhook: &FakeEntry, client_config: &Value) -> Value {
     let mut entry = json!(webhook.fields);
     set(&mut entry, &["name"], &*webhook.webhook_name);

@@ -13,24 +13,24 @@ use self::configurations::{configurations, configured};
 use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::{Credentials, RemoteAccess, Transport};
 
-/// The assignment of fakes to listeners, which both fleets and cluster manifests use.
+/// The assignment of fakes to listeners, for both fleets and cluster manifests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     listeners: Vec<PlannedListener>,
     files: Vec<PlannedFile>,
 }
 
-/// A listener and the properties of all its fakes.
+/// A listener, with the properties that all its fakes share.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlannedListener {
     /// The address; port 0 uses a free port.
     pub listen: SocketAddr,
-    /// Whether `listen` may be an address that other machines reach.
+    /// Whether `listen` may be an address that other machines can reach.
     pub remote_access: RemoteAccess,
     /// The host name or address that callers use.
     pub host: Name,
-    /// The transport of all fakes that share the listener.
+    /// The transport of all fakes on the listener.
     pub transport: Transport,
     /// The credentials that all fakes of the listener require; a kubeconfig has one user per host and port.
     pub credentials: Option<Credentials>,
@@ -150,7 +150,7 @@ impl Plan {
 }
 
 impl PlannedFake {
-    /// Returns the entry in a webhook configuration with this `clientConfig`.
+    /// Returns the entry for a webhook configuration, with the given `clientConfig`.
     pub fn configured(&self, client_config: &Value) -> Value {
         configured(&self.entry, client_config)
     }

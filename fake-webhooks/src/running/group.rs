@@ -14,7 +14,7 @@ use crate::plan::PlannedListener;
 use crate::socket::{BoundPort, Socket, StartError, TlsError};
 use crate::{Certificate, Credentials, FakeEntry, Limits};
 
-/// Fakes that share a port, by path.
+/// Fakes that share a port. Each has a different path.
 #[derive(Debug)]
 pub(super) struct Group {
     planned: PlannedListener,
@@ -27,7 +27,7 @@ pub(super) struct Group {
 type Routes = RwLock<BTreeMap<String, Arc<Endpoint>>>;
 
 impl Group {
-    /// Listens on the planned address without serving any path yet.
+    /// Listens on the planned address, but does not serve any path yet.
     pub(super) async fn start(
         planned: PlannedListener,
         authority: &Arc<CertificateAuthority>,
@@ -88,7 +88,7 @@ impl Group {
         self.routes.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Serves `endpoint` at `path`, and replaces the fake that used the path.
+    /// Serves `endpoint` at `path`. Replaces the fake that used the path.
     pub(super) fn serve(&self, path: String, endpoint: Arc<Endpoint>) {
         self.change(|routes| drop(routes.insert(path, endpoint)));
     }
@@ -103,7 +103,7 @@ impl Group {
         self.bound_port.set_connections(self.connections.saturating_mul(routes.len().max(1)));
     }
 
-    /// Issues a certificate of the kind `certificate` for new handshakes; open connections are kept.
+    /// Issues a certificate of the kind `certificate` for new handshakes. Open connections are kept.
     pub(super) fn rotate(&mut self, certificate: Certificate) -> Result<(), TlsError> {
         self.bound_port.rotate(certificate)?;
         self.planned.transport.certificate = certificate;
@@ -116,7 +116,7 @@ impl Group {
     }
 }
 
-/// Calls the fake with exactly this path; axum's routes are not used because they interpret some characters.
+/// Calls the fake with exactly this path. Does not use axum's routes because they interpret some characters.
 async fn dispatch(State(routes): State<Arc<Routes>>, request: Request) -> Response {
     let endpoint =
         routes.read().unwrap_or_else(PoisonError::into_inner).get(request.uri().path()).map(Arc::clone);

@@ -28,7 +28,7 @@ pub(crate) struct Running {
     shared: Shared,
     limits: Limits,
     log: Log,
-    /// The listener for fakes that are added later.
+    /// The settings of the listener for fakes that are added later.
     home: PlannedListener,
     /// The fakes and their groups; the lock serializes changes, including the creation of sockets.
     state: Mutex<State>,
@@ -48,7 +48,7 @@ struct RunningFake {
     address: SocketAddr,
 }
 
-/// The error for a fake that does not exist.
+/// The error for the name of a fake that does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown fake `{0}`")]
 pub(crate) struct UnknownFake(pub(crate) String);
@@ -159,7 +159,7 @@ impl Running {
         Ok((self.view(&state, &name).unwrap_or_default(), is_new))
     }
 
-    /// Returns a free address for another listener.
+    /// Returns an address for an additional listener.
     fn free(&self, state: &State) -> Result<SocketAddr, PutError> {
         let wanted = self.home.listen;
         if wanted.port() == 0 {
@@ -198,7 +198,7 @@ impl Running {
         Ok(())
     }
 
-    /// Issues certificates of the kind `certificate` for new handshakes; open connections are kept.
+    /// Issues certificates of the kind `certificate` for new handshakes. Open connections are kept.
     pub(crate) async fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         let mut state = self.state.lock().await;
         for group in &mut state.groups {
@@ -259,7 +259,7 @@ impl Running {
         &self.authority
     }
 
-    /// Returns the listener for fakes that are added later.
+    /// Returns the settings of the listener for fakes that are added later.
     pub(crate) fn home(&self) -> &PlannedListener {
         &self.home
     }

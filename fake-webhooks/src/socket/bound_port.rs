@@ -1,4 +1,4 @@
-//! Represents the port of a fake, which accepts or refuses connections.
+//! Represents the port of a fake.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use super::listener::Listener;
 use super::{RefusingPort, TlsError};
 use crate::Certificate;
 
-/// The port of a fake, which accepts or refuses connections.
+/// The port of a fake, which either accepts or refuses connections.
 #[derive(Debug)]
 pub(crate) enum BoundPort {
     /// The port accepts connections.

@@ -30,7 +30,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
 const HEAD_BYTES: u32 = 64 << 10;
 const STREAMS_PER_CONNECTION: u32 = 100;
 
-/// The raw bytes to write for a call, and the call's permit, which is held until the bytes are written.
+/// The raw bytes to write for a call, and the permit for the call. It is held until the bytes are written.
 type RawWrite = (ByteScript, Option<CallPermit>);
 
 /// The parameters of HTTP connections: the router, and the signal that stops the connections.
@@ -41,7 +41,7 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Serves HTTP/1.1; a call can take over the connection and write raw bytes.
+    /// Serves HTTP/1.1. A call can take over the connection to write raw bytes.
     pub(crate) async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send>(
         self,
         stream: S,
@@ -95,7 +95,7 @@ impl Http {
         };
     }
 
-    /// Serves HTTP/2; a response with `Connection: close` is followed by GOAWAY.
+    /// Serves HTTP/2. After a response with `Connection: close`, the server sends GOAWAY.
     pub(crate) async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         self,
         stream: S,
@@ -165,7 +165,7 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: ByteSc
     }
 }
 
-/// Returns an error, which makes hyper close the connection, if the response must not be sent.
+/// Returns an error if the response must not be sent. The error makes hyper close the connection.
 fn unless_closed(response: Response) -> Result<Response, Closed> {
     match response.extensions().get::<CloseConnection>() {
         Some(CloseConnection) => Err(Closed),

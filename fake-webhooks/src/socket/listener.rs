@@ -21,9 +21,9 @@ use super::tls::Tls;
 use crate::Connection;
 use crate::metrics::Metrics;
 
-/// The timeout for a TLS handshake, which is the default of Go clients.
+/// The timeout for a TLS handshake; the default of Go clients.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The grace period for calls in progress when the listener stops.
+/// The grace period for calls that are in progress when the listener stops.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
 /// The TLS alert `protocol_version`, as a TLS 1.0 record. Source: RFC 5246, 7.2.
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
@@ -97,7 +97,7 @@ struct Server {
 }
 
 impl Server {
-    /// Accepts connections until the listener stops; all open connections end with this task.
+    /// Accepts connections until the listener stops. All open connections end with this task.
     async fn accept(self, listener: TcpListener, slots: Arc<Slots>) {
         let mut connections = JoinSet::new();
         loop {
@@ -133,7 +133,7 @@ impl Server {
         connections.shutdown().await;
     }
 
-    /// Handles a connection as [`Connection`] specifies; errors are ignored, because the caller sees them.
+    /// Handles a connection as [`Connection`] specifies. Ignores errors, because the caller sees them.
     async fn connection(self, mut stream: TcpStream, activity: &Arc<Activity>) {
         let _open = self.metrics.connected();
         // The buffer is on the heap, because a hanging connection keeps it for a long time.
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Performs a TLS handshake and serves HTTP; a failed handshake is ignored, because the caller sees the reason.
+    /// Performs a TLS handshake and serves HTTP. Ignores a failed handshake, because the caller sees the reason.
     async fn shake_hands(&self, stream: TcpStream, activity: &Arc<Activity>) {
         let acceptor = TlsAcceptor::from(self.tls.next());
         let shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream).into_fallible()).await;
@@ -209,7 +209,7 @@ impl Server {
     }
 }
 
-/// Returns the common name of a certificate, or an empty string.
+/// Returns the common name in a certificate, or an empty string if there is none.
 fn common_name(certificate: &CertificateDer<'_>) -> Arc<str> {
     let parsed = x509_parser::parse_x509_certificate(certificate).ok().map(|(_, parsed)| parsed);
     let name = parsed.as_ref().and_then(|parsed| parsed.subject().iter_common_name().next());

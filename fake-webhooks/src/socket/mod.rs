@@ -24,7 +24,7 @@ pub use self::tls::TlsError;
 use crate::metrics::Metrics;
 use crate::{Connection, RemoteAccess, Transport};
 
-/// The reason why a fake could not start.
+/// The reason why a fake or the admin endpoint could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {

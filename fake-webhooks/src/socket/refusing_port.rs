@@ -21,7 +21,7 @@ impl RefusingPort {
         Self::bind_to(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
     }
 
-    /// Reserves the port of `address`, or a free port for port 0, without listening on it.
+    /// Reserves the port of `address` without listening on it. If the port is 0, reserves a free port.
     ///
     /// # Errors
     /// Returns an error if a socket or the port is not available.

@@ -26,7 +26,7 @@ struct State {
     open: BTreeMap<u64, Arc<Activity>>,
 }
 
-/// The slot of a connection, which is freed when dropped.
+/// The slot of a connection. It is freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
@@ -120,7 +120,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// Locks a mutex and ignores poisoning, because updates are atomic.
+/// Locks a mutex. Ignores poisoning, because updates are atomic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

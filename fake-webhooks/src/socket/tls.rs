@@ -68,7 +68,7 @@ impl Tls {
         &self.ca_bundle
     }
 
-    /// Issues a certificate for new handshakes; open connections and the `caBundle` do not change.
+    /// Issues a certificate for new handshakes. Open connections and the `caBundle` do not change.
     pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         let transport = Transport { certificate, ..self.transport };
         let (configuration, _) = configuration(&self.authority, &self.names, transport)?;
@@ -87,7 +87,7 @@ impl Tls {
     }
 }
 
-/// Returns the TLS configuration and the `caBundle` for callers.
+/// Creates the TLS configuration, and the `caBundle` for callers.
 fn configuration(
     authority: &CertificateAuthority,
     names: &[Name],

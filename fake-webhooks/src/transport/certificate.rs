@@ -1,4 +1,4 @@
-//! Describes the certificate of a fake, and the certificate's issuer.
+//! Describes the certificate of a fake and the issuer of the certificate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub enum Certificate {
     Defective(Defect),
 }
 
-/// The error for a name that is not the name of a certificate.
+/// The error for an unknown certificate name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid certificate `{0}`: must be valid, {defects}", defects = defects())]
 pub struct UnknownCertificate(String);
@@ -70,9 +70,9 @@ impl fmt::Display for Certificate {
 /// The issuer of a fake's certificate.
 #[derive(Clone, Debug, Default)]
 pub enum Authority {
-    /// A new authority for this fake.
+    /// A new certificate authority for this fake.
     #[default]
     Own,
-    /// An authority that several fakes share.
+    /// A certificate authority that several fakes share.
     Shared(Arc<CertificateAuthority>),
 }

@@ -30,11 +30,11 @@ pub enum Connection {
     /// `accepted`: connections reach the fake.
     #[default]
     Accepted,
-    /// `refused`: nothing listens on the port.
+    /// `refused`: no process listens on the port.
     Refused,
-    /// `closed`: the connection is closed after the first bytes of the caller.
+    /// `closed`: the connection is closed after the caller's first bytes.
     Closed,
-    /// `reset`: the connection is reset after the first bytes of the caller.
+    /// `reset`: the connection is reset after the caller's first bytes.
     Reset,
     /// `silent`: the connection is accepted, but the TLS handshake does not complete.
     Silent,
@@ -42,11 +42,12 @@ pub enum Connection {
     PlainHttp,
     /// `tls-or-plain-http`: the fake supports TLS and plain HTTP, so that redirects to `http://` reach the fake.
     TlsOrPlainHttp,
-    /// `tls-1.1`: the TLS handshake fails as with a server that supports only TLS 1.1.
+    /// `tls-1.1`: the TLS handshake fails as it does with a server that supports only TLS 1.1.
     #[serde(rename = "tls-1.1")]
     Tls11,
-    /// `client-certificate`: the fake requires a client certificate that is signed by the authority of the fakes.
-    /// kube-apiserver has a client certificate only if its admission configuration contains one.
+    /// `client-certificate`: the fake requires a client certificate that the fakes' certificate authority signed.
+    ///
+    /// kube-apiserver sends a client certificate only if its admission configuration contains one.
     ClientCertificate,
 }
 
