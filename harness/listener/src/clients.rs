@@ -18,7 +18,7 @@ pub struct ClientAuthorities {
     pem: String,
 }
 
-/// The reason why a file of certificate authorities is invalid.
+/// The reason why a `--client-ca-file` is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidAuthorities {
     /// The file is not PEM.
@@ -55,14 +55,15 @@ impl ClientAuthorities {
         Ok(Self { verifier, pem: String::from_utf8_lossy(bytes).into_owned() })
     }
 
-    /// Returns the content of the file.
+    /// Returns the content of the `--client-ca-file`.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
     /// Returns a verifier that accepts any client certificate in the handshake.
     ///
-    /// As in kube-apiserver, the handshake succeeds even for an unknown issuer; requests then get a 401 response.
+    /// As in kube-apiserver, the handshake succeeds even if the issuer is unknown. Requests on the connection then get
+    /// a 401 response.
     pub(crate) fn handshake(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::new(AnyCertificate(Arc::clone(&self.verifier)))
     }

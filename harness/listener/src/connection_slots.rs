@@ -1,8 +1,8 @@
 //! Limits the number and the duration of connections, and decides which peers are evicted.
 //!
-//! Every peer that reaches the port may connect. An unauthenticated peer never evicts an authenticated peer. A peer
-//! that is not authenticated gets one slot and a small number of bytes, loses the slot after a timeout, and is evicted
-//! earlier if another peer connects. Peers that have sent nothing are evicted first, so that a flood of idle
+//! Every peer that reaches the port may connect. An unauthenticated peer never evicts an authenticated peer. An
+//! unauthenticated peer gets one slot and a small number of bytes, loses the slot after a timeout, and is evicted
+//! earlier if another peer needs its slot. Peers that have sent nothing are evicted first, so that a flood of idle
 //! connections cannot evict a peer during its handshake.
 
 use std::collections::BTreeMap;
@@ -27,10 +27,10 @@ pub(crate) const FIRST_REQUEST: Duration = Duration::from_secs(32);
 /// Source: apiserver `pkg/server/secure_serving.go`, `IdleTimeout`.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// How many bytes each unauthenticated peer may send. The headers of most requests are smaller.
+/// The maximum number of bytes from each unauthenticated peer. The headers of most requests are smaller.
 const FREE_BYTES: usize = 16 << 10;
 
-/// How many bytes all unauthenticated peers together may send in excess of [`FREE_BYTES`].
+/// The maximum number of bytes in excess of [`FREE_BYTES`] from all unauthenticated peers together.
 const UNAUTHENTICATED_BYTES: usize = 16 << 20;
 
 /// The connection slots of a listener.
@@ -188,7 +188,8 @@ impl ConnectionSlot {
     /// Counts bytes that the peer has sent over TLS.
     ///
     /// # Errors
-    /// Returns an error if the peer is unauthenticated, and unauthenticated peers have used all their bytes.
+    /// Returns an error if the peer is unauthenticated and unauthenticated peers would exceed
+    /// [`UNAUTHENTICATED_BYTES`].
     pub(crate) fn count_sent(&self, bytes: usize) -> io::Result<()> {
         let mut activity = lock(&self.peer.activity);
         if activity.progress == Progress::Token {
@@ -227,7 +228,7 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// Registers a request, which is active until the returned guard is dropped.
     ///
-    /// `is_known` is whether the user is authenticated.
+    /// `is_known` specifies whether the user is authenticated.
     pub(crate) fn request(&self, is_known: bool) -> ActiveRequest {
         let mut activity = lock(&self.peer.activity);
         activity.progress = activity.progress.max(Progress::Bytes);

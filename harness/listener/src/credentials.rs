@@ -35,7 +35,7 @@ pub enum CredentialError {
 }
 
 impl Credentials {
-    /// Creates a certificate for `address` and for the names by which clients on this host reach it.
+    /// Creates a certificate for `address` and for the names that clients on this host use for it.
     ///
     /// # Errors
     /// Returns [`CredentialError`] if the system's random number generator fails.
@@ -56,7 +56,7 @@ impl Credentials {
         self.authority.certificate_pem()
     }
 
-    /// Creates a TLS configuration, as the function [`server_config`] does.
+    /// Creates a TLS configuration with this certificate. See the function [`server_config`].
     ///
     /// # Errors
     /// Returns an error in the same cases as the function [`server_config`].

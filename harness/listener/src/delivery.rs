@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::connection_slots::ActiveRequest;
 
-/// How long a client may stop reading a response before the connection is closed.
+/// The maximum time for which a client may stop reading a response. The connection is then closed.
 ///
 /// kube-apiserver cuts off every response except a watch after `--request-timeout`; admit cuts off any response that
 /// the client does not read.

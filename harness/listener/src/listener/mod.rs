@@ -38,11 +38,11 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of concurrent HTTP/2 streams, as in kube-apiserver.
 const STREAMS_PER_CONNECTION: u32 = 100;
-/// The HTTP/2 flow-control window of a stream: how many unread bytes of one request body a client may send.
+/// The HTTP/2 flow-control window of a stream: the maximum number of unread bytes of one request body.
 ///
 /// Source: apiserver `pkg/server/secure_serving.go`, `resourceBody99Percentile`.
 const STREAM_WINDOW: u32 = 256 << 10;
-/// The HTTP/2 flow-control window of a connection: how many unread bytes of all requests a client may send.
+/// The HTTP/2 flow-control window of a connection: the maximum number of unread bytes of all requests.
 ///
 /// kube-apiserver's window is larger: the window of a stream times the maximum number of streams.
 const CONNECTION_WINDOW: u32 = 1 << 20;
