@@ -67,7 +67,7 @@ impl Destination {
         })
     }
 
-    /// Parses the URL of a request, which may be the URL of the service.
+    /// Parses the URL of a request. If the target is a service, the URL may contain the authority of the service.
     pub(super) fn target(&self, url: &str) -> Result<Target, String> {
         Target::new(url, self.service())
     }

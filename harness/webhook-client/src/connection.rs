@@ -51,7 +51,7 @@ impl From<UserError> for Error {
 /// The route to a webhook.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Route {
-    /// The addresses of a service, which may change. Empty for a URL, whose host is resolved for each connection.
+    /// The addresses of a service, which may change. Empty for a URL: its host is resolved for each connection.
     addresses: Vec<SocketAddr>,
     versions: Versions,
     identity: Option<Identity>,
@@ -128,7 +128,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Takes the client's route, over which another connection can be opened to diagnose a failed call.
+    /// Takes the client's route, so that another connection can be opened to diagnose a failed call.
     pub(super) fn take_diagnostic_connection(&mut self) -> DiagnosticConnection {
         DiagnosticConnection(std::mem::take(&mut self.route))
     }
@@ -138,7 +138,7 @@ impl Client {
         self.plugin.take()
     }
 
-    /// Sends `body` to `target` with the headers of all requests. `complete` can add more headers.
+    /// Sends `body` to `target` with the headers that all requests have. `complete` can add more headers.
     pub(super) async fn send(
         self,
         method: &Method,
@@ -167,7 +167,7 @@ pub(super) const USER_AGENT: &str = "kube-apiserver-admission";
 /// The number of headers that most requests have.
 const HEADERS: usize = 8;
 
-/// The route of a failed call, over which another connection can be opened to find the reason.
+/// The route of a failed call. Another connection over this route can show why the call failed.
 pub(super) struct DiagnosticConnection(Route);
 
 impl DiagnosticConnection {
@@ -290,7 +290,7 @@ impl Connections {
         self.services.resolve(service)
     }
 
-    /// Returns whether the environment configures proxies.
+    /// Returns whether environment variables configure any proxies.
     pub(super) fn have_proxies(&self) -> bool {
         !self.proxies.is_empty()
     }

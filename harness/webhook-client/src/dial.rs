@@ -1,4 +1,4 @@
-//! Establishes connections: TCP, the tunnel of a proxy, TLS, and the HTTP handshake.
+//! Establishes connections: TCP, the tunnel through a proxy, TLS, and the HTTP handshake.
 
 use std::error::Error as StdError;
 use std::future::poll_fn;
@@ -33,7 +33,7 @@ use super::target::{Target, basic};
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// The number of failed keep-alive probes after which a connection is closed.
 const KEEPALIVE_RETRIES: u32 = 3;
-/// How long sent data may remain unacknowledged before the connection is closed.
+/// The maximum time for which sent data may remain unacknowledged. The connection is then closed.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// The time limit for a TLS handshake.
@@ -120,7 +120,7 @@ impl Dialer {
         Ok(Self { connector, tls: TlsConnector::from(Arc::new(tls)), proxy: proxy.transpose()? })
     }
 
-    /// Returns the proxy that forwards requests to `target` without a tunnel, which requires plain HTTP.
+    /// Returns the proxy that forwards requests to `target` without a tunnel; `None` if `target` uses TLS.
     pub(super) fn forwarder(&self, target: &Target) -> Option<&Proxy> {
         self.proxy.as_ref().filter(|_| target.is_plain())
     }

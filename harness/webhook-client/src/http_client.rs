@@ -15,7 +15,7 @@ use super::target::Target;
 
 /// The maximum number of idle connections to one host.
 const IDLE_CONNECTIONS: usize = 25;
-/// How long idle connections are kept.
+/// The time after which an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(90);
 
 /// An HTTP client with its own connection pool.

@@ -63,7 +63,7 @@ const MAX_VALUES: usize = 250_000;
 
 /// The number of bytes of a review or a reply that do not count toward the memory budget.
 const FREE_BYTES: usize = 32 << 10;
-/// How many times a reply is in memory when it is parsed: once as a document and once as its patch.
+/// The number of copies of a parsed reply that are in memory: the document and its patch.
 const COPIES: usize = 2;
 
 /// Resolves the addresses of services.
@@ -75,7 +75,7 @@ pub trait ServiceResolver: Send + Sync {
     fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String>;
 }
 
-/// A resolver that does not know any services.
+/// A resolver that does not find any service.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to know")]
 pub struct NoServices;

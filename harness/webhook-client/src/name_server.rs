@@ -24,7 +24,7 @@ pub(super) fn lookup_failed(host: &str, error: &str) -> String {
     format!("dial tcp: lookup {host} on {}: {words}", first_server(&configuration))
 }
 
-/// Returns the first name server in the content of a `resolv.conf`.
+/// Returns the first name server in `configuration`, the content of `resolv.conf`.
 ///
 /// Source: Go `net/dnsconfig_unix.go`, `dnsReadConfig`.
 fn first_server(configuration: &str) -> String {

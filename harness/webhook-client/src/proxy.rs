@@ -1,4 +1,4 @@
-//! Selects the proxy of a call from the environment.
+//! Selects the proxy for a call as the environment variables specify.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ const STATUS_LINE: u64 = 4096;
 
 /// The proxies in `HTTPS_PROXY` and `HTTP_PROXY`, and the exceptions in `NO_PROXY`.
 ///
-/// Lowercase variable names take precedence, but the networks in `NO_PROXY` also apply.
+/// Lowercase variable names take precedence over uppercase names, except that the networks in `NO_PROXY` always apply.
 ///
 /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `Config`.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl Proxies {
     /// Returns the proxy for requests to `url`; `None` for direct requests and loopback addresses.
     ///
     /// # Errors
-    /// Returns [`Unsupported`] for a proxy whose URL does not have the scheme `http`.
+    /// Returns [`Unsupported`] if the proxy's URL does not have the scheme `http`.
     ///
     /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `proxyForURL` and `useProxy`.
     /// Rule: HTTP-23.

@@ -20,7 +20,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Parses `url`, which may be a URL of the service with the authority `service` or of another host.
+    /// Parses `url`. If its authority is `service`, the URI omits the port, but the `Host` header contains it.
     ///
     /// # Errors
     /// Returns a message if no request can be sent to the URL.

@@ -62,7 +62,7 @@ pub(super) struct ExecConfig {
 }
 
 impl ExecConfig {
-    /// Reads the configuration of a plugin. A relative path of the program is resolved in `folder`.
+    /// Reads the configuration of a plugin. A relative path to the program is resolved against `folder`.
     ///
     /// Source: client-go tools/clientcmd/loader.go, `GetAuthInfoFileReferences`; tools/clientcmd/api/v1/defaults.go.
     pub(super) fn new(written: WrittenExec, folder: &Path) -> Self {
@@ -260,7 +260,7 @@ impl Plugin {
         }
     }
 
-    /// Runs the program, which continues after the call ends, so that the next call can use its output.
+    /// Runs the program. It continues to run if the call ends first, so that the next call can use its output.
     async fn run(self: &Arc<Self>, mut state: OwnedMutexGuard<State>) -> Result<Arc<Printed>, UserError> {
         let plugin = Arc::clone(self);
         let running = tokio::spawn(async move {
@@ -271,7 +271,7 @@ impl Plugin {
         running.await.unwrap_or_else(|error| Err(UserError::Request(format!("exec: {error}"))))
     }
 
-    /// Runs the program and decodes its output. The standard input of an API server is not a terminal.
+    /// Runs the program and decodes its output. Fails if the program requires a terminal as its standard input.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `refreshCredsLocked` and `isInteractive`.
     async fn ask(&self, state: &mut State) -> Result<Printed, UserError> {
@@ -324,7 +324,7 @@ impl State {
     }
 }
 
-/// Credentials from a plugin, and the plugin, which runs again if the webhook rejects the credentials.
+/// Credentials from a plugin, and the plugin itself, to run it again if the webhook rejects the credentials.
 pub(in super::super) struct FromPlugin {
     plugin: Arc<Plugin>,
     pub(super) printed: Arc<Printed>,

@@ -92,12 +92,12 @@ struct NamedUser {
 }
 
 impl Credentials {
-    /// Parses a kubeconfig in YAML or JSON. Relative paths are resolved in `folder`.
+    /// Parses a kubeconfig in YAML or JSON. Relative paths are resolved against `folder`.
     ///
     /// Token and certificate files are read when a webhook is called.
     ///
     /// # Errors
-    /// Returns a message about a syntax error, with line and column, or about a duplicate user.
+    /// Returns a message about a duplicate user or about a syntax error, with the line and the column.
     ///
     /// Source: client-go `tools/clientcmd/{loader,api/v1/conversion}.go`.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {
@@ -143,7 +143,7 @@ impl Credentials {
     }
 }
 
-/// Returns the `HOST:PORT` of `target`, the name under which the kubeconfig lists the user for its calls.
+/// Returns the `HOST:PORT` of `target`. In the kubeconfig, this is the name of the user for calls to `target`.
 ///
 /// Source: apiserver pkg/util/webhook/client.go, `hookClientConfigForHook`.
 fn host_and_port(target: &WebhookTarget) -> String {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::exec::{ExecConfig, FromPlugin, Plugins, WrittenExec};
 use crate::tls::{self, Identity};
 
-/// How long a token from a file is used: one minute, minus the ten seconds for which a token must still be valid.
+/// The time for which a token from a file is used: one minute, minus the required remaining validity of ten seconds.
 ///
 /// Source: client-go `transport/token_source.go`, `NewCachedFileTokenSource`.
 const TOKEN_IS_GOOD_FOR: Duration = Duration::from_secs(50);
@@ -242,7 +242,7 @@ impl Pem {
     }
 }
 
-/// Reads a file of credentials.
+/// Reads a file that contains a certificate, a key, or a token.
 ///
 /// # Errors
 /// Returns Go's error, such as `open /x: no such file or directory`, or an error for a file that is too large.
