@@ -6,7 +6,7 @@ use harness::verify::{Audience, Check, checks};
 
 use crate::diagnostic::{word, wrapped};
 
-/// Returns the URL of a page of the documentation of this version.
+/// Expands to the URL of a page in the documentation for this version.
 macro_rules! documentation {
     ($page:literal) => {
         concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/v", env!("CARGO_PKG_VERSION"), "/docs/", $page)
@@ -17,7 +17,7 @@ pub(crate) use documentation;
 /// The maximum line width of `--explain` output.
 const WIDTH: usize = 100;
 
-/// Returns whether only `-v` shows findings of this check and kind, which are about intended settings in most cases.
+/// Returns whether only `-v` shows findings of this check and kind. Most of them report intended settings.
 pub(crate) fn is_verbose_note(check: &str, kind: &str) -> bool {
     matches!((check, kind), ("V57", "defaults") | ("L08", "no path"))
 }
@@ -58,7 +58,7 @@ pub(crate) fn known(id: &str) -> Result<&'static Check, String> {
     })
 }
 
-/// Returns the error about an ID that `admit COMMAND` does not know, which names the other command if that has the check.
+/// Returns the error for an ID that is not a check of `admit COMMAND`. Names the other command if it has the check.
 pub(crate) fn unknown(id: &str, command: &str) -> String {
     let other = if command == "lint" { "verify" } else { "lint" };
     match known(id) {

@@ -163,7 +163,7 @@ pub(crate) fn counts(severities: impl IntoIterator<Item = Severity>) -> String {
     counts.map(|(count, severity)| several(count, word(severity))).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the end of a summary line about notes that only `-v` shows; empty if there are none.
+/// Returns the end of a summary line: the number of notes that only `-v` shows; empty if there are none.
 pub(crate) fn hidden_notes(count: usize) -> String {
     match count {
         0 => String::new(),

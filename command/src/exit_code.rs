@@ -124,7 +124,7 @@ pub(crate) fn end_on_signals_as_init() -> Result<(), Failure> {
     if std::process::id() == INIT { install_signal_handlers(0).map(drop) } else { Ok(()) }
 }
 
-/// Handles the next `count` signals in the command; a further signal ends the process immediately.
+/// Handles the next `count` signals in the command; any later signal ends the process immediately.
 pub(crate) fn install_signal_handlers(count: usize) -> Result<StopSignals, Failure> {
     StopSignals::listen(count)
         .map_err(|error| Failure::environment(format!("cannot listen for signals: {error}")))

@@ -158,7 +158,7 @@ fn explain_usage(error: &clap::Error) -> std::process::ExitCode {
     }
 }
 
-/// Returns how to pass a file that was given to `command` without its option, as `kubectl` users sometimes do.
+/// Returns advice for a file that the user passed to `command` without an option: the option to use.
 fn file_tip(error: &clap::Error, command: &str) -> Option<String> {
     let given = [ContextKind::InvalidSubcommand, ContextKind::InvalidValue, ContextKind::InvalidArg];
     let file = given.into_iter().find_map(|kind| match error.get(kind) {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Collects the notes of a scenario; the runner reads them when it prints a step.
+/// The notes of a scenario. The runner reads them when it prints a step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Narrator {
     notes: Arc<Mutex<Vec<(usize, Note)>>>,
@@ -24,7 +24,7 @@ pub(crate) enum NoteKind {
     Cause,
     /// Also in the error at the end of the run, as help.
     Help,
-    /// In reports, and with `--verbose` also in the error: the whole document that a failed step checked.
+    /// In reports and, with `--verbose`, also in the error. The note is the whole document that a failed step checked.
     Whole,
 }
 

@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_millis(120);
 #[derive(Debug)]
 pub(crate) struct ProgressReporter {
     form: Form,
-    /// The bar, which also estimates the remaining time and is hidden if the reporter does not draw it.
+    /// The progress bar. It also estimates the remaining time, and is hidden if the reporter does not draw it.
     bar: ProgressBar,
     state: Mutex<State>,
 }
@@ -53,7 +53,7 @@ impl ProgressReporter {
 
     /// Reports that `done` of `total` parts of `activity` are complete; `detail` is appended to the line.
     ///
-    /// The remaining time is estimated for this activity alone.
+    /// The estimated remaining time is the time for this activity only.
     pub(crate) fn report(&self, activity: &str, done: u64, total: Option<u64>, detail: &str) {
         if self.form == Form::Quiet {
             return;
@@ -104,7 +104,7 @@ impl Drop for ProgressReporter {
     }
 }
 
-/// Returns whether enough parts are complete to estimate the remaining time: the first parts are the slowest.
+/// Returns whether enough parts are complete to estimate the remaining time. The first parts are the slowest.
 fn is_estimable(done: u64, total: u64) -> bool {
     done >= total.div_ceil(10) && done < total
 }

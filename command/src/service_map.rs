@@ -29,7 +29,9 @@ pub(crate) enum InvalidService {
     Host,
 }
 
-/// Returns a message for each Service of `--service` that is not in `referenced`, to which `webhooks` refer.
+/// Returns a message for each Service of `--service` that is not in `referenced`, the Services of the webhooks.
+///
+/// `webhooks` is the subject of the message, such as `the webhooks`.
 pub(crate) fn unused<'a>(
     mapped: impl IntoIterator<Item = &'a ServiceName>,
     referenced: &BTreeSet<ServiceName>,

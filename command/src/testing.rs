@@ -13,7 +13,7 @@ use crate::screen::Marks;
 use crate::steps::world::World;
 use crate::{Admit, Command, Failure, run};
 
-/// The collection of all steps, which is created once because each step compiles an expression.
+/// The collection of all steps. It is created only once, because each step compiles an expression.
 static STEPS: LazyLock<Collection<World>> = LazyLock::new(World::collection);
 
 /// Returns the output of `admit review` with these arguments.

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 /// Returns a warning if `configuration` is a v1beta1 configuration; `place` is its location.
 ///
-/// The first line is about the configuration. Further lines name each field whose default differs in v1, and each error
-/// of v1 validation.
+/// The first line is about the configuration. The other lines name each field whose default differs in v1, and each
+/// error of v1 validation.
 pub(crate) fn warning(place: impl Display, configuration: &Value) -> Option<String> {
     if !config::is_v1beta1(configuration) {
         return None;

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::diagnostic::{self, several};
 
-/// The errors that determine a verdict: the check, the kind of the finding if it matters, and the verdict.
+/// The errors that determine a verdict: the check, the kind of the finding (`None` for any kind), and the verdict.
 const HEADLINES: [(&str, Option<&str>, &str); 5] = [
     ("V01", None, "NOT idempotent"),
     ("V02", None, "NOT safe to reinvoke"),
@@ -21,8 +21,7 @@ const HEADLINES: [(&str, Option<&str>, &str); 5] = [
 /// The verdict on a webhook, and the severities of its findings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WebhookVerdict {
-    /// The passed checks and what was not checked, such as `idempotent; dry runs not checked`, if other findings
-    /// determine the outcome.
+    /// The passed checks and the gaps, if other findings determine the outcome: `idempotent; dry runs not checked`.
     pub(crate) passed: Option<String>,
     /// The verdict, such as `NOT idempotent`; empty if only the findings determine the outcome.
     pub(crate) words: String,
@@ -31,7 +30,7 @@ pub(crate) struct WebhookVerdict {
     pub(crate) findings: Vec<Severity>,
 }
 
-/// The verdict on a webhook in the formats that are not text.
+/// The verdict on a webhook in formats other than text.
 #[derive(Debug, Serialize)]
 pub(crate) struct VerdictSummary {
     pub(crate) webhook: String,
@@ -75,7 +74,7 @@ impl WebhookVerdict {
     }
 }
 
-/// How a verdict is displayed: as good, bad, or unknown.
+/// The way in which a verdict is displayed: as good, bad, or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Outcome {
@@ -155,7 +154,7 @@ pub(crate) fn most(reasons: &BTreeMap<String, u64>) -> String {
     reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
 }
 
-/// Appends to `words` what was not checked: dry runs, and objects for which the response was invalid.
+/// Appends the gaps in the checks to `words`: unchecked dry runs, and objects with invalid responses.
 fn with_gaps(report: &Report, webhook: &str, words: &str) -> String {
     let mut words = words.to_owned();
     if let Some((count, _)) = report.invalid_responses_of(webhook) {

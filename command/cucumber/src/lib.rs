@@ -1,8 +1,9 @@
 //! Wraps the crate `cucumber` so that its macros compile the expansion of expressions only once.
 //!
 //! For each step, `#[given(expr = "…")]` defines a type with the parameters of the expression, and instantiates the
-//! whole expansion for this type. With a hundred steps, that is a large part of the code of the command. The macros
-//! refer to [`codegen::Expression`] in the crate `cucumber`, so packages depend on this one by that name:
+//! whole expansion for this type. With a hundred steps, the expansions are a large part of the command's code. The
+//! macros refer to [`codegen::Expression`] in the crate `cucumber`, so packages must depend on this crate under that
+//! name:
 //!
 //! ```toml
 //! cucumber = { package = "admit-cucumber", version = "0.1" }
@@ -10,7 +11,7 @@
 
 pub use cucumber::*;
 
-/// Contains the items to which the macros refer.
+/// The items that the macros refer to.
 pub mod codegen {
     use std::fmt;
 
@@ -22,7 +23,7 @@ pub mod codegen {
 
     type Get<'a> = dyn Fn(&Spanned<'static>) -> Option<&'static str> + 'a;
 
-    /// Looks up the parameters of an expression by a function, so that expansion does not depend on their type.
+    /// Looks up the parameters of an expression with a function, so that expansion does not depend on their type.
     #[derive(Clone, Copy)]
     struct Parameters<'a>(&'a Get<'a>);
 

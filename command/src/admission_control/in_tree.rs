@@ -98,7 +98,7 @@ fn pod_security(object: &Map<String, Value>) -> Result<PodSecurityConfiguration,
     PodSecurityConfiguration::new(&defaults, exemptions)
 }
 
-/// Reads a list of strings from `exemptions` of a `PodSecurityConfiguration`.
+/// Reads a list of strings from the `exemptions` of a `PodSecurityConfiguration`.
 fn texts(object: &Map<String, Value>, field: &str) -> Result<Vec<String>, String> {
     let path = format!("PodSecurityExemptions.exemptions.{field}");
     let values = match object.get(field) {

@@ -106,7 +106,7 @@ pub(super) enum Parsed {
     Run(Values),
 }
 
-/// The values of a command line.
+/// The flag values in a command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Values {
     flags: BTreeMap<&'static str, Vec<String>>,
@@ -160,7 +160,7 @@ impl Values {
 }
 
 impl Table {
-    /// Parses a table: one flag per line, with name, type, and effect; lines in brackets are headings.
+    /// Parses a table: each line contains a flag's name, type, and effect; lines in brackets are headings.
     pub(super) fn read(text: &'static str, syntax: Syntax) -> Self {
         let flags = text.lines().filter(|line| !line.starts_with(['#', '['])).filter_map(|line| {
             let mut words = line.split(' ');

@@ -15,7 +15,7 @@ use crate::{Failure, check_help, documents, screen};
 /// The version of the file format.
 const VERSION: u32 = 1;
 
-/// The reason of a finding that this run adds to the baseline.
+/// The reason that this run reports for a finding that it adds to the baseline.
 pub(crate) const ADDED: &str = "added to the baseline";
 
 /// The options about a baseline.
@@ -54,18 +54,18 @@ impl Subcommand {
     /// Returns a check of the command by its ID, ignoring case.
     ///
     /// # Errors
-    /// Returns an error that names the command that lists the checks, and another command that has the check.
+    /// Returns an error that names the command that lists the checks, and the other command if it has the check.
     pub(crate) fn check(&self, id: &str) -> Result<&'static Check, String> {
         (self.find)(id).ok_or_else(|| check_help::unknown(id, self.name))
     }
 }
 
-/// Gives a baseline access to the findings of a run.
+/// The findings of a run, as a baseline accesses them.
 pub(crate) trait Findings {
     /// Returns, for each finding, the keys that the baseline must contain and the field for the reason.
     fn findings(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)>;
 
-    /// Returns whether this run would have reported the finding: its check ran for the webhook.
+    /// Returns whether this run would have reported the finding, because its check ran for the webhook.
     fn would_find(&self, known: &Known) -> bool;
 
     /// Records the entries whose findings no longer exist.
@@ -143,14 +143,14 @@ struct WrittenEntry {
     reason: Spanned<String>,
 }
 
-/// A baseline in the format of its file.
+/// A baseline in the file format.
 #[derive(Debug, Serialize)]
 struct BaselineDocument<'a> {
     version: u32,
     findings: Vec<Entry<'a>>,
 }
 
-/// An entry of a baseline in the format of the file.
+/// An entry of a baseline in the file format.
 #[derive(Debug, Serialize)]
 struct Entry<'a> {
     check: &'a str,
@@ -221,7 +221,7 @@ impl Accepting {
     }
 }
 
-/// Returns the end of a number of findings, such as `, 4 accepted (1 added to the baseline)`; empty if none is accepted.
+/// Returns the suffix for a count of findings, such as `, 4 accepted (1 added to the baseline)`; may be empty.
 pub(crate) fn counts(accepted: usize, added: usize) -> String {
     match (accepted, added) {
         (0, _) => String::new(),
@@ -440,7 +440,7 @@ impl Baseline {
     }
 }
 
-/// Formats a number of entries.
+/// Formats a number of entries, such as `1 entry` or `2 entries`.
 fn several_entries(count: usize) -> String {
     if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }

@@ -33,7 +33,7 @@ pub(super) struct Input {
     built_in: bool,
     namespace_object: Option<Json>,
     authorizer: Arc<dyn Authorizer>,
-    /// Warnings to the user about values that are unknown.
+    /// Warnings to the user about unknown values.
     pub(super) notes: Vec<String>,
 }
 
@@ -159,7 +159,7 @@ impl Input {
         }
     }
 
-    /// Returns the variables, which are created on first use; `request` caches the variable of that name.
+    /// Returns the variables. Each is created on first use; `request` caches the variable of that name.
     pub(super) fn variables<'a>(&'a self, request: &'a OnceLock<Json>) -> InputVariables<'a> {
         let subject = Subject {
             attributes: &self.attributes,

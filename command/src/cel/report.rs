@@ -40,7 +40,7 @@ pub(super) struct Report<'a> {
     /// The error of the evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_error: Option<String>,
-    /// The byte offset at which the part that failed starts.
+    /// The byte offset of the failed part in the expression.
     #[serde(skip)]
     failed_at: Option<usize>,
     /// The values of the expression's parts, in the order of their evaluation.
@@ -53,7 +53,7 @@ pub(super) struct Report<'a> {
 struct Each {
     /// The source text of the part.
     expr: String,
-    /// How often the part was evaluated, which is more than once in a loop.
+    /// The number of times that the part was evaluated: in a loop, more than once.
     times: u64,
     /// The value of the last evaluation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,7 +188,8 @@ impl<'a> Report<'a> {
 
 /// Returns the evaluated parts.
 ///
-/// The cost of a part is the increase since the previous observation, which is the observation of its last operand.
+/// The cost of a part is the increase since the previous observation. That is the observation of the part's last
+/// operand.
 fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
     let mut each: Vec<(usize, Each)> = Vec::new();
     let mut before = 0;

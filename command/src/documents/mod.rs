@@ -138,7 +138,7 @@ fn require_objects(paths: &[PathBuf], count: usize) -> Result<(), Failure> {
     Err(Failure::usage(format!("{}: no Kubernetes objects in these files", paths.join(", "))))
 }
 
-/// The number of documents in directories that are not Kubernetes objects, and the place of the first.
+/// The documents in directories that are not Kubernetes objects: the location of the first, and their number.
 #[derive(Clone, Debug, Default)]
 struct SkippedDocuments(Arc<Mutex<Option<(DocumentLocation, usize)>>>);
 
@@ -155,7 +155,7 @@ impl SkippedDocuments {
         })
     }
 
-    /// Prints how many documents were skipped.
+    /// Prints the number of skipped documents.
     fn report(&self) {
         if let Some(message) = self.message() {
             screen::status!("{message}");
@@ -207,7 +207,7 @@ struct Input {
     is_in_folder: bool,
 }
 
-/// Returns the files to read for `paths`, with an entry for `-`.
+/// Returns the files to read for `paths`, including `-` for standard input.
 fn all_files(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     let mut all = Vec::new();
     for path in paths {

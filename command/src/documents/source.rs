@@ -27,7 +27,7 @@ enum Format {
     Json,
 }
 
-/// States why the next document cannot be read.
+/// The reason why the next document cannot be read.
 #[derive(Debug)]
 pub(super) struct Unreadable {
     /// The location, such as `12` or `12:3`: the line and, if known, the column, both starting from 1.
@@ -198,7 +198,7 @@ impl<R: Read> Read for Lines<R> {
     }
 }
 
-/// Returns whether the text begins with a JSON object, whose first name is quoted, rather than with YAML in braces.
+/// Returns whether the text begins with a JSON object, not with YAML in braces. In JSON, the first name is quoted.
 ///
 /// Appends the consumed bytes to `head`.
 fn begins_as_json(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<bool> {

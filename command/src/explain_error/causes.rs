@@ -19,10 +19,10 @@ pub(super) struct Cause {
     /// Whether the pattern also applies to a message without `failed calling webhook`.
     #[serde(default)]
     pub(super) fragment: bool,
-    /// Whether the message is in the log of the webhook and not in that of kube-apiserver.
+    /// Whether the message appears in the webhook's log rather than in kube-apiserver's log.
     #[serde(default)]
     pub(super) is_in_webhook_log: bool,
-    /// The class of the cause, if no fault of the catalog determines it.
+    /// The class of the cause, if no fault in the catalog determines it.
     class: Option<Class>,
     /// The Kubernetes file or Go package that contains the message, if the message was not recorded.
     pub(super) source: Option<String>,
@@ -39,7 +39,7 @@ pub(super) struct Cause {
 }
 
 impl Cause {
-    /// Returns the faults of the catalog with this cause.
+    /// Returns the faults in the catalog that have this cause.
     pub(super) fn faults(&self) -> impl Iterator<Item = &'static Fault> {
         self.faults.iter().filter_map(|id| fake_webhooks::catalog().iter().find(|fault| fault.id == *id))
     }

@@ -12,7 +12,7 @@ use url::Url;
 use super::causes::{CAUSES, Cause};
 use super::messages::{is_about_webhook, messages, separated, unquoted};
 
-/// Matches `failed calling webhook "NAME": `, or the message of a failed call of a conversion webhook.
+/// Matches `failed calling webhook "NAME": `, or the message about a failed call to a conversion webhook.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"(?x)
@@ -30,7 +30,7 @@ static FRAGMENT_PREFIX: LazyLock<Regex> = LazyLock::new(|| {
         (?: tls:\ failed\ to\ verify\ certificate:\  )? (?: http:\  )? $"#,
     )
 });
-/// Matches a name in parentheses, which is omitted if its value is unknown.
+/// Matches a parenthesized placeholder, such as ` ({url})`. It is omitted if its value is unknown.
 static PARENTHESES: LazyLock<Regex> = LazyLock::new(|| pattern(r" \(\{\w+\}\)"));
 static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{(\w+)\}"));
 
@@ -61,7 +61,7 @@ pub(super) struct Explanation {
     pub(super) cause: &'static str,
     /// The explanation of the cause.
     pub(super) meaning: String,
-    /// How the failure policy applied, or how it applies if the message does not say.
+    /// How the failure policy affected the request, or how it can if the message does not say.
     pub(super) consequence: &'static str,
     /// The most common reasons for the error.
     pub(super) usually: &'static [String],
@@ -73,7 +73,7 @@ pub(super) struct Explanation {
     /// The behavior of a fake that causes the message, if the message is not a fault of the webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) behavior: Option<&'static str>,
-    /// The faults of the catalog that reproduce the error.
+    /// The faults in the catalog that reproduce the error.
     pub(super) faults: Vec<KnownFault>,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Service {
     pub(super) port: u16,
 }
 
-/// A fault of the catalog that reproduces an error.
+/// A fault in the catalog that reproduces an error.
 #[derive(Debug, Serialize)]
 pub(super) struct KnownFault {
     pub(super) id: &'static str,
@@ -196,7 +196,7 @@ pub(super) fn explain_message(message: &str) -> Option<Explanation> {
     })
 }
 
-/// Matches the end of a message without `failed calling webhook`, as users copy it from a log.
+/// Matches the end of a message that does not contain `failed calling webhook`. Users copy such messages from logs.
 ///
 /// Only text that kube-apiserver writes may precede the cause, so that errors from other programs are not explained.
 fn fragment<'a>(cause: &Cause, message: &'a str) -> Option<Captures<'a>> {
@@ -216,7 +216,7 @@ fn service(url: &Url) -> Option<Service> {
     Some(Service { namespace: namespace.to_owned(), name: name.to_owned(), port })
 }
 
-/// Returns the names that braces in an explanation may contain, with their values if known.
+/// Returns the names of the placeholders in explanations, with their values if known.
 fn names(
     cause: &Cause,
     captures: &Captures<'_>,
@@ -237,7 +237,7 @@ fn names(
     caught.chain(known).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Replaces the known names in braces; returns `None` if a value is missing.
+/// Replaces the placeholders (names in braces) in `text`; returns `None` if a value is unknown.
 fn filled(text: &str, names: &BTreeMap<String, Option<String>>) -> Option<String> {
     let mut filled = String::new();
     let mut end = 0;

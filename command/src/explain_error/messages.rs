@@ -28,21 +28,21 @@ static MARKER: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Matches a message that ends within a name or a URL, which a terminal broke without a space.
+/// Matches a message that ends within a name or a URL, because a terminal broke the line there.
 static WITHIN_WORD: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"(?:webhook|Post|service|[Ll]ease) "[^"\s]*$"#));
 
-/// The minimum width of a terminal that breaks lines within words.
+/// The minimum number of characters in lines that a terminal may have broken within words.
 const MIN_WIDTH: usize = 40;
 
-/// The length at which a message is considered complete, so that a log without times is not read as one message.
+/// The maximum length of a message, in bytes, so that a log without timestamps is not read as a single message.
 const MAX_LENGTH: usize = 16 << 10;
 
 /// A message, and the lengths of the lines that it consists of.
 #[derive(Default)]
 struct Message {
     text: String,
-    /// The text without added spaces between the lines, as a terminal breaks it within words.
+    /// The text, joined without spaces between the lines, in case a terminal broke them within words.
     unspaced: String,
     /// The number of characters in the first line.
     width: usize,
@@ -94,7 +94,7 @@ pub(super) fn messages(text: &str) -> Vec<String> {
 }
 
 impl Message {
-    /// Returns the message, joined without added spaces between lines only if that is what makes its cause known.
+    /// Returns the message. Its lines are joined without spaces only if otherwise no cause is found.
     fn best(&self) -> &str {
         let is_known = |text: &str| explain_message(text).is_some();
         if self.lines > 1 && !is_known(&self.text) && is_known(&self.unspaced) {

@@ -14,7 +14,7 @@ fn explain(text: &str) -> Vec<Explanation> {
     explanation::explain(text).known
 }
 
-/// Faults whose message does not mention a webhook.
+/// The faults whose messages do not mention a webhook.
 const OTHERS: [(&str, &str); 4] = [
     ("P17", "the object does not exist"),
     ("X04-no-kind", "what the server says of any object without a kind"),

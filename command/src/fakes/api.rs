@@ -74,7 +74,7 @@ impl Kind {
     /// Returns the kind of an object in a manifest.
     ///
     /// # Panics
-    /// Panics if no manifest contains the kind of `object`.
+    /// Panics if manifests never contain objects of this kind.
     fn for_object(object: &Value) -> Self {
         [
             Self::NAMESPACE,

@@ -46,7 +46,7 @@ impl Delete {
     }
 }
 
-/// Removes deployed fakes from a cluster.
+/// The removal of deployed fakes from a cluster.
 pub(crate) struct Removal<'a> {
     /// The API of the cluster.
     pub(crate) api: &'a Api,
@@ -56,7 +56,7 @@ pub(crate) struct Removal<'a> {
 }
 
 impl Removal<'_> {
-    /// Deletes all objects, waits until the cluster no longer has them, and returns their number.
+    /// Deletes all objects, waits until they no longer exist, and returns their number.
     ///
     /// # Errors
     /// Returns an error if the cluster does not respond, rejects a request, or does not delete an object before the

@@ -21,9 +21,9 @@ use crate::{ExitCode, Failure, screen};
 
 /// Deploy fakes to a cluster.
 ///
-/// Applies a Namespace, a Secret, a ConfigMap, a Deployment, and a Service. Once every webhook responds through the API
-/// server, applies the webhook configurations. A second run updates the objects and keeps the authority that signs the
-/// certificates. The calls that check the webhooks are not in the journal.
+/// Applies a Namespace, a Secret, a ConfigMap, a Deployment, and a Service. Applies the webhook configurations once
+/// every webhook responds through the API server. A second run updates the objects and keeps the certificate authority.
+/// The journal does not contain the calls that check the webhooks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Webhooks do not match the namespace of the fakes and kube-system. A webhook with failurePolicy Fail is rejected if it \
@@ -45,7 +45,7 @@ pub(crate) struct Deploy {
     image: String,
     #[command(flatten)]
     allowances: Allowances,
-    /// Print the objects with a new authority instead of applying them
+    /// Print the objects with a new certificate authority instead of applying them
     #[arg(long, value_enum, value_name = "WHERE")]
     dry_run: Option<DryRun>,
     /// Print objects in this format
@@ -171,7 +171,7 @@ impl Deploy {
         (manifests, configurations)
     }
 
-    /// Deletes configurations of an earlier deployment that are not in `wanted`.
+    /// Deletes the configurations from an earlier deployment that are not in `wanted`.
     async fn remove_other_configurations(
         &self,
         api: &Api,

@@ -1,7 +1,7 @@
-//! Deploys fakes to a cluster for scenarios, which add and remove them during a run.
+//! Deploys fakes to a cluster for scenarios. The scenarios add and remove fakes during a run.
 //!
-//! The port of a fake depends on its transport, and the Service must list all ports in advance. Therefore every transport of
-//! the catalog is served from the start, and spare ports are reserved for others.
+//! The port of a fake depends on its transport, and the Service must list all ports in advance. Therefore the Service
+//! has a port for every transport in the catalog from the start, and spare ports for other transports.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,7 +28,7 @@ const SPARE_PORTS: u16 = 16;
 const FILE: &str = "admit run";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Deploys and removes a fleet.
+/// The deployment of a fleet, which can also be removed.
 pub(crate) struct FleetDeployment {
     api: Api,
     namespace: FakesNamespace,
@@ -106,7 +106,7 @@ impl FleetDeployment {
         )))
     }
 
-    /// Removes the objects of [`FleetDeployment::put`], even if it was interrupted.
+    /// Removes the objects that [`FleetDeployment::put`] created, even if it was interrupted.
     ///
     /// # Errors
     /// Returns an error if the cluster does not respond, rejects a request, or does not delete an object before the
@@ -136,7 +136,7 @@ impl Fleet {
         self.namespace.host()
     }
 
-    /// Adds or replaces a fake; `entry` is a fakes file entry without name and path.
+    /// Adds or replaces a fake; `entry` is an entry of a fakes file without the name and the path.
     ///
     /// # Errors
     /// Returns an error if the fakes cannot be reached or reject the entry, or no port is left for this transport.
@@ -192,7 +192,7 @@ impl RemoteFake {
     }
 }
 
-/// Returns a fakes file with one fake for each transport of the catalog.
+/// Returns a fakes file with one fake for each transport in the catalog.
 ///
 /// A transport that changes after its first handshake cannot be shared and gets its own port on demand.
 fn every_transport() -> String {

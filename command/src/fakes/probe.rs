@@ -4,8 +4,9 @@
 //! created in a dry run in the fakes' namespace. The API server resolves the Service, connects, and calls the fake as
 //! it will for the webhook.
 //!
-//! An API server loads configurations in the order in which they were stored. Once it uses a marker configuration,
-//! whose failure is visible, it uses all configurations that were applied before.
+//! An API server loads configurations in the order in which they were stored. Requests that match a marker
+//! configuration fail visibly. Once the API server uses the marker, it also uses all configurations that were applied
+//! before.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ use super::names::{FakesNamespace, PROBE_LABEL};
 use super::progress::{Look, Progress};
 use crate::Failure;
 
-/// Error messages of an API server that could not connect to a fake.
+/// The error messages of an API server that cannot connect to a fake.
 const NOT_REACHED: [&str; 6] = [
     "dial tcp",
     "no endpoints available",
@@ -51,7 +52,7 @@ impl<'a> Probes<'a> {
         Self { api, admin, configurations, namespace: configurations.namespace, run }
     }
 
-    /// Waits until every webhook was called or failed as expected.
+    /// Waits until every webhook has been called or has failed as expected.
     ///
     /// # Errors
     /// Returns an error if a webhook was not reached before the timeout. The error includes the message of the API

@@ -64,7 +64,7 @@ impl Progress {
         })
     }
 
-    /// Repeats a check like [`Self::until`], but returns the reason why waiting ended as a [`Waited`].
+    /// Repeats a check as [`Self::until`] does, but returns the reason why waiting ended as a [`Waited`].
     ///
     /// # Errors
     /// Returns an error if the timeout expired, or a check reports that the state cannot be reached.

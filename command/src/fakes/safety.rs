@@ -26,7 +26,7 @@ const KUBE_SYSTEM: &str = "kube-system";
 /// An example of a namespace without labels.
 const ANY_NAMESPACE: &str = "a-namespace-without-labels";
 
-/// Cluster-scoped resources that every cluster needs and to which a `namespaceSelector` does not apply.
+/// The cluster-scoped resources that every cluster needs. A `namespaceSelector` does not apply to them.
 const CLUSTER_SCOPED: [(&str, &str); 9] = [
     ("", "nodes"),
     ("", "persistentvolumes"),

@@ -10,9 +10,9 @@ use crate::{ExitCode, Failure};
 
 /// Render JSON reports as an HTML page.
 ///
-/// Reads what `admit run --json`, `admit review -o json`, `admit verify -o json`, and `admit lint -o json` wrote, and
-/// the records of `admit serve --record`. The page is one file, which contains everything that it shows: it does not
-/// load anything from elsewhere. To get a page without a JSON report, pass --html to these commands.
+/// Reads the output of `admit run --json`, `admit review -o json`, `admit verify -o json`, and `admit lint -o json`,
+/// and the records of `admit serve --record`. The page is a single self-contained file that does not load any other
+/// resources. To get a page without a JSON report, pass --html to these commands.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportCommand {

@@ -15,7 +15,7 @@ use crate::run::report::VERSION as RUN_VERSION;
 /// A report, and the file that contains it.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// The file as the user gave it, or the command that produced the report.
+    /// The file path as specified by the user, or the command that produced the report.
     pub(super) name: String,
     pub(super) content: Content,
     /// The report as JSON.
@@ -41,7 +41,7 @@ pub(super) struct Run {
     pub(super) features: Vec<Feature>,
 }
 
-/// The numbers of scenarios by result.
+/// The number of scenarios with each result.
 #[derive(Debug, Deserialize)]
 pub(super) struct Counts {
     pub(super) passed: u64,

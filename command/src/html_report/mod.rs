@@ -21,7 +21,7 @@ use output::Readers;
 use crate::Failure;
 use crate::report_file::ReportFile;
 
-/// The file of `--html`, which is created before the command does its work.
+/// The file for `--html`. It is created before the command does its work.
 #[derive(Debug)]
 pub(crate) struct HtmlFile(ReportFile);
 
@@ -34,7 +34,7 @@ impl HtmlFile {
         Ok(ReportFile::create_if_requested(path, Readers::Owner)?.map(Self))
     }
 
-    /// Writes the report of a command, which is `json` in the format of `-o json`.
+    /// Writes the report of `command`; `json` is the same report in the format of `-o json`.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.

@@ -15,7 +15,7 @@ use super::summary;
 use crate::Failure;
 use crate::verdict::verdict_summaries;
 
-/// The script and the style that show the reports; `npm run build` in `report` writes them.
+/// The script and the style sheet of the page. `npm run build` in `report` generates them.
 pub(super) const SCRIPT: &str = include_str!("assets/bundle.js");
 pub(super) const STYLE: &str = include_str!("assets/bundle.css");
 
@@ -63,8 +63,10 @@ pub(super) fn page(documents: &[Document]) -> Result<String, Failure> {
     ))
 }
 
-/// Returns the page title: the command of a single report, with its request or number of requests for a review, or else
-/// the number of reports.
+/// Returns the page title.
+///
+/// For a single report, the title contains the command and, for `admit review`, the request or the number of requests.
+/// For several reports, it contains their number.
 fn title(documents: &[Document]) -> String {
     match documents {
         [Document { content: Content::Review(requests), .. }] => match requests.as_slice() {
@@ -76,7 +78,7 @@ fn title(documents: &[Document]) -> String {
     }
 }
 
-/// Returns the reports as JSON, compressed and in base64, which cannot contain markup.
+/// Returns the reports as compressed JSON in base64, so that the data cannot contain markup.
 fn data(documents: &[Document]) -> Result<String, Failure> {
     let documents: Vec<_> = documents
         .iter()
@@ -99,7 +101,7 @@ fn data(documents: &[Document]) -> Result<String, Failure> {
     Ok(STANDARD.encode(compressed.map_err(Failure::environment)?))
 }
 
-/// Returns the hash of a script or a style as the content security policy names it.
+/// Returns the hash of a script or a style sheet in the format of the content security policy.
 fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }

@@ -196,7 +196,7 @@ fn lint_summary(html: &mut String, lint: &Lint) {
     left_out(html, new().count(), "finding");
 }
 
-/// Writes how many rows of a table were omitted, if any.
+/// Writes the number of rows that were omitted from a table, if any.
 fn left_out(html: &mut String, count: usize, what: &str) {
     if let Some(more) = count.checked_sub(MAX_ROWS).filter(|more| *more > 0) {
         paragraph(html, &format!("{} more", several(more, what)));

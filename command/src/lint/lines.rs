@@ -19,7 +19,7 @@ enum Node {
     Map(Vec<(Spanned<String>, Spanned<Node>)>),
 }
 
-/// Returns the outlines of the `count` objects in a file, in which list items are separate objects.
+/// Returns the outlines of the `count` objects in a file. Each item of a list counts as an object.
 ///
 /// Returns an empty list if the file is not valid YAML, such as a sequence of JSON documents, or does not have `count`
 /// objects.

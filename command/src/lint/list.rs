@@ -40,7 +40,7 @@ impl List {
     }
 }
 
-/// Prints the checks in `format`; as text with one line for each check, or with the details.
+/// Prints the checks in `format`. Text has one line for each check unless `has_details` is set.
 pub(super) fn print(checks: &[&'static Check], format: Format, has_details: bool) -> Result<(), Failure> {
     if format == Format::Text && !has_details {
         return screen::print_document(&overview("lint", checks.iter().copied()));

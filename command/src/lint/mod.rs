@@ -203,7 +203,7 @@ impl Lint {
         Ok(if fails { ExitCode::Failed } else { ExitCode::Ok })
     }
 
-    /// Returns the checks that `--check` selects, or all checks without the option.
+    /// Returns the checks that `--check` selects, or all checks if the option is not set.
     fn chosen(&self) -> Vec<&'static Check> {
         let all = checks::STATIC.iter().map(|(check, _)| *check);
         let is_chosen = |check: &&Check| self.check.iter().any(|chosen| chosen.id == check.id);
@@ -287,7 +287,7 @@ fn reject_templates(located: &[Located]) -> Result<(), Failure> {
     })
 }
 
-/// Returns the page of the Kubernetes documentation for a check.
+/// Returns the page of the Kubernetes documentation that is relevant to a check.
 fn page(check: &Check) -> &'static str {
     checks::STATIC.iter().find(|(it, _)| it.id == check.id).map_or("", |(_, page)| page)
 }

@@ -1,4 +1,4 @@
-//! Reports the calls of conversion webhooks during a request.
+//! Reports the calls to conversion webhooks during a request.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::milliseconds;
 use crate::screen::Marks;
 use crate::style::{BAD, FAINT, GOOD, brief};
 
-/// One call of a conversion webhook.
+/// A call to a conversion webhook.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConversionReport {
-    /// `metadata.name` of the `CustomResourceDefinition`.
+    /// The `metadata.name` of the `CustomResourceDefinition`.
     definition: String,
     /// The namespace of the object; omitted if it is cluster-scoped.
     #[serde(default, skip_serializing_if = "String::is_empty")]

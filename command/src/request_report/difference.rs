@@ -87,7 +87,7 @@ fn compare_items(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Cha
     }
 }
 
-/// The maximum total length of two lists for which the shortest difference, which takes quadratic time, is computed.
+/// The maximum total length of two lists for which the shortest difference is computed, in quadratic time.
 const MAX_ALIGNED: usize = 5_000;
 
 /// Matches the items of two lists. For long lists, only equal items at the beginning and at the end match.
@@ -115,7 +115,7 @@ fn identity(item: &Value) -> String {
     }
 }
 
-/// Returns whether no item has a name, so that items at the same index are compared with each other.
+/// Returns whether no item has a name. In this case, items at the same index are compared with each other.
 fn are_unnamed(old: &[Value], new: &[Value]) -> bool {
     old.iter().chain(new).all(|item| item.get("name").is_none())
 }

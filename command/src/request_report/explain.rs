@@ -1,4 +1,4 @@
-//! Describes the values compared by tests that excluded a webhook, as they were at each event in the record.
+//! Describes the values that a test compared when it excluded a webhook, as they were at each event in the record.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{patched, shown};
 pub(super) struct Facts {
     attributes: Attributes,
     namespace: Option<Arc<Value>>,
-    /// The object at each event of the record.
+    /// The object at each event in the record.
     objects: Vec<Option<Arc<Value>>>,
 }
 
@@ -55,7 +55,7 @@ impl Facts {
         }
     }
 
-    /// Describes the values that were compared for `webhook` at the event with the number `index`.
+    /// Describes the values that were compared for `webhook` at the event with this `index`.
     pub(super) fn compared(&self, index: usize, mismatch: &Mismatch, webhook: &Webhook) -> Vec<String> {
         let object = self.objects.get(index).cloned().flatten();
         let attributes =

@@ -58,7 +58,7 @@ impl Stream {
         })
     }
 
-    /// Returns the text after the last report, which closes the list.
+    /// Returns the text after the last report. It closes the list.
     pub(crate) fn end(&mut self) -> String {
         match (self.is_list, self.count) {
             (false, _) => String::new(),

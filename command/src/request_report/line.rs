@@ -11,7 +11,7 @@ pub(crate) const EXTENSION: &str = "jsonl";
 
 /// Formats a request as a line of the record.
 ///
-/// The line contains the report without number and location, which follow from the position of the line.
+/// The line contains the report without its number and location. Both follow from the position of the line.
 pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
     let served = request.server.resource(&ResourceName::Named(request.resource.clone()));
     let recorded = Recorded {

@@ -49,7 +49,7 @@ pub(super) struct Report {
     recorded: Option<Recorded>,
     /// The request that the report describes.
     request: RequestReport,
-    /// The decision of the server.
+    /// The server's decision on the request.
     decision: Decision,
     /// The warnings for the client, in order.
     warnings: Vec<String>,
@@ -59,7 +59,7 @@ pub(super) struct Report {
     webhooks: Vec<WebhookReport>,
     /// All calls, in the order in which they ended.
     calls: Vec<CallReport>,
-    /// The first 1,000 calls of conversion webhooks, in the order in which they ended.
+    /// The first 1,000 calls to conversion webhooks, in the order in which they ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conversions: Vec<ConversionReport>,
     /// The steps that changed the object, with the actor and changes of each step.
@@ -79,7 +79,7 @@ pub(super) struct Report {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Source {
-    /// The file as the user gave it; `STDIN` for standard input.
+    /// The file path as specified by the user; `STDIN` for standard input.
     file: String,
     /// The first line of the document, counted from 1.
     line: u64,
@@ -135,7 +135,7 @@ struct RequestReport {
     patch: Option<Value>,
 }
 
-/// The decision of the server about the request.
+/// The server's decision on the request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Decision {
@@ -188,7 +188,7 @@ mod verdict_name {
 pub(super) struct Circumstances<'a> {
     pub(super) place: &'a DocumentLocation,
     pub(super) request: &'a Request,
-    /// The requested resource; `None` if the server does not have it.
+    /// The requested resource; `None` if the server does not serve it.
     pub(super) served: Option<&'a ServedResource>,
     /// The object before the request, if it existed.
     pub(super) old: Option<Arc<Value>>,
@@ -285,5 +285,5 @@ fn milliseconds(duration: Duration) -> f64 {
 pub(crate) const API_VERSION: &str = "admit.dev/v1alpha1";
 pub(crate) const KIND: &str = "AdmissionReport";
 
-/// The kind of several reports.
+/// The kind of a list of reports.
 pub(crate) const LIST_KIND: &str = "AdmissionReportList";

@@ -46,7 +46,7 @@ fn decision(message: &str) -> String {
     one_line(message).replace("\\n* ", "\n* ")
 }
 
-/// Returns a summary of how many requests have each outcome.
+/// Returns a summary: the number of requests with each outcome.
 pub(crate) fn summary(reports: &[Report]) -> String {
     let count = |verdict: Verdict| reports.iter().filter(|report| report.verdict() == verdict).count();
     let counts: Vec<String> = [

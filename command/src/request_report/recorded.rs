@@ -102,7 +102,7 @@ impl Report {
         }
     }
 
-    /// Sets the number of a request in a record, which its line does not contain.
+    /// Sets the number of a request in a record. The line of the request does not contain it.
     pub(crate) fn set_number(&mut self, number: usize) {
         if let Some(recorded) = self.recorded.as_mut().filter(|recorded| recorded.number == 0) {
             recorded.number = number;

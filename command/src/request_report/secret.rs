@@ -102,7 +102,7 @@ impl Report {
         }
     }
 
-    /// Masks values in messages, which may quote values that are already masked in objects.
+    /// Masks values in messages, because messages may quote values that are masked in objects.
     fn texts(&mut self, masker: &Masker) {
         masker.text(&mut self.decision.message);
         if let Some(status) = &mut self.decision.status {

@@ -148,7 +148,7 @@ impl Steps {
         }
     }
 
-    /// Adds the steps after the last call, and separates the changes of the server itself from those of plugins.
+    /// Adds the steps after the last call, and separates changes by the server itself from changes by plugins.
     fn end(&mut self, plugins: &[&str], changes: Vec<Change>) {
         let is_servers = |change: &Change| {
             plugins.is_empty() || SERVERS_OWN.iter().any(|field| change.path.starts_with(field))

@@ -89,7 +89,7 @@ pub(super) struct Skipped {
     pub(super) compared: Vec<String>,
 }
 
-/// A call of a webhook.
+/// A call to a webhook.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallReport {
@@ -124,11 +124,11 @@ pub(super) struct CallReport {
     pub(super) patch: Option<Vec<Value>>,
     /// Whether the call changed the object.
     pub(super) changed: bool,
-    /// The changes of the call to the object.
+    /// The changes that the call made to the object.
     pub(super) changes: Vec<Change>,
     /// The warnings that the webhook returned.
     pub(super) warnings: Vec<String>,
-    /// The audit annotations, whose keys do not include the webhook's name as a prefix.
+    /// The audit annotations. Their keys do not have the webhook's name as a prefix.
     pub(super) audit_annotations: std::collections::BTreeMap<String, String>,
     /// The `request.uid` of the `AdmissionReview`.
     uid: String,
@@ -160,7 +160,7 @@ pub(super) enum Outcome {
     FailedOpen,
     /// The webhook did not return a valid response, and its failure policy rejected the request.
     FailedClosed,
-    /// The server rejected the request whatever the failure policy.
+    /// The server rejected the request regardless of the failure policy.
     ///
     /// It could not apply the patch, or a dry run matched a webhook with side effects.
     Refused,

@@ -1,4 +1,4 @@
-//! Formats failed scenarios as GitHub workflow commands, which show them next to the lines of the feature files.
+//! Formats failed scenarios as GitHub workflow commands. GitHub shows them next to the lines of the feature files.
 
 use std::fmt::Write as _;
 

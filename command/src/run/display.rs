@@ -76,7 +76,7 @@ impl Display {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Reports how many scenarios have ended.
+    /// Reports the number of scenarios that have ended.
     pub(crate) fn progress(&self, record: &Record, running: &[usize]) {
         let counts = record.counts();
         let all = record.scenarios().len() - counts.skipped;

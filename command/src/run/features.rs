@@ -99,7 +99,7 @@ fn parse_file(path: &Path) -> Result<Feature, String> {
     }
 }
 
-/// Formats a parser error with the line that caused it, because the parser reports the line after it.
+/// Formats a parser error with the line that caused it. The parser itself reports the line after it.
 fn environment_error(path: &Path, text: &str, error: &EnvError, parse_error: &str) -> String {
     let (position, _) = split_parse_error(parse_error);
     let shown = path.display();
@@ -155,8 +155,8 @@ fn not_gherkin(path: &str, parse_error: &str) -> String {
 
 /// Splits the parser's message into its position and the expected words.
 ///
-/// The parser does not expose line, column, and expected tokens, but prints them as `Error at 3:5: {"a", "b"}`. Tokens
-/// that are not words are dropped.
+/// The parser does not expose the line, the column, and the expected tokens, but prints them as `Error at 3:5: {"a",
+/// "b"}`. Tokens that are not words are dropped.
 fn split_parse_error(message: &str) -> (String, Vec<String>) {
     let rest = message.strip_prefix("Error at ").unwrap_or(message);
     let (position, expected) = rest.split_once(": ").unwrap_or((rest, ""));

@@ -1,4 +1,4 @@
-//! Reads the files that steps name before a scenario runs.
+//! Reads the files that steps refer to, before any scenario runs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ static FILE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"^the objects? in the file "([^"]*)" (?:exist|is created|is updated)$"#).ok()
 });
 
-/// Kinds of cluster-scoped objects that manifests of webhooks contain.
+/// The kinds of cluster-scoped objects that are common in webhook manifests.
 const SHARED: [&str; 6] = [
     "Namespace",
     "CustomResourceDefinition",
@@ -50,9 +50,9 @@ pub(crate) fn check(features: &[Feature]) -> Result<(), Failure> {
     if problems.is_empty() { Ok(()) } else { Err(Failure::usage(problems.join("\n"))) }
 }
 
-/// Returns whether the scenario uses objects that other scenarios may also use, so that it must run alone.
+/// Returns whether the scenario must run alone, because it uses objects that other scenarios may also use.
 ///
-/// These are namespaces that the scenario names, objects in them, and cluster-scoped objects in files.
+/// Such objects are namespaces that the scenario names, objects in them, and cluster-scoped objects in files.
 pub(crate) fn is_serial(feature: &Feature, rule: Option<&Rule>, scenario: &Scenario) -> bool {
     let mut tags = feature.tags.iter().chain(rule.iter().flat_map(|rule| &rule.tags)).chain(&scenario.tags);
     let backgrounds = feature.background.iter().chain(rule.iter().flat_map(|rule| &rule.background));
@@ -72,7 +72,7 @@ fn uses_shared_objects(feature: &Feature, step: &Step) -> bool {
     is_object && yaml_of(step).iter().any(is_in_named_namespace)
 }
 
-/// Returns whether the object is a Namespace or in a namespace that the object names.
+/// Returns whether the object is a Namespace, or specifies its own namespace.
 fn is_in_named_namespace(object: &Value) -> bool {
     let is_configuration = object.get("webhooks").is_some();
     let kind = object.get("kind").and_then(Value::as_str);
@@ -83,7 +83,7 @@ fn is_shared(object: &Value) -> bool {
     object.get("kind").and_then(Value::as_str).is_some_and(|kind| SHARED.contains(&kind))
 }
 
-/// Returns the name in a step that names a file.
+/// Returns the file name in a step; `None` if the step does not name a file.
 fn name_of(step: &Step) -> Option<&str> {
     let name = FILE.as_ref()?.captures(&step.value)?.get(1)?.as_str();
     (!name.is_empty()).then_some(name)

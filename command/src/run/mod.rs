@@ -309,7 +309,7 @@ fn tag_expression(text: &str) -> Result<TagOperation, String> {
     text.parse().map_err(|error| format!("a tag expression is like `@a and not (@b or @c)`: {error}"))
 }
 
-/// Returns how many scenarios of a file `admit run` would run in process with the tag expression `tags`.
+/// Returns the number of scenarios in a file that `admit run` would run in process with the tag expression `tags`.
 ///
 /// # Errors
 /// Returns the errors that prevent a run from starting its first scenario.

@@ -1,4 +1,4 @@
-//! Decides in which order finished scenarios are shown.
+//! Decides the order in which finished scenarios are shown.
 //!
 //! Scenarios run in parallel and finish in any order. On a terminal, the first finished scenario is shown first, but all
 //! scenarios of its rule, and then of its feature, are shown before any other. A slow feature therefore does not delay
@@ -74,7 +74,7 @@ impl Order {
         Self { sequence, states: vec![State::Awaited; count], features, open: None }
     }
 
-    /// Excludes a scenario, which is never shown.
+    /// Excludes a scenario, so that it is never shown.
     pub(crate) fn leave_out(&mut self, position: usize) {
         self.set(position, State::Shown);
     }

@@ -42,7 +42,7 @@ pub(crate) struct PlannedScenario {
     pub(crate) feature: String,
     /// The rule that contains the scenario, if any.
     pub(crate) rule: Option<PlannedRule>,
-    /// The name of the scenario, in which placeholders are replaced with the values of its row.
+    /// The name of the scenario. In an outline, the values of the row replace the placeholders.
     pub(crate) name: String,
     /// The tags of the feature, the rule, and the scenario, without `@`.
     pub(crate) tags: Vec<String>,

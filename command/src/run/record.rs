@@ -20,7 +20,7 @@ pub(crate) struct Record {
 /// Identifies a scenario by the path of its file and its line (for an outline, the line of its row).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ScenarioKey {
-    /// The path as the user gave it.
+    /// The path as specified by the user.
     pub(crate) path: String,
     /// The line, counted from 1.
     pub(crate) line: usize,
@@ -42,7 +42,7 @@ pub(crate) struct ScenarioRecord {
 pub(crate) struct ScenarioFailure<'a> {
     /// The failed step; `None` if the error occurred outside of the steps.
     pub(crate) step: Option<&'a PlannedStep>,
-    /// The line of the step, or that of the scenario.
+    /// The line of the step, or else of the scenario.
     pub(crate) line: usize,
     pub(crate) message: Option<&'a str>,
     /// The notes that can explain the failure and that the message does not contain.
@@ -52,7 +52,7 @@ pub(crate) struct ScenarioFailure<'a> {
 }
 
 impl ScenarioFailure<'_> {
-    /// Returns whether the error at the end of the run shows `note`, a note of the failed attempt.
+    /// Returns whether the error at the end of the run contains `note`, which belongs to the failed attempt.
     pub(crate) fn shows(&self, note: &Note) -> bool {
         self.notes.iter().any(|shown| std::ptr::eq(*shown, note))
             || self.message.is_some_and(|message| repeats(message, note))
@@ -156,7 +156,7 @@ impl Record {
         self.scenarios.iter().filter(|scenario| scenario.outcome == Outcome::Failed)
     }
 
-    /// Returns the scenarios whose last attempt failed, grouped by the failure if one step of a file fails in several.
+    /// Returns the scenarios whose last attempt failed. Those with the same failed step and message form a group.
     pub(crate) fn failure_groups(&self) -> Vec<Vec<&ScenarioRecord>> {
         let mut groups: Vec<Vec<&ScenarioRecord>> = Vec::new();
         let mut positions = HashMap::new();
@@ -236,7 +236,7 @@ impl ScenarioRecord {
         self.planned.steps.get(steps.iter().position(is_running)?)
     }
 
-    /// Returns what reports say about the failure of the last attempt.
+    /// Returns the failure of the last attempt, for reports.
     pub(crate) fn failure(&self) -> ScenarioFailure<'_> {
         let attempt = self.attempts.last();
         let failed = attempt.and_then(|attempt| self.failed_step(attempt));

@@ -16,12 +16,12 @@ use super::writer::Writer;
 use crate::steps::world::World;
 use crate::target::Target;
 
-/// How many scenarios run in parallel, how often they are retried, and when the run stops.
+/// The limits on parallel scenarios and on retries, and whether the run continues after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     /// The maximum number of scenarios to run in parallel.
     pub(crate) concurrency: usize,
-    /// Whether further scenarios start after a scenario has failed.
+    /// Whether the remaining scenarios start after a scenario has failed.
     pub(crate) after_failure: AfterFailure,
     /// The maximum number of retries of a failed scenario.
     pub(crate) retries: usize,
@@ -32,14 +32,14 @@ pub(crate) struct Pace {
 pub(crate) enum AfterFailure {
     /// Start the remaining scenarios.
     GoOn,
-    /// Do not start further scenarios.
+    /// Do not start any more scenarios.
     Stop,
 }
 
 /// The panic payload that ends a scenario if it starts after the run was stopped.
 pub(crate) struct Stopped;
 
-/// Runs all `features`. After `stop` is canceled, no further scenario starts.
+/// Runs all `features`. After `stop` is canceled, no more scenarios start.
 pub(crate) async fn run(
     features: Vec<Feature>,
     steps: Collection<World>,

@@ -59,7 +59,7 @@ pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Res
     Err(Failure::usage(problems.join("\n")))
 }
 
-/// Returns a warning about the scenarios that have no `Then` step and therefore pass whatever the webhooks do.
+/// Returns a warning about the scenarios that have no `Then` step and therefore pass regardless of the webhooks.
 pub(crate) fn unchecked(features: &[Feature]) -> Option<String> {
     let mut places: Vec<String> = Vec::new();
     for feature in features {
@@ -86,7 +86,7 @@ pub(crate) fn unchecked(features: &[Feature]) -> Option<String> {
 /// A step that has no definition or several definitions, and its locations in the files.
 struct WrongStep {
     problem: String,
-    /// More lines about the problem, each after a line break.
+    /// Additional lines about the problem, each preceded by a line break.
     help: String,
     first: String,
     others: Vec<String>,

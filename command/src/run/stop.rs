@@ -20,7 +20,7 @@ pub(crate) enum End {
     Stopped(StopSignal),
 }
 
-/// Returns how many signals a run handles; a further signal ends the process immediately.
+/// Returns the number of signals that a run handles; any later signal ends the process immediately.
 ///
 /// On a cluster, the second signal abandons the scenarios, and the third signal abandons the cleanup.
 pub(crate) fn heeded(target: TargetKind) -> usize {
@@ -58,5 +58,5 @@ pub(crate) async fn until_done(
     End::Stopped(signal)
 }
 
-/// How long running scenarios may continue: the maximum timeout of a webhook, because a webhook may hang for that long.
+/// The time to wait for running scenarios: the maximum timeout of a webhook, because a webhook may hang for that long.
 const GRACE: Duration = Duration::from_secs(30);

@@ -119,7 +119,7 @@ fn parts(message: &str) -> (String, Vec<(NoteKind, &str)>) {
     (text.join("\n"), notes)
 }
 
-/// Returns why scenarios were skipped, and how many for each reason.
+/// Returns the reasons why scenarios were skipped, each with the number of scenarios.
 pub(super) fn skip_reasons(record: &Record) -> BTreeMap<&str, usize> {
     let mut reasons = BTreeMap::new();
     for scenario in record.scenarios() {

@@ -66,7 +66,7 @@ pub(crate) fn policy(path: &Path) -> Result<AuditPolicy, Failure> {
     AuditPolicy::parse(&document).map_err(|why| wrong(&why))
 }
 
-/// A file for audit events, which only its owner can read because requests may contain secrets.
+/// A file for audit events. Only its owner can read it, because requests may contain secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditFile {
     lines: LineFile,

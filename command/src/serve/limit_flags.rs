@@ -57,10 +57,10 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The minimum value of a limit, which is the size of the largest object in a request.
+/// The minimum value of a limit: the size of the largest object in a request.
 const MIN_LIMIT: usize = 16 << 20;
 
-/// A number of bytes, which the command line accepts with the suffix `Ki`, `Mi`, or `Gi`.
+/// A number of bytes. On the command line, it may have the suffix `Ki`, `Mi`, or `Gi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bytes(usize);
 

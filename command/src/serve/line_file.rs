@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::log::Log;
 use crate::Failure;
 
-/// A file of lines, which only its owner can read.
+/// A file that is written line by line. Only its owner can read it.
 #[derive(Clone, Debug)]
 pub(crate) struct LineFile {
     /// The name of the file in messages, such as `audit log`.

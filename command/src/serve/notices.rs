@@ -1,4 +1,4 @@
-//! Logs what kube-apiserver logs about calls that fail open, and why deleted namespaces stay.
+//! Logs kube-apiserver's messages about calls that fail open, and the reason why deleted namespaces remain.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::log::Log;
 use crate::diagnostic::several;
 
-/// The reason why a deleted namespace stays, and what to do.
+/// The reason why a deleted namespace remains, and what to do.
 const NO_CONTROLLER: &str =
     "no namespace controller runs: --with-controllers empties and removes deleted namespaces";
 
-/// Whether the log explains why a deleted namespace stays.
+/// Whether the log explains why deleted namespaces remain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StayingNamespaces {
     /// The log explains it for the first deleted namespace.
@@ -52,7 +52,7 @@ fn failing_open(webhook: &str, reason: &str) -> String {
     format!("Failed calling webhook, failing open {webhook}: failed calling webhook \"{webhook}\": {reason}")
 }
 
-/// Limits the number of lines per second.
+/// A limit on the number of lines per second.
 #[derive(Debug, Default)]
 struct Limiter {
     /// The start of the current second.

@@ -62,7 +62,7 @@ pub(crate) fn is_on(variable: &str) -> Result<bool, Failure> {
     }
 }
 
-/// The record of a server, to which it writes each request.
+/// The record of a server. The server writes each request to it.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordFile {
     lines: LineFile,
@@ -70,7 +70,7 @@ pub(crate) struct RecordFile {
 }
 
 impl RecordFile {
-    /// Creates the record file, whose name contains the time and the process ID, and its directory if necessary.
+    /// Creates the record file and, if necessary, its directory. The file name contains the time and the process ID.
     fn open(folder: &Path, shows_secrets: bool, log: Log) -> Result<Self, Failure> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
             Failure::environment(format!(

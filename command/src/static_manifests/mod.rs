@@ -1,4 +1,4 @@
-//! Reads the directories that `staticManifestsDir` in the configuration of the webhook plugins names.
+//! Reads the directories that the configuration of the webhook plugins specifies in `staticManifestsDir`.
 
 mod watch;
 

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::Folder;
 
-/// How often a directory is reloaded even if the system does not report a change.
+/// The interval at which a directory is reloaded even if the system does not report a change.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `defaultReloadInterval`.
 const INTERVAL: Duration = Duration::from_secs(60);

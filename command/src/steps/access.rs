@@ -46,7 +46,7 @@ async fn can(world: &mut World, user: String, verbs: Verbs, resource: String) ->
     wait(world, &user, verbs.first().map_or("", String::as_str), group, &resource).await
 }
 
-/// Waits until the authorizer uses the role, which happens shortly after the role is stored.
+/// Waits until the authorizer uses the role. It does so shortly after the server has stored the role.
 async fn wait(world: &mut World, user: &str, verb: &str, group: &str, resource: &Resource) -> Outcome {
     let mut attributes = json!({"verb": verb, "group": group, "resource": resource.plural});
     if resource.scope == Scope::Namespaced {

@@ -23,7 +23,7 @@ pub(crate) struct Answer {
     pub(crate) audit_id: String,
 }
 
-/// The impersonated user of a request, and whether it is a dry run.
+/// The impersonated user of a request, and whether the request is a dry run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestOptions {
     /// Whether the server stores the object.

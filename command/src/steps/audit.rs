@@ -53,7 +53,7 @@ impl World {
         self.webhook(short).map(drop)
     }
 
-    /// Checks that the webhook exists and is mutating, because validating webhooks do not have rounds and patches.
+    /// Checks that the webhook exists and is mutating, because validating webhooks do not have rounds or patches.
     fn expect_mutating(&self, short: &str) -> Outcome {
         self.expect_webhook(short)?;
         let is_mutating = self.installation.has_own_mutating_webhook(short)
@@ -86,7 +86,7 @@ impl World {
     }
 }
 
-/// Returns the value `mutated` for a call of a webhook, or `None` if the webhook was not called in the round.
+/// Returns the value `mutated` for a call to a webhook, or `None` if the webhook was not called in the round.
 ///
 /// The index at the end of the key is ignored, because it also counts webhooks of other scenarios.
 ///

@@ -1,4 +1,4 @@
-//! Defines steps about the calls of webhooks: their reviews, responses, and order.
+//! Defines steps about calls to webhooks: their reviews, responses, and order.
 
 use cucumber::then;
 use fake_webhooks::{CallOutcome, Entry};
@@ -15,12 +15,12 @@ use super::world::World;
 use crate::narrator::NoteKind;
 use crate::target::RecordedCall;
 
-/// A call of a fake, or of a webhook in a configuration that the scenario loads.
+/// A call to a fake, or to a webhook in a configuration that the scenario loads.
 pub(super) struct Call<'a> {
     /// The name of the webhook in the feature file.
     webhook: &'a str,
     admission: Admission,
-    /// The position among the calls of the webhook during the request, starting with 1.
+    /// The position among the calls to the webhook during the request, counted from 1.
     place: usize,
     time: jiff::Timestamp,
     /// The `AdmissionReview` that the webhook received, if it could be read.
@@ -90,8 +90,7 @@ impl World {
         try_join_all(self.webhooks.iter_mut().map(Webhook::read_calls)).await.map(drop)
     }
 
-    /// Reads the calls of webhooks in loaded configurations during the request that `answer` responds to, and the
-    /// webhooks of the scenario that the server skipped.
+    /// Reads the calls to loaded webhooks during the request that led to `answer`, and the scenario's skipped webhooks.
     pub(super) fn read_own_calls(&mut self, answer: &Answer) -> Outcome {
         let recorded = self.target()?.calls.for_request(&answer.audit_id);
         let (calls, skips) = recorded.map(|request| (request.calls, request.skips)).unzip();
@@ -157,7 +156,7 @@ impl World {
         Ok(self.calls().into_iter().filter(|call| call.webhook == short && call.was_sent).collect())
     }
 
-    /// Checks that the target records calls of webhooks that are not fakes.
+    /// Checks that the target records calls to webhooks that are not fakes.
     fn require_own_calls(&self, short: &str) -> Outcome {
         if self.own_calls.is_some() || self.last.is_none() {
             return Ok(());

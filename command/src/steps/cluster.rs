@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Reads the objects in the file `name`, which a step specifies.
+    /// Reads the objects in the file with the `name` that a step specifies.
     fn objects_in(&self, name: &str) -> Outcome<Vec<Value>> {
         let path = self.file(name);
         let cannot_read = |error| {
@@ -80,7 +80,7 @@ impl World {
         objects.map_err(|failure| failure.during(path.display()))
     }
 
-    /// Reads the file `name`, which a step specifies and which must contain exactly one object.
+    /// Reads the file with the `name` that a step specifies. It must contain exactly one object.
     pub(super) fn object_in(&self, name: &str) -> Outcome<Value> {
         let mut objects = self.objects_in(name)?;
         match (objects.pop(), objects.is_empty()) {
@@ -113,7 +113,7 @@ impl World {
         if has_policies { self.wait_for_policies().await } else { Ok(()) }
     }
 
-    /// Waits until a definition is served, which happens shortly after it is accepted.
+    /// Waits until the server serves a definition. It does so shortly after it has accepted the definition.
     async fn wait_until_served(&self, definition: &Value) -> Outcome {
         let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let versions = definition.pointer("/spec/versions").and_then(Value::as_array);

@@ -21,18 +21,18 @@ use crate::target::RUN_LABEL;
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
     state: State,
-    /// The number of installations so far, which makes the marker labels of each installation unique.
+    /// The number of installations so far. It makes the marker labels of each installation unique.
     generation: usize,
     /// The marker webhook, which denies every request.
     pub(super) marker: Option<RunningFake>,
     written: Vec<String>,
     /// The marker labels of the installed configurations.
     markers: Vec<String>,
-    /// The loaded webhooks that a fake has replaced since the last request, which the next request prints.
+    /// The loaded webhooks that fakes have replaced since the last request. They are printed with the next request.
     pub(super) replaced: Vec<String>,
-    /// A line about the order of mutating webhooks that the next request prints.
+    /// A line about the order of mutating webhooks, which is printed with the next request.
     pub(super) order: Option<String>,
-    /// Configurations that the scenario loads from a file or a doc string.
+    /// The configurations that the scenario loads from a file or a doc string.
     pub(super) own: Vec<Value>,
 }
 
@@ -361,7 +361,7 @@ impl World {
         }
     }
 
-    /// Returns whether the server calls the marker webhook for the label value `marker`, which denies every object.
+    /// Returns whether the server calls the marker webhook, which denies everything, for the label value `marker`.
     async fn is_denied(&self, marker: &str) -> Outcome<bool> {
         let path = format!("/api/v1/namespaces/{}/configmaps", self.marker_namespace()?);
         let metadata = json!({"name": "marker", "labels": {MARKER_LABEL: marker}});

@@ -23,7 +23,7 @@ pub(crate) fn text(step: &Step) -> Outcome<String> {
 /// Parses a single YAML document.
 ///
 /// # Errors
-/// Returns an error if the text is not valid YAML. The error contains line and column.
+/// Returns an error if the text is not valid YAML. The error contains the line and the column.
 pub(crate) fn parse(text: &str) -> Outcome<Value> {
     serde_saphyr::from_str(text).map_err(|error| invalid(&error))
 }
@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str) -> Outcome<Value> {
 /// Parses the objects in the YAML documents of a file, including the items of lists, and skips empty documents.
 ///
 /// # Errors
-/// Returns an error if the text is not valid YAML. The error contains line and column.
+/// Returns an error if the text is not valid YAML. The error contains the line and the column.
 pub(crate) fn parse_objects(text: &str) -> Outcome<Vec<Value>> {
     let parsed: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| invalid(&error))?;
     let objects = parsed.into_iter().filter(|document| !document.is_null());
@@ -39,7 +39,7 @@ pub(crate) fn parse_objects(text: &str) -> Outcome<Vec<Value>> {
     Ok(objects.flat_map(each).collect())
 }
 
-/// Parses the single YAML document in the doc string of `step`, whose text `expand` changes within its lines.
+/// Parses the single YAML document in the doc string of `step`, after `expand` has changed the text within its lines.
 ///
 /// # Errors
 /// Returns an error if the text is not valid YAML. The error contains the line of the feature file.
@@ -52,7 +52,7 @@ pub(crate) fn parse_step<T: DeserializeOwned>(
     serde_saphyr::from_str(&text).map_err(|error| invalid_in(step, what, &error))
 }
 
-/// Parses the YAML documents in the doc string of `step`, like [`parse_step`], and skips empty documents.
+/// Parses the YAML documents in the doc string of `step` as [`parse_step`] does, and skips empty documents.
 ///
 /// # Errors
 /// Returns an error if the text is not valid YAML. The error contains the line of the feature file.
@@ -74,7 +74,7 @@ pub(crate) fn objects_of(path: &Path) -> Vec<Value> {
     text.and_then(|text| parse_objects(&text).ok()).unwrap_or_default()
 }
 
-/// Returns why a file cannot be read or parsed, or `None` if it is valid YAML.
+/// Returns the reason why a file cannot be read or parsed, or `None` if it is valid YAML.
 pub(crate) fn file_error(path: &Path) -> Option<String> {
     let text = match output::read(path) {
         Ok(bytes) => match String::from_utf8(bytes) {

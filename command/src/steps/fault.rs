@@ -1,4 +1,4 @@
-//! Defines steps that use a fault of the catalog by its ID or name.
+//! Defines steps that use a fault in the catalog by its ID or name.
 
 use cucumber::given;
 use fake_webhooks::{FakeEntry, Family, Fault, FaultError, WebhookType};

@@ -1,4 +1,4 @@
-//! Changes webhooks of loaded configurations: their entries, or the webhook itself, which a fake can replace.
+//! Changes webhooks of loaded configurations: changes their entries, or replaces the webhooks with fakes.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::parameter::Admission;
 use super::webhook::Webhook;
 use super::world::World;
 
-/// What the server calls for a webhook of a loaded configuration.
+/// The target of the server's calls to a webhook of a loaded configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loaded {
     /// The webhook of the configuration.
@@ -50,7 +50,7 @@ impl World {
         self.webhooks.push(webhook);
     }
 
-    /// Returns a mutable reference to a webhook that is a fake or becomes one, like [`World::change`].
+    /// Returns a mutable reference to a webhook that is a fake or becomes one. Otherwise the same as [`World::change`].
     pub(super) fn change_fake(&mut self, short: &str) -> Outcome<&mut Webhook> {
         if self.change(short)?.loaded == Some(Loaded::Kept) {
             self.installation.replaced.push(short.to_owned());

@@ -40,7 +40,7 @@ impl Metrics {
         Self(samples.collect())
     }
 
-    /// Returns the samples that increased since `before`, with the increase as value.
+    /// Returns the samples that increased since `before`; the value of each is the increase.
     pub(super) fn since(self, before: Self) -> Self {
         let growth = self.0.into_iter().map(|(sample, value)| {
             let earlier = before.0.get(&sample).copied().unwrap_or_default();

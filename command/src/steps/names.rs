@@ -1,4 +1,4 @@
-//! Creates unique names, which isolate scenarios that run on one server at the same time.
+//! Creates unique names. They isolate scenarios that run on the same server at the same time.
 
 use std::fmt::Display;
 
@@ -40,7 +40,7 @@ impl Names {
         format!("{}-{what}", self.id)
     }
 
-    /// Returns the name in the cluster of a configuration that the scenario loads.
+    /// Returns the in-cluster name of a configuration that the scenario loads.
     pub(crate) fn loaded_configuration(&self, name: &str) -> String {
         format!("{name}-{}", self.id)
     }
@@ -56,7 +56,7 @@ impl Names {
         if short.split('.').count() >= 3 { short } else { format!("{short}.{WEBHOOK_DOMAIN}") }
     }
 
-    /// Registers an API group, which [`Names::expand`] then replaces with a unique group.
+    /// Registers an API group, so that [`Names::expand`] replaces it with a unique group.
     pub(crate) fn claim_group(&mut self, group: &str) {
         if !self.groups.iter().any(|known| known == group) {
             self.groups.push(group.to_owned());

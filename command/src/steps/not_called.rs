@@ -11,7 +11,7 @@ use super::parameter::Admission;
 use super::world::World;
 use crate::target::RecordedSkip;
 
-/// A webhook of the scenario as the server knows it.
+/// A webhook of the scenario, with the names that identify it on the server.
 pub(super) struct Identity<'a> {
     /// The name in the feature file.
     short: &'a str,
@@ -61,7 +61,7 @@ impl World {
         fakes.chain(own).collect()
     }
 
-    /// Returns those of `skips` that concern webhooks of the scenario.
+    /// Returns the elements of `skips` that concern webhooks of the scenario.
     pub(super) fn of_scenario(&self, mut skips: Vec<RecordedSkip>) -> Vec<RecordedSkip> {
         let identities = self.identities();
         skips.retain(|skip| identities.iter().any(|it| it.is_in(skip)));

@@ -49,8 +49,9 @@ impl World {
 
     /// Waits until the server applies all validating policies that exist so far.
     ///
-    /// The server refreshes them at once, so it is sufficient to wait for a later one, whose param is
-    /// a `ConfigMap` that is later than all other params. It refreshes mutating policies separately.
+    /// The server refreshes all of them together, so it is sufficient to wait for a policy that is created last. Its
+    /// param is a `ConfigMap` that is created after all other params. The server refreshes mutating policies
+    /// separately.
     ///
     /// Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`.
     pub(super) async fn wait_for_policies(&mut self) -> Outcome {

@@ -54,7 +54,7 @@ impl World {
         self.send(step, method, path, body, format).await
     }
 
-    /// Sends a PATCH request with the given format, like [`World::request`].
+    /// Sends a PATCH request with the given format as [`World::request`] does.
     pub(super) async fn patch(
         &mut self,
         step: &Step,
@@ -65,7 +65,7 @@ impl World {
         self.send(step, Method::PATCH, path, Some(body), Some(format)).await
     }
 
-    /// Sends a PATCH request that changes the `metadata` of an object, like [`World::request`].
+    /// Sends a PATCH request that changes the `metadata` of an object as [`World::request`] does.
     pub(super) async fn patch_metadata(
         &mut self,
         step: &Step,
@@ -167,7 +167,7 @@ impl World {
         document::parse_step(step, "invalid YAML", |text| self.names.expand(text))
     }
 
-    /// Returns `object` with the stored `resourceVersion` if it has none, because custom resources require a version.
+    /// Returns `object`, with the stored `resourceVersion` if it lacks one, because custom resources require a version.
     async fn with_stored_version(&self, path: &str, mut object: Value) -> Outcome<Value> {
         if object.pointer("/metadata/resourceVersion").is_none() {
             let stored = api::send(self.client()?, Method::GET, path, None).await?;

@@ -86,7 +86,7 @@ impl World {
         })
     }
 
-    /// Explains how to fix a call of a loaded webhook that failed before the review was sent.
+    /// Explains how to fix a call to a loaded webhook that failed before the review was sent.
     pub(super) fn service_hint(&self) -> Option<String> {
         let (webhook, client_config, error) = self.failed_own_call()?;
         let target = self.target().ok()?;

@@ -79,7 +79,7 @@ impl Webhook {
         Ok(FakeSpec { admission, transport, behavior: self.behavior()?, names })
     }
 
-    /// Returns the behavior of the webhook, which is a sequence if some calls have a specific behavior.
+    /// Returns the behavior of the webhook. It is a sequence if some calls have a specific behavior.
     fn behavior(&self) -> Outcome<Behavior> {
         let Some(last) = self.on_call.keys().max() else {
             return Ok(self.otherwise.clone());
@@ -143,7 +143,7 @@ impl Webhook {
     }
 }
 
-/// Returns whether a controller sent the request, because a cluster's controllers also write to the namespace.
+/// Returns whether a controller sent the request. A cluster's controllers also write to the scenario's namespace.
 fn is_from_controller(call: &Entry) -> bool {
     let review = call.review().unwrap_or_default();
     let user = review.pointer("/request/userInfo/username").and_then(Value::as_str).unwrap_or_default();
@@ -441,12 +441,12 @@ fn metadata_path(field: &str, key: &str) -> String {
     format!("/metadata/{field}/{}", escaped(key))
 }
 
-/// Splits a label of the form `key=value` into key and value.
+/// Splits a label of the form `key=value` into the key and the value.
 pub(super) fn label_parts(label: &str) -> Outcome<(String, String)> {
     key_and_value("label", label)
 }
 
-/// Splits a string of the form `key=value` into key and value; errors contain `what`, a name for the string.
+/// Splits a string of the form `key=value` into the key and the value. Errors call the string `what`.
 pub(super) fn key_and_value(what: &str, text: &str) -> Outcome<(String, String)> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -454,7 +454,7 @@ pub(super) fn key_and_value(what: &str, text: &str) -> Outcome<(String, String)>
     }
 }
 
-/// Splits an API version into group and version; the group of the core API is empty.
+/// Splits an API version into the group and the version; the group of the core API is empty.
 fn group_and_version(api_version: &str) -> (String, String) {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     (group.to_owned(), version.to_owned())

@@ -19,14 +19,14 @@ use super::webhook::Webhook;
 use crate::narrator::{Narrator, NoteKind};
 use crate::target::{Leftovers, RUN_LABEL, RecordedCall, RecordedSkip, Target, TargetKind};
 
-/// The state of a scenario, which its steps share.
+/// The state of a scenario. Its steps share this state.
 #[derive(Debug, cucumber::World)]
 #[world(init = Self::unstarted)]
 pub(crate) struct World {
-    /// The target, which is set before the first step.
+    /// The target. It is set before the first step.
     target: Option<Arc<Target>>,
     narrator: Option<Narrator>,
-    /// The folder of the feature file, to which paths in the file are relative.
+    /// The folder of the feature file. Paths in the file are relative to it.
     folder: PathBuf,
     /// The unique names of the scenario.
     pub(super) names: Names,
@@ -40,10 +40,9 @@ pub(crate) struct World {
     pub(super) options: RequestOptions,
     /// The response to the last request of a When step.
     pub(super) last: Option<Answer>,
-    /// The calls of webhooks in loaded configurations during the last request; `None` if the target does not record
-    /// calls.
+    /// The calls to loaded webhooks during the last request; `None` if the target does not record calls.
     pub(super) own_calls: Option<Vec<RecordedCall>>,
-    /// The recorded calls of all other webhooks during the last request, such as fakes.
+    /// The recorded calls to all other webhooks, such as fakes, during the last request.
     pub(super) fake_calls: Vec<RecordedCall>,
     /// The webhooks of the scenario that the server skipped during the last request.
     pub(super) skips: Vec<RecordedSkip>,
@@ -97,7 +96,7 @@ impl World {
         self.narrator = Some(narrator);
     }
 
-    /// Sets the folder of the feature file, to which paths in steps are relative.
+    /// Sets the folder of the feature file. Paths in steps are relative to it.
     pub(crate) fn read_files_from(&mut self, folder: &Path) {
         folder.clone_into(&mut self.folder);
     }
@@ -150,7 +149,7 @@ impl World {
         self.target.as_deref().ok_or_else(|| StepFailure::new("the scenario has no target"))
     }
 
-    /// Returns a reference-counted pointer to the target, which does not borrow the scenario.
+    /// Returns a reference-counted pointer to the target that does not borrow the scenario.
     pub(super) fn shared_target(&self) -> Outcome<Arc<Target>> {
         self.target.clone().ok_or_else(|| StepFailure::new("the scenario has no target"))
     }
@@ -199,8 +198,8 @@ impl World {
 
     /// Schedules the removal of the object at `path`, unless it is in the scenario's own namespace.
     ///
-    /// Another scenario can use a namespace with the same name, and a server without a namespace controller can keep its
-    /// objects.
+    /// Another scenario can use a namespace with the same name, and a server without a namespace controller can keep
+    /// the objects in a deleted namespace.
     pub(super) fn remove_unless_own(&mut self, path: String) {
         if !path.contains(&format!("/namespaces/{}/", self.names.namespace())) {
             self.remove_at_the_end(path);
@@ -217,7 +216,7 @@ impl World {
         self.labeled.push(name.to_owned());
     }
 
-    /// Returns the namespace of the scenario, which is created on the first call.
+    /// Returns the namespace of the scenario. The first call creates it.
     pub(super) async fn namespace(&mut self) -> Outcome<String> {
         let (name, id) = (self.names.namespace(), self.names.id().to_owned());
         if !self.namespaces.contains(&name) {
@@ -227,7 +226,7 @@ impl World {
         Ok(name)
     }
 
-    /// Returns the name of the marker namespace, which is also the value of its scenario label.
+    /// Returns the name of the marker namespace. This is also the value of its scenario label.
     ///
     /// All scenarios of a run use this namespace, with different labels, to check whether a configuration is in use.
     pub(super) fn marker_namespace(&self) -> Outcome<String> {
@@ -284,7 +283,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the resource of `object`, which its `apiVersion` and `kind` identify.
+    /// Returns the resource that the `apiVersion` and the `kind` of `object` identify.
     pub(super) async fn resource_of(&mut self, object: &Value) -> Outcome<Resource> {
         let field = |name: &str| object.get(name).and_then(Value::as_str);
         let (Some(api_version), Some(kind)) = (field("apiVersion"), field("kind")) else {

@@ -66,7 +66,7 @@ pub struct TargetArguments {
     #[command(flatten)]
     pub(crate) plugins: PluginFlags,
 
-    /// The audit policy and audit log of the API server, which no command-line option sets.
+    /// The audit policy and the audit log of the API server. No command-line option sets them.
     #[arg(skip)]
     pub(crate) audit: Option<AuditFiles>,
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::skip_reason::skip_reason;
 
-/// The recorded calls of webhooks, which only admit's API server provides.
+/// The recorded calls to webhooks. Only admit's API server records them.
 #[derive(Debug)]
 pub(crate) enum CallLog {
     /// The server does not record calls.
@@ -30,19 +30,19 @@ pub(crate) struct RecordedCall {
     pub(crate) phase: Phase,
     /// The time at which the call started.
     pub(crate) time: Timestamp,
-    /// The `AdmissionReview` as sent; empty if none was sent.
+    /// The `AdmissionReview` that was sent; empty if none was sent.
     pub(crate) review: Bytes,
     /// The outcome as text, such as `denied: …`.
     pub(crate) result: String,
-    /// `request.uid` of the review; empty if no review was created.
+    /// The `request.uid` of the review; empty if no review was created.
     pub(crate) uid: String,
     /// Whether the request continues after the failed call (`failurePolicy: Ignore`); `None` if the call did not fail.
     pub(crate) failed_open: Option<bool>,
-    /// How far the review got.
+    /// The point that the server reached when it sent the review.
     pub(crate) delivery: Delivery,
 }
 
-/// How far the server got with sending a review.
+/// The point that the server reached when it sent a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Delivery {
     /// The server sent the review.
@@ -148,7 +148,7 @@ impl RecordedCall {
 }
 
 impl Delivery {
-    /// Returns how far a failed call got, based on kube-apiserver's message.
+    /// Returns the point at which a call failed, based on kube-apiserver's message.
     ///
     /// The messages of a failed connection begin with the address; other messages may quote the response of the webhook.
     pub(crate) fn of_failure(reason: &str) -> Self {

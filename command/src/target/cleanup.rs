@@ -19,11 +19,11 @@ pub(crate) enum Leftovers {
     Kept,
 }
 
-/// Removes the objects of a run from a cluster.
+/// The cleanup of a run, which removes its objects from a cluster.
 pub(crate) struct Cleanup {
     run: String,
     leftovers: Leftovers,
-    /// The client for the cluster, which is set when the run may create objects in it.
+    /// The client for the cluster. It is set as soon as the run may create objects in the cluster.
     api: OnceLock<Api>,
     deployment: OnceLock<FleetDeployment>,
 }

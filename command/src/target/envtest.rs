@@ -19,7 +19,7 @@ use crate::static_manifests::Watch;
 /// The host and the port that each Service is mapped to.
 type Services = BTreeMap<ServiceName, (String, u16)>;
 
-/// The two servers and the relays to Services, which stop when this value is dropped.
+/// The two servers and the relays to Services. They stop when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Servers {
     _envtest: Envtest,

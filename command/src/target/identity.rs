@@ -10,13 +10,13 @@ use serde_json::json;
 use super::Target;
 use crate::Failure;
 
-/// How a target authenticates the users of requests.
+/// The way in which a target authenticates the users of requests.
 pub(super) enum Identities {
     /// With bearer tokens that the in-process API server accepts.
     InProcess(ApiServer),
     /// With bearer tokens; contains the client configuration without the token.
     Tokens(Box<kube::Config>),
-    /// With the credentials in the kubeconfig, which cannot be replaced.
+    /// With the credentials in the kubeconfig. Other users are not supported.
     Fixed,
 }
 
@@ -24,7 +24,7 @@ impl Target {
     /// Creates a client with the bearer token of `user`.
     ///
     /// # Errors
-    /// Returns an error if the target is a cluster, which supports only the user in the kubeconfig.
+    /// Returns an error if the target is a cluster: it supports only the user in the kubeconfig.
     pub fn client_of(&self, user: &str, token: &str) -> Result<kube::Client, Failure> {
         match &self.identities {
             Identities::InProcess(server) => {

@@ -39,9 +39,9 @@ pub struct Target {
     pub kind: TargetKind,
     /// The client that steps use.
     pub client: kube::Client,
-    /// A client that opens a connection for each request, so that `WebSockets` also work in process.
+    /// A client that opens a new connection for each request, so that WebSocket requests also work in process.
     pub connecting_client: kube::Client,
-    /// The place where the fakes of scenarios run.
+    /// The location in which the fakes of scenarios run.
     pub(crate) fakes: FakesPlace,
     /// The host and port to which `--service` maps each Service.
     ///
@@ -51,17 +51,17 @@ pub struct Target {
     pub(crate) referenced: ReferencedServices,
     /// The calls that did not reach a webhook of a loaded configuration.
     pub(crate) unreached: UnreachedCalls,
-    /// The audit events of requests, which some clusters do not provide.
+    /// The audit events of requests. Some clusters do not provide them.
     pub audit: AuditLog,
     /// The recorded calls and skipped webhooks of each request.
     pub(crate) calls: CallLog,
-    /// The name of the run, which is the value of [`RUN_LABEL`] on cluster-scoped objects.
+    /// The name of the run. It is the value of [`RUN_LABEL`] on cluster-scoped objects.
     pub(crate) run: String,
     /// Whether the objects of scenarios are removed or kept.
     pub(crate) leftovers: Leftovers,
     identities: Identities,
     storage: Storage,
-    /// The watch of the API server's manifest directories, which ends when the target is dropped.
+    /// The watch on the API server's manifest directories. It ends when the target is dropped.
     _manifests: Watch,
 }
 
@@ -78,7 +78,7 @@ impl ReferencedServices {
     }
 }
 
-/// The number of calls to each Service whose review was not sent, because there was no connection or no trust.
+/// The number of calls to each Service for which the connection or the TLS handshake failed.
 #[derive(Debug, Default)]
 pub(crate) struct UnreachedCalls(Mutex<BTreeMap<(ServiceName, Delivery), usize>>);
 
@@ -89,7 +89,7 @@ impl UnreachedCalls {
     }
 }
 
-/// The place where the fakes of scenarios run, and how the server reaches them.
+/// The location in which the fakes of scenarios run, and how the server reaches them.
 pub(crate) enum FakesPlace {
     /// In this process, at a URL.
     Here {
@@ -103,7 +103,7 @@ pub(crate) enum FakesPlace {
 }
 
 impl FakesPlace {
-    /// Returns the place of fakes for a server on this machine.
+    /// Returns the location of fakes for a server on this machine.
     fn loopback() -> Self {
         Self::Here { host: LOOPBACK.to_string(), listen: LOOPBACK }
     }
@@ -126,7 +126,8 @@ pub(crate) fn service_name(service: &Value) -> ServiceName {
 impl Target {
     /// Returns a message for each Service of `--service` that no loaded webhook configuration refers to.
     ///
-    /// Returns no message if a scenario failed and none loaded a configuration, because its own error is the cause.
+    /// Returns no message if a scenario failed and no scenario loaded a configuration, because the error of the failed
+    /// scenario is the cause.
     pub(crate) fn unused_services(&self, has_failures: bool) -> Vec<String> {
         let referenced = self.referenced.0.lock().unwrap_or_else(PoisonError::into_inner);
         if has_failures && referenced.is_empty() {
@@ -137,7 +138,7 @@ impl Target {
 
     /// Returns a message for each Service with calls that did not reach a webhook, or whose TLS handshake failed.
     ///
-    /// With the failure policy Ignore, a scenario can pass without them.
+    /// With the failure policy Ignore, a scenario can pass although these calls failed.
     pub(crate) fn unreached_services(&self) -> Vec<String> {
         let calls = self.unreached.0.lock().unwrap_or_else(PoisonError::into_inner);
         let message = |((name, delivery), count): (&(ServiceName, Delivery), &usize)| {
@@ -223,7 +224,7 @@ impl fmt::Display for TargetKind {
     }
 }
 
-/// A started target with its servers, which stop when this value is dropped.
+/// A started target with its servers. The servers stop when this value is dropped.
 #[derive(Debug)]
 pub struct Launched {
     /// The started target.

@@ -11,8 +11,8 @@ use crate::Failure;
 
 /// A listener on a free port of 127.0.0.1 that forwards each connection until it is dropped.
 ///
-/// An `ExternalName` must be a syntactically valid DNS name; IPv4 addresses are, but IPv6 addresses are not. With a URL
-/// instead of a Service, kube-apiserver would require a certificate for the address.
+/// An `ExternalName` must have the syntax of a DNS name. IPv4 addresses have this syntax, but IPv6 addresses do not.
+/// With a URL instead of a Service, kube-apiserver would require a certificate for the address.
 ///
 /// Source: kubernetes pkg/apis/core/validation, `ValidateDNS1123Subdomain` of `externalName`; apiserver
 /// pkg/util/proxy/proxy.go, `ResolveCluster`.

@@ -1,4 +1,4 @@
-//! Writes directly to the storage of a target, to test objects that an earlier release has stored.
+//! Writes directly to the storage of a target, to test objects that an earlier release stored.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -19,7 +19,7 @@ use crate::Failure;
 use crate::serve::administrator;
 use crate::serve::kubeconfig::{self, Kubeconfig};
 
-/// An API server that records requests and runs until it is dropped, which also removes its kubeconfig.
+/// An API server that records requests and runs until it is dropped. Dropping it also removes its kubeconfig.
 pub(crate) struct RecordingServer {
     /// The recorder of the requests to the server.
     pub(crate) recorder: Recorder,

@@ -20,7 +20,7 @@ pub(super) struct Configurations {
     pub(super) places: Vec<String>,
     /// The location of each webhook, by `CONFIGURATION/WEBHOOK`.
     pub(super) locations: BTreeMap<String, Location>,
-    /// The namespaces, custom resource definitions, and all other given objects.
+    /// The other objects in the files or in the cluster, such as namespaces and custom resource definitions.
     pub(super) around: Vec<Value>,
 }
 

@@ -1,6 +1,6 @@
 //! Runs a built-in webhook that responds immediately.
 //!
-//! If its responses are delayed, the machine is the cause, and not the webhooks under test.
+//! If its responses are delayed, the machine is the cause rather than the webhooks under test.
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ pub(super) struct Interventions {
     drain: u32,
 }
 
-/// The maximum time for a webhook to stop, which is the default grace period of a Pod.
+/// The maximum time for a webhook to stop: the default grace period of a Pod.
 const GRACE: Duration = Duration::from_secs(30);
 
 impl Interventions {
@@ -59,7 +59,7 @@ impl Interventions {
     }
 }
 
-/// Creates an intervention that runs a shell command, whose output goes to standard error.
+/// Creates an intervention that runs a shell command. The command's output goes to standard error.
 fn intervention(shell: &str) -> Intervention {
     let shell = shell.to_owned();
     Intervention::new(move || run(shell.clone()))

@@ -9,7 +9,7 @@ use super::output::{self, Format};
 use crate::machine_readable::{json, yaml};
 use crate::{Failure, check_help, screen};
 
-/// The version of [`List`], which increases when a field is removed or changes its meaning.
+/// The version of [`List`]. It increases when a field is removed or changes its meaning.
 const VERSION: u32 = 1;
 
 /// The document that `-o json` and `-o yaml` print.
@@ -38,7 +38,7 @@ struct Listed {
     looks_at: &'static str,
 }
 
-/// Prints the checks in `format`; as text with one line for each check, or with the details.
+/// Prints the checks in `format`. Text has one line for each check unless `has_details` is set.
 pub(super) fn print(checks: &[&'static Check], format: Format, has_details: bool) -> Result<(), Failure> {
     if format == Format::Text && !has_details {
         return screen::print_document(&check_help::overview("verify", checks.iter().copied()));

@@ -358,7 +358,7 @@ impl Verify {
         self.outputs.write(files, &mut report)
     }
 
-    /// Adds facts to the report that only the command line knows.
+    /// Adds facts to the report that the verifier does not have, such as the locations of the webhooks.
     fn complete(&self, report: &mut Report, locations: BTreeMap<String, Location>) {
         report.shard = self.objects.shard;
         report.locations = locations;

@@ -45,7 +45,7 @@ pub(super) struct Objects {
     pub(super) shard: Option<Shard>,
 }
 
-/// The objects of a run, which are read one at a time.
+/// The objects of a run. They are read one at a time.
 pub(super) struct Corpus {
     pub(super) objects: Box<dyn Iterator<Item = Result<Value, Failure>> + Send>,
     /// The number of objects, or `None` if it is not known before they are read.
@@ -120,7 +120,7 @@ impl Objects {
         self.filename.iter().all(is_kept)
     }
 
-    /// Returns the Namespaces in the files of `-f`, whose labels determine which webhooks match objects in them.
+    /// Returns the Namespaces in the files of `-f`. Their labels determine which webhooks match objects in them.
     ///
     /// Returns an empty list if the files can be read only once.
     pub(super) fn namespaces(&self) -> Vec<Value> {

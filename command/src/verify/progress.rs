@@ -7,7 +7,7 @@ use harness::verify::{Progress, Stage};
 use crate::diagnostic::several;
 use crate::progress::ProgressReporter;
 
-/// Returns a callback with which the verifier reports its progress.
+/// Returns a callback for the verifier to report its progress.
 pub(super) fn observer(reporter: &Arc<ProgressReporter>) -> Box<dyn Fn(Progress) + Send + Sync> {
     let reporter = Arc::clone(reporter);
     Box::new(move |progress| {

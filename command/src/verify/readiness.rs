@@ -63,7 +63,7 @@ pub(super) async fn wait(
 
 /// Returns whether a webhook accepts connections, presents a certificate, and serves its path.
 ///
-/// A server may listen before it can do all of this.
+/// A server may accept connections before it serves its path.
 async fn is_there(subject: &Subject, environment: &Environment) -> bool {
     if !has_certificate(subject, environment).await {
         return false;

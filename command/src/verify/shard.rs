@@ -7,7 +7,7 @@ use harness::verify::report::Shard;
 /// Source: Kubernetes documentation, Jobs, Completion mode
 const INDEX: &str = "JOB_COMPLETION_INDEX";
 
-/// Parses a shard such as `3/16`, counted from 1, or `auto/16`, which selects the shard of a Pod in an Indexed Job.
+/// Parses a shard: `3/16`, counted from 1, or `auto/16` for the shard of a Pod in an Indexed Job.
 pub(super) fn parse(text: &str) -> Result<Shard, String> {
     parse_in(text, std::env::var(INDEX).ok().as_deref())
 }

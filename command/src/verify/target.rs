@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::{Failure, screen, service_map};
 
-/// Resolves the addresses of Services with `--service` and `--endpoint`.
+/// The addresses of Services that `--service` and `--endpoint` specify.
 #[derive(Clone, Debug)]
 pub(crate) struct Services {
     /// The addresses of Services, by name.
@@ -112,7 +112,7 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     Err(Failure::usage("nothing was called"))
 }
 
-/// Warns about each Service of `--service` that no webhook names.
+/// Warns about each Service of `--service` that no webhook refers to.
 pub(super) fn warn_about_unused(services: &Services, subjects: &[Subject]) {
     let mut named: BTreeSet<ServiceName> = BTreeSet::new();
     for subject in subjects {

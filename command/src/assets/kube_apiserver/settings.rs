@@ -40,7 +40,7 @@ pub(super) struct Settings {
     authorization_mode: AuthorizationMode,
     /// The advertised address; `None` if the server does not publish its endpoints.
     advertised: Option<IpAddr>,
-    /// The address at which other hosts reach the server, advertised or not.
+    /// The address at which other hosts reach the server, whether or not it is advertised.
     external: Option<IpAddr>,
     ranges: ServiceRanges,
 }
@@ -297,7 +297,7 @@ fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
     }
 }
 
-/// Returns the address at which other hosts reach this host: the bound address, or that of the default interface.
+/// Returns the address at which other hosts reach this host: the bound address, or the default interface's.
 ///
 /// Returns `None` if there is only the loopback interface.
 ///

@@ -38,7 +38,7 @@ pub(crate) fn summary(report: &Report) -> String {
     text
 }
 
-/// Appends a finding: its line, the message, how to fix it, and with `explains` why it matters.
+/// Appends a finding: its line, the message, how to fix it, and, if `explains` is set, why it matters.
 fn finding(text: &mut String, finding: &Finding, explains: bool) {
     let Finding { check, file, line: number, page, help, why, .. } = finding;
     let _ = writeln!(text, "\n### [{check}]({page}) {}: {}:{number}\n", word(finding.severity), line(file));
@@ -66,7 +66,7 @@ fn accepted(text: &mut String, report: &Report) {
     }
 }
 
-/// Appends the results of all checks, which a browser shows after a click.
+/// Appends the results of all checks as a collapsed table.
 fn checks(text: &mut String, report: &Report) {
     let (passed, incomplete) = completed(report);
     let mut summary = format!("{} passed", several(passed, "check"));

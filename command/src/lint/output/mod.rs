@@ -51,7 +51,7 @@ pub(super) struct Report {
 pub(super) struct Finding {
     pub(super) check: &'static str,
     pub(super) severity: Severity,
-    /// The file as the user gave it, or `STDIN`.
+    /// The file path as specified by the user, or `STDIN`.
     pub(super) file: String,
     pub(super) line: u64,
     /// The webhook as `CONFIGURATION/WEBHOOK`, or only the configuration for a finding about the whole configuration.
@@ -94,7 +94,7 @@ pub(super) struct Skipped {
     pub(super) reason: String,
 }
 
-/// Prints the report in `format`; as text with `lists_checks`, includes the result of each check.
+/// Prints the report in `format`. If `lists_checks` is set, the text format includes the result of each check.
 pub(super) fn print(
     report: &Report,
     format: Format,

@@ -1,4 +1,4 @@
-//! Creates the SARIF report, in which rules are checks and results are findings with their lines.
+//! Creates the SARIF report. Its rules are the checks, and its results are the findings with their lines.
 //!
 //! Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 

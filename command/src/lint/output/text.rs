@@ -12,10 +12,10 @@ use crate::check_help::lint_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
 
-/// The maximum number of checks to list by ID; further checks are only counted.
+/// The maximum number of checks to list by ID; any other checks are only counted.
 const MAX_IDS: usize = 10;
 
-/// Returns the report as text; with `lists_checks`, includes the result of each check.
+/// Returns the report as text. If `lists_checks` is set, it includes the result of each check.
 pub(super) fn text(report: &Report, lists_checks: bool) -> String {
     let mut text = String::new();
     for verdict in verdicts(report) {
@@ -155,7 +155,7 @@ pub(super) fn completed(report: &Report) -> (usize, Vec<&'static str>) {
     (passed.count(), unchecked.into_iter().collect())
 }
 
-/// Appends how many checks passed, which checks did not run, and how many findings there are.
+/// Appends the number of checks that passed, the checks that did not run, and the number of findings.
 fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let (passed, unchecked) = completed(report);
     let hint = |hint: &str| if lists_checks { String::new() } else { format!(" (-v {hint})") };

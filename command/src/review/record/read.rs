@@ -93,7 +93,7 @@ impl Iterator for Requests {
 
 enum Line {
     Whole(Vec<u8>),
-    /// A line without a line ending at the end of the file.
+    /// An incomplete line at the end of the file: it does not have a line ending.
     Torn,
     None,
 }

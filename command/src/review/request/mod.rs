@@ -132,7 +132,7 @@ fn namespace(arguments: &Review, place: &DocumentLocation, object: &Value) -> Re
     }
 }
 
-/// Returns the object in `--old` with the same kind and name, or for a subresource, any object with the same name.
+/// Returns the object in `--old` with the same kind and name or, for a subresource, any object with the name.
 fn before<'a>(old: &'a [Document], object: &Value, name: &str) -> Option<&'a Document> {
     let named = |old: &&Document| text(&old.object, "/metadata/name") == name;
     let kind = text(object, "/kind");

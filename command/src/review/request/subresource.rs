@@ -21,7 +21,7 @@ pub(super) fn is_body(kind: &str) -> bool {
 /// Returns the kind of the object that `subresource` belongs to, or `None` if `kind` is that kind.
 ///
 /// # Errors
-/// Returns what the user must specify if the kind is ambiguous.
+/// Returns an error that says what to specify if the kind is ambiguous.
 pub(super) fn belongs_to(
     kind: &GroupVersionKind,
     subresource: &str,

@@ -80,7 +80,7 @@ fn number(count: usize) -> String {
     if count == 0 { String::new() } else { count.to_string() }
 }
 
-/// Appends a failed scenario: its place, the failed step, the message, and the notes that can explain it.
+/// Appends a failed scenario: its location, the failed step, the message, and the notes that can explain it.
 fn failure(text: &mut String, scenario: &ScenarioRecord) {
     let failure = scenario.failure();
     let _ = writeln!(text, "\n### ❌ {}\n", line(&scenario.planned.name));

@@ -18,7 +18,7 @@ const MILLION: i32 = 1_000_000;
 pub(super) struct TracingConfiguration {
     /// The field `endpoint`: the address of the collector in gRPC's syntax.
     pub(super) endpoint: Option<String>,
-    /// The field `samplingRatePerMillion`: how many of a million traces that start at this server are sampled.
+    /// The field `samplingRatePerMillion`: the number of sampled traces per million traces that start at this server.
     pub(super) sampling_rate_per_million: i32,
 }
 

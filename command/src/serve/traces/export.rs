@@ -38,7 +38,7 @@ impl Exporter {
     ///
     /// Without a configuration, the environment also selects the sampler.
     ///
-    /// Must be called in a tokio runtime, which runs the connection.
+    /// Must be called in a tokio runtime, because the connection runs on it.
     ///
     /// # Errors
     /// Returns an error if the endpoint is invalid or not supported by admit.
@@ -77,8 +77,7 @@ impl Exporter {
         Ok(Self { provider: provider.build() })
     }
 
-    /// Returns a layer that converts `tracing` spans to OpenTelemetry, without adding fields such as level and
-    /// location.
+    /// Returns a layer that converts `tracing` spans to OpenTelemetry. It does not add fields such as the level.
     pub(super) fn layer<S>(&self) -> OpenTelemetryLayer<S, SdkTracer>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,

@@ -18,14 +18,14 @@ use self::configuration::TracingConfiguration;
 use super::log::{Log, is_traced};
 use crate::Failure;
 
-/// The environment variables for the address of a collector, which apply if no configuration file is given.
+/// The environment variables for the address of a collector. They apply if no configuration file is specified.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 /// The option, as in kube-apiserver.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TraceFlags {
-    /// Export the spans of requests and webhook calls as configured in this file, a tracing configuration of
-    /// kube-apiserver; requires an admit built with --features otlp
+    /// Export spans of requests and webhook calls as configured in this kube-apiserver tracing configuration file;
+    /// requires a build with --features otlp
     #[arg(long = "tracing-config-file", id = "tracing_config_file", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Formats findings as GitHub workflow commands, which show them next to the lines of the configuration.
+//! Formats findings as GitHub workflow commands. GitHub shows them next to the lines of the configuration.
 
 use std::fmt::Write as _;
 

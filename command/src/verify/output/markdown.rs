@@ -55,7 +55,7 @@ pub(super) fn summary(report: &Report) -> String {
     text
 }
 
-/// Appends a finding: the message, how to fix it, the details, and with `explains` why it matters.
+/// Appends a finding: the message, how to fix it, the details, and, if `explains` is set, why it matters.
 fn finding(text: &mut String, report: &Report, check: &CheckReport, finding: &Finding, explains: bool) {
     let (severity, webhook) = (word(finding.severity), finding.webhook());
     let _ = writeln!(text, "\n### {} {severity}: {}\n", check.id, line(webhook));
@@ -135,7 +135,7 @@ fn accepted(text: &mut String, report: &Report) {
     }
 }
 
-/// Appends the results of all checks, which a browser shows after a click.
+/// Appends the results of all checks as a collapsed table.
 fn checks(text: &mut String, report: &Report) {
     let CheckCounts { passed, not_applicable, incomplete, skipped } = CheckCounts::new(report, false);
     let mut counts = vec![format!("{} passed", several(passed, "check"))];

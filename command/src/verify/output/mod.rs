@@ -125,7 +125,7 @@ impl FailOn {
     }
 }
 
-/// The output files, which are created before the first call so that an unwritable path is reported immediately.
+/// The output files. They are created before the first call, so that an unwritable path is reported immediately.
 #[derive(Debug)]
 pub(super) struct Files {
     junit: Option<ReportFile>,

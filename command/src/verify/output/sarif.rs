@@ -1,4 +1,4 @@
-//! Creates the report of `--sarif`: rules are checks, results are findings, and locations are webhook entries.
+//! Creates the report of `--sarif`. Rules are checks, results are findings, and locations are webhook entries.
 //!
 //! Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0; GitHub's documentation, "SARIF support
 //! for code scanning", for what is shown there.
@@ -109,7 +109,7 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
     result
 }
 
-/// Returns the fingerprint of a finding, which identifies it across runs.
+/// Returns the fingerprint of a finding. It identifies the finding across runs.
 fn fingerprint(check: &CheckReport, finding: &Finding) -> String {
     let fingerprint = format!("{} {} {}", check.id, finding.webhook(), finding.kind);
     let fields: Vec<&str> = finding.fields.iter().map(String::as_str).collect();

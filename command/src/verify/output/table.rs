@@ -11,7 +11,7 @@ use crate::diagnostic::{BAD, GOOD, WARNING, several};
 use crate::style::FAINT;
 use crate::verdict::most;
 
-/// Returns the table, which contains the result of each check for each webhook.
+/// Returns the table that contains the result of each check for each webhook.
 pub(super) fn table(report: &Report) -> String {
     let mut text = String::new();
     for line in lines(report) {
@@ -20,14 +20,14 @@ pub(super) fn table(report: &Report) -> String {
     text
 }
 
-/// A line of the table: the result of a check for some webhooks, or of several checks for the same reason.
+/// A line of the table: the result of one check for some webhooks, or of several checks with the same reason.
 pub(super) struct Line<'a> {
     /// The result, or `None` for a skipped check.
     pub(super) verdict: Option<Tally>,
     pub(super) checks: Vec<&'a CheckReport>,
     /// The webhooks, each with the number of objects if it passed.
     pub(super) webhooks: Vec<String>,
-    /// The reason why there is no result, or where the cause of a finding is reported.
+    /// The reason why there is no result, or the place where the cause of a finding is reported.
     pub(super) reason: String,
     pub(super) findings: Vec<&'a Finding>,
     pub(super) notes: &'a [String],
@@ -115,7 +115,7 @@ impl<'a> Line<'a> {
             && other.notes.is_empty()
     }
 
-    /// Returns the title of the first check; the short one if no action is needed.
+    /// Returns the title of the first check; the short title if the user does not need to act.
     pub(super) fn title(&self) -> &'a str {
         let title = self.checks.first().map_or("", |check| check.title.as_str());
         match self.verdict {

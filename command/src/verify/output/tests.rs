@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Returns a report with a check of each outcome, whose strings contain characters that are special in some format.
+/// Returns a report with a check for each outcome. Its strings contain characters that are special in some format.
 fn report() -> Report {
     let counts = json!({});
     let mut report = json!({
@@ -90,7 +90,7 @@ fn report() -> Report {
     serde_json::from_value(report).unwrap()
 }
 
-/// Compares a report with a golden file, in which `VERSION` replaces the version of admit.
+/// Compares a report with a golden file. In golden files, `VERSION` replaces the version of admit.
 #[track_caller]
 fn check(found: &str, expected: &ExpectFile) {
     expected.assert_eq(&found.replace(env!("CARGO_PKG_VERSION"), "VERSION"));

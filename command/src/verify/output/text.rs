@@ -21,17 +21,17 @@ use crate::verify::SKIPPED_BY_QUICK;
 
 /// The style of the headings of a long report.
 const HEADING: Style = Style::new().bold().underline();
-/// The maximum number of checks to list by ID; further checks are only counted.
+/// The maximum number of checks to list by ID; any other checks are only counted.
 const MAX_IDS: usize = 10;
 
-/// The maximum number of differences to show for a finding; further differences are only counted.
+/// The maximum number of differences to show for a finding; any other differences are only counted.
 pub(super) const MAX_DIFFERENCES: usize = 12;
 /// The maximum length of a value; longer values are truncated.
 const MAX_VALUE_LENGTH: usize = 160;
 /// The maximum length of an object; longer objects are truncated. The proof contains the complete object.
 const MAX_OBJECT_LENGTH: usize = 400;
 
-/// Returns the report as text; with `lists_checks`, includes the result of each check.
+/// Returns the report as text. If `lists_checks` is set, it includes the result of each check.
 ///
 /// The text explains the exit status `code` if no finding does. `hidden_notes` is the number of notes that only `-v`
 /// shows.
@@ -162,7 +162,7 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
 
 /// Appends remarks about conditions that limit the whole report.
 ///
-/// Skipped objects are mentioned only with `lists_checks`.
+/// The remarks mention skipped objects only if `lists_checks` is set.
 fn remarks(text: &mut String, report: &Report, lists_checks: bool) {
     let mut remark = |severity: Severity, message: String| {
         text.push('\n');
@@ -218,7 +218,7 @@ fn remarks(text: &mut String, report: &Report, lists_checks: bool) {
     }
 }
 
-/// Appends the reasons why the run is incomplete, which determine the exit status.
+/// Appends the reasons why the run is incomplete. They determine the exit status.
 fn incomplete(text: &mut String, report: &Report) {
     const MAX_REASONS: usize = 3;
     let mut reasons: Vec<(Vec<&str>, &str, String)> = Vec::new();
@@ -287,7 +287,7 @@ fn accepted(text: &mut String, report: &Report) {
     }
 }
 
-/// Appends how many checks passed, which checks were not completed, and how many findings there are.
+/// Appends the number of checks that passed, the checks that were not completed, and the number of findings.
 fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes: usize) {
     let CheckCounts { passed, not_applicable, incomplete, skipped } = CheckCounts::new(report, lists_checks);
     let hint = |hint: &str| if lists_checks { String::new() } else { format!(" (-v {hint})") };
@@ -376,7 +376,7 @@ pub(super) fn totals(report: &Report) -> String {
     format!("{}; {}", findings_by_severity(report), effort(report))
 }
 
-/// The number of checks by result. Checks with a finding, which may be accepted, are not counted.
+/// The number of checks by result. Checks with a finding are not counted, even if the finding is accepted.
 pub(super) struct CheckCounts<'a> {
     pub(super) passed: usize,
     pub(super) not_applicable: usize,
@@ -387,7 +387,7 @@ pub(super) struct CheckCounts<'a> {
 }
 
 impl<'a> CheckCounts<'a> {
-    /// Counts the checks; those that `--quick` skips only with `with_quick`.
+    /// Counts the checks. Checks that `--quick` skips are counted only if `with_quick` is set.
     pub(super) fn new(report: &'a Report, with_quick: bool) -> Self {
         let mut counts = Self { passed: 0, not_applicable: 0, incomplete: Vec::new(), skipped: Vec::new() };
         for check in &report.checks {

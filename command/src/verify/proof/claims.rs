@@ -1,9 +1,9 @@
 //! Determines the claim of a finding about an API server.
 
-/// A claim of a finding about an API server, which its `proof.feature` asserts.
+/// A claim of a finding about an API server. The `proof.feature` of the finding asserts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// The requests end in a certain way, such as denied or failed open.
+    /// The requests have a certain outcome, such as denied or failed open.
     ///
     /// A finding with another claim also makes this claim if one of its requests is not admitted.
     Ending,

@@ -42,7 +42,7 @@ pub(super) struct ProofFeature {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting<'a> {
     pub(super) subjects: &'a [Subject],
-    /// The namespaces and custom resource definitions.
+    /// The namespaces and custom resource definitions that exist in addition to the objects of the requests.
     pub(super) around: &'a [Value],
 }
 
@@ -223,7 +223,7 @@ fn dropped(shown: &SampleRequest) -> Result<Value, String> {
     pattern::missing(after, before).ok_or_else(|| "the webhook adds nothing that could be dropped".to_owned())
 }
 
-/// Returns the part of the object that the other webhook, which admit simulated, added.
+/// Returns the part of the object that the other webhook added. admit simulated this webhook.
 fn added(shown: &SampleRequest) -> Option<Value> {
     let other = shown.webhooks.iter().find(|webhook| webhook.is_other)?;
     let call = shown.calls.iter().find(|call| call.webhook == other.webhook)?;
@@ -247,7 +247,7 @@ fn differing(requests: &[SampleRequest]) -> Result<Vec<Scenario<'_>>, String> {
     Ok(scenarios.collect())
 }
 
-/// Returns the steps of a scenario, and adds the manifests that the steps refer to, to `manifests`.
+/// Returns the steps of a scenario. Adds the manifests that the steps refer to to `manifests`.
 fn steps(
     number: usize,
     scenario: &Scenario<'_>,
@@ -348,9 +348,9 @@ impl Steps {
 
 /// Returns the name and the content of a manifest with the configuration of `webhook` only.
 ///
-/// If there are other webhooks, `place` is the webhook's position in the call order, and whether it is called after the
-/// webhook that the feature defines. Configurations are called in alphabetical order, and the name of the feature's
-/// configuration begins with `admit-`.
+/// If there are other webhooks, `place` contains the webhook's position in the call order, and whether it is called
+/// after the webhook that the feature defines. Configurations are called in alphabetical order, and the name of the
+/// feature's configuration begins with `admit-`.
 fn manifest(
     webhook: &SampleWebhook,
     place: Option<(usize, bool)>,

@@ -1,4 +1,4 @@
-//! Writes the proof of a finding, a folder for readers who do not know admit.
+//! Writes the proof of a finding: a folder for readers who are not familiar with admit.
 
 mod claims;
 mod feature;
@@ -130,7 +130,7 @@ impl Proofs {
         write(folder.join("README.md"), text)
     }
 
-    /// Writes the feature that shows the finding on an API server, and appends how to run it or why there is none.
+    /// Writes the feature that shows the finding on an API server. Appends how to run it, or why there is no feature.
     fn on_an_api_server(
         &self,
         text: &mut String,
