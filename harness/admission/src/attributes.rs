@@ -82,7 +82,7 @@ pub struct Attributes {
     pub old_object: Option<Value>,
     /// `CreateOptions`, `UpdateOptions`, or `DeleteOptions` with their `apiVersion` and `kind`; `None` for a CONNECT.
     pub options: Option<Value>,
-    /// Whether the request is a dry run, which stores nothing.
+    /// Whether the request is a dry run. A dry run does not store anything.
     pub dry_run: bool,
     /// The user who makes the request.
     pub user: UserInfo,

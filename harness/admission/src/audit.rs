@@ -11,7 +11,7 @@ use url::Url;
 use crate::event::{CallResult, Called, Event, Phase, Record};
 use crate::policy::{AnnotationOutcome, PoliciesChecked, Violation};
 
-/// Returns the annotations of an audit event of level Request.
+/// Returns the annotations for an audit event of the level `Request`.
 ///
 /// If a key has several values, the first one is kept. Calls that end after the response was sent are left out.
 ///

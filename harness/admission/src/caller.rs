@@ -57,11 +57,11 @@ pub struct Reply {
     pub body: Bytes,
 }
 
-/// The reason why a call has no reply. Messages are kube-apiserver's, without the dispatcher's prefix.
+/// The reason why a call does not have a reply. Messages are kube-apiserver's, without the dispatcher's prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum CallError {
-    /// The `clientConfig` does not yield a client: `unable to load root certificates: …`.
+    /// No client can be created from the `clientConfig`: `unable to load root certificates: …`.
     #[error("{0}")]
     Client(String),
     /// The call failed: `Post "https://…": dial tcp …: connect: connection refused`.

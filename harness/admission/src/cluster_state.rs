@@ -58,12 +58,12 @@ pub trait ClusterState: Send + Sync {
     /// For built-in types, an absent map or list equals an empty one.
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool;
 
-    /// Returns whether objects of `kind` have namespaces; `None` if the server does not serve the kind.
+    /// Returns whether `kind` is namespaced; `None` if the server does not serve the kind.
     fn is_namespaced(&self, _kind: &GroupVersionKind) -> Option<bool> {
         None
     }
 
-    /// Returns the stored objects of `kind`, each in the version in which it is stored, in the order of their names.
+    /// Returns the stored objects of `kind`, sorted by name, each in the version in which it is stored.
     ///
     /// An empty namespace selects the objects of all namespaces; an empty name selects all objects.
     fn stored(&self, _kind: &GroupVersionKind, _namespace: &str, _name: &str) -> Vec<Arc<Value>> {
@@ -111,7 +111,7 @@ pub enum ConversionError {
 }
 
 impl ConversionError {
-    /// Returns the converter's error for a custom resource whose group (that of `found`) is not the group of `kind`.
+    /// Returns the converter's error for a custom resource if its group in `found` is not the group of `kind`.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `ConvertToVersion`.
     pub fn unsuitable(found: &GroupVersionKind, kind: &GroupVersionKind) -> Self {

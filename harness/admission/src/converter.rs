@@ -17,7 +17,7 @@ use crate::event::ConversionCall;
 use crate::metrics::{Conversion, Conversions};
 use crate::review::conversion::{self, Failure, FailureKind, Version};
 
-/// The timeout of a conversion, which a definition cannot change.
+/// The timeout of a conversion. A definition cannot change it.
 ///
 /// Source: client-go `rest/config.go`, by way of apiserver pkg/util/webhook/authentication.go.
 /// Rule: CNV-16.

@@ -12,7 +12,7 @@ use crate::cluster_state::ClusterState;
 
 /// Returns whether a request is for the Scale of a custom resource.
 ///
-/// Built-in Scales are in the core group and in `apps`, which do not have custom resources.
+/// Built-in Scales are in the core group and in `apps`. These groups do not contain custom resources.
 pub(crate) fn is_custom_scale(attributes: &Attributes) -> bool {
     attributes.subresource == "scale" && !matches!(attributes.resource.group.as_str(), "" | "apps")
 }

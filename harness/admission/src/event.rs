@@ -21,7 +21,7 @@ use crate::policy::PoliciesChecked;
 pub struct Record {
     /// The events, oldest first.
     pub events: Vec<Event>,
-    /// How long plugins and phases took, oldest first; used for metrics in addition to the calls.
+    /// The durations of plugins and phases, oldest first; used for metrics in addition to the calls.
     pub timings: Vec<Timing>,
     /// Up to 1,000 calls to conversion webhooks for the request, including calls outside of admission.
     ///
@@ -118,9 +118,9 @@ pub enum Event {
     PluginRemarked {
         /// The plugin's name.
         plugin: &'static str,
-        /// Warnings for the client.
+        /// The warnings for the client.
         warnings: Vec<String>,
-        /// Audit annotations, by their full keys.
+        /// The audit annotations, by their full keys.
         audit_annotations: BTreeMap<String, String>,
     },
     /// The admission policies of a phase were evaluated: at least one matches the request, or skipped ones are recorded.
@@ -277,7 +277,7 @@ pub enum CallResult {
     },
 }
 
-/// The reason why a call has no valid response: upstream's `ErrCallingWebhook`.
+/// The reason why a call does not have a valid response: upstream's `ErrCallingWebhook`.
 ///
 /// Rule: ERR-02.
 #[derive(Clone, Debug, PartialEq, Eq)]

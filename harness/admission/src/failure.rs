@@ -35,7 +35,7 @@ pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
     CallResult::Failed { failure, failed_open }
 }
 
-/// Returns the response with which this call rejects the request; `None` if the request continues.
+/// Returns the response if this call rejects the request; `None` if the request continues.
 ///
 /// Source: apiserver pkg/util/webhook/error.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: MUT-18.
@@ -127,7 +127,7 @@ pub fn dry_run_unsupported(webhook: &str) -> Box<Status> {
     Box::new(Status::bad_request(format!("admission webhook {} does not support dry run", quote(webhook))))
 }
 
-/// Returns the 500 response to a patch if the request has no object, regardless of the failure policy.
+/// Returns the 500 response to a patch if the request does not have an object, regardless of the failure policy.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: MUT-07.

@@ -14,7 +14,7 @@ pub trait Plugin: Send + Sync {
     /// Returns the name in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;
 
-    /// Changes `attributes.object`, or rejects the request. Runs before the webhooks, in both rounds.
+    /// Changes `attributes.object`, or rejects the request. Called in each round of the mutating phase.
     ///
     /// # Errors
     /// Returns the response for the client if the plugin rejects the request.
@@ -22,7 +22,7 @@ pub trait Plugin: Send + Sync {
         Ok(())
     }
 
-    /// Rejects the final object, or adds `remarks` about it. Runs before the validating webhooks.
+    /// Rejects the final object, or adds `remarks` about it. Called in the validating phase.
     ///
     /// # Errors
     /// Returns the response for the client if the plugin rejects the request.
@@ -31,19 +31,20 @@ pub trait Plugin: Send + Sync {
     }
 }
 
-/// Warnings and audit annotations of a plugin.
+/// The warnings and audit annotations of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a plugin says these two")]
 pub struct Remarks {
-    /// Warnings for the client.
+    /// The warnings for the client.
     pub warnings: Vec<String>,
-    /// Annotations of the audit event, by their full keys.
+    /// The annotations for the audit event, by their full keys.
     pub audit_annotations: BTreeMap<String, String>,
 }
 
 /// Runs the mutating side of all plugins.
 ///
-/// Changes by plugins are recorded only in the second round, where they can make webhooks due for reinvocation.
+/// Changes by plugins are recorded in both rounds. Only changes in the second round can make webhooks due for
+/// reinvocation.
 ///
 /// # Errors
 /// Returns the response for the client if a plugin rejects the request.

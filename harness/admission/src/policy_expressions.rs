@@ -15,7 +15,7 @@ use kubernetes_cel::value::{JSON_PATCH, OBJECT};
 
 use crate::conditions::{CompileError, Environment, compile_in};
 
-/// The use of an expression in a policy, which determines its type and the variables that it may use.
+/// The use of an expression in a policy. It determines the type and the variables of the expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "policies have these expressions")]
 pub enum Purpose {

@@ -15,7 +15,7 @@ pub fn is_second_round_due(record: &Record) -> bool {
 
 /// Returns whether `webhook`, which matches in the second round, is called again.
 ///
-/// This requires the policy `IfNeeded`, a call in the first round, and a change of the object after that call.
+/// This requires the policy `IfNeeded`, a call in the first round, and a change to the object after that call.
 ///
 /// A call that failed open counts as called. A webhook's own change does not make that webhook due.
 ///

@@ -13,11 +13,11 @@ const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
 /// The flags that are propagated: sampled, and random trace ID.
 const FLAGS: u8 = 0b11;
-/// The maximum number of members of a `tracestate`.
+/// The maximum number of members in a `tracestate`.
 const STATES: usize = 32;
-/// The maximum number of members of a `baggage`.
+/// The maximum number of members in a `baggage`.
 const MEMBERS: usize = 64;
-/// The maximum length of a `baggage`, in bytes.
+/// The maximum length, in bytes, of a `baggage`.
 const BAGGAGE_BYTES: usize = 8192;
 
 /// Exports the spans of `tracing` and assigns each of them to a trace.
@@ -32,7 +32,7 @@ pub trait SpanContexts: Send + Sync {
     fn headers(&self, span: &Span) -> HeaderMap;
 }
 
-/// The trace headers for calls to webhooks; empty if the request has no valid headers.
+/// The trace headers for calls to webhooks; empty if the request does not have any valid headers.
 ///
 /// Source: component-base `tracing/utils.go`, `WrapperFor` and `Propagators`.
 #[derive(Clone, Default)]

@@ -23,7 +23,7 @@ pub fn threshold(span: &str) -> Option<SignedDuration> {
     }
 }
 
-/// The maximum number of spans and steps kept per request; later ones are not logged. kube-apiserver has no limit.
+/// The maximum number of spans and steps to keep per request. kube-apiserver does not have a limit.
 const MAX_ITEMS: usize = 1000;
 
 /// The level of detail for a logged span.
@@ -204,7 +204,7 @@ impl Writing<'_> {
         items
     }
 
-    /// Adds a nested span. As upstream does, it measures the span's duration until the log is written.
+    /// Adds a nested span. As upstream does, measures the span's duration until the log is written.
     ///
     /// Source: k8s.io/utils trace/trace.go, `Trace.writeItem` and `TotalTime`.
     fn write_span(self, span: &Span, items: &mut Vec<Logged>) {
@@ -248,7 +248,7 @@ impl Writing<'_> {
 pub struct Logged {
     name: String,
     fields: Fields,
-    /// When the span started, or when the step ended.
+    /// The time at which the span started or the step ended.
     at: Zoned,
     took: SignedDuration,
     /// The items of a span; `None` for a step.

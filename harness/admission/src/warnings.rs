@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, Record};
 
-/// The maximum total length of a response's warnings, in characters. Longer warnings are truncated.
+/// The maximum total length, in characters, of a response's warnings. Longer warnings are truncated.
 pub const TOTAL: usize = 4096;
-/// The maximum length of each truncated warning, in characters.
+/// The maximum length, in characters, of each truncated warning.
 const EACH: usize = 256;
 
 /// Returns the values of the `Warning` headers: `299 - "…"`.

@@ -191,7 +191,7 @@ impl<'a> AdmissionRun<'a> {
     /// Records the result of a conversion webhook.
     ///
     /// The caller then repeats [`Self::convert`], [`Self::convert_to_request_version`], or the decision that needed the
-    /// conversion, which uses the result.
+    /// conversion. The repeated operation uses the result.
     pub(crate) fn answer(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
         self.answers.add(asked, answer);
     }
@@ -318,7 +318,7 @@ impl<'a> AdmissionRun<'a> {
 
     /// Replaces the object with `patched`, which is in the version of `kind`.
     ///
-    /// `had_labels` is whether `patched` had labels before its defaults were set.
+    /// `had_labels` specifies whether `patched` had labels before its defaults were set.
     pub(crate) fn patch(&mut self, kind: &GroupVersionKind, patched: Value, had_labels: bool) {
         self.forget_object();
         self.had_labels = Some(had_labels);

@@ -8,7 +8,7 @@ use kubernetes_types::status::{Unsupported, aggregate};
 use super::policy_rule::{PolicyRule, covers_path, quoted};
 use crate::attributes::UserInfo;
 
-/// Permissions that a user would grant without having them.
+/// The permissions that a user would grant without having them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Escalation {
     missing: BTreeSet<String>,
@@ -18,8 +18,8 @@ impl Escalation {
     /// Returns the permissions in `granted` that are missing from `held`; `None` if `held` covers them all.
     ///
     /// # Errors
-    /// Returns [`Unsupported`] if there are too many permissions to compare. kube-apiserver has no limit and runs out
-    /// of memory.
+    /// Returns [`Unsupported`] if there are too many permissions to compare. kube-apiserver does not have a limit
+    /// and runs out of memory.
     ///
     /// Source: component-helpers `auth/rbac/validation/policy_comparator.go`, `Covers`.
     pub fn find(held: &[PolicyRule], granted: &[PolicyRule]) -> Result<Option<Self>, Unsupported> {
@@ -55,7 +55,7 @@ impl Escalation {
     }
 }
 
-/// The maximum number of single permissions that are compared with a user's permissions.
+/// The maximum number of individual permissions that are compared with a user's permissions.
 const MAX_RIGHTS: usize = 100_000;
 
 /// Returns the number of rules into which [`broken_down`] splits a rule.

@@ -27,7 +27,7 @@ pub const PRIVILEGED_GROUP: &str = "system:masters";
 pub struct AccessRequest<'a> {
     /// The user who makes the request.
     pub user: &'a UserInfo,
-    /// The API verb, such as `list` or `deletecollection`; for a non-resource path, the HTTP method in lower case.
+    /// The API verb, such as `list` or `deletecollection`; for a non-resource path, the HTTP method in lowercase.
     pub verb: &'a str,
     /// The resource or path that the user wants to access.
     pub target: AccessTarget<'a>,
@@ -79,7 +79,7 @@ pub enum Decision {
     NoOpinion,
 }
 
-/// The answer of an [`Authorizer`].
+/// An [`Authorizer`]'s response to an [`AccessRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "an authorizer says all of it")]
 pub struct AccessDecision {

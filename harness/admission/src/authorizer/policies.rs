@@ -67,7 +67,7 @@ pub struct RoleNotFound {
     pub name: String,
 }
 
-/// Formats the error as kube-apiserver's authorizer does, which reads roles from a cache.
+/// Formats the error as kube-apiserver's authorizer does. That authorizer reads roles from a cache.
 ///
 /// Source: client-go listers/rbac/v1; kubernetes pkg/registry/rbac/validation/rule.go, `GetRoleReferenceRules`.
 impl fmt::Display for RoleNotFound {
@@ -93,7 +93,7 @@ impl Policies {
         }
     }
 
-    /// Decides a request by RBAC alone, ignoring `system:masters`.
+    /// Authorizes a request with RBAC only. Ignores `system:masters`.
     ///
     /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/rbac.go, `Authorize`.
     /// Rule: RBAC-09.
@@ -234,7 +234,7 @@ impl Binding {
 }
 
 impl Subject {
-    /// Returns whether `user` is this subject, or is a member of it.
+    /// Returns whether the subject is `user` or a group of `user`.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `appliesToUser`.
     /// Rule: RBAC-08.

@@ -33,7 +33,7 @@ pub struct Evaluated {
     pub took: Duration,
 }
 
-/// The reason why a condition has no value.
+/// The reason why a condition does not have a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "either the server has an error, or admit has no answer")]
 pub enum EvaluationError {
@@ -89,7 +89,7 @@ impl Evaluation {
         })
     }
 
-    /// Returns how many errors kube-apiserver counts: the errors before the first false condition.
+    /// Returns the number of errors that kube-apiserver counts: the errors before the first false condition.
     ///
     /// The count is zero if the budget ran out.
     ///

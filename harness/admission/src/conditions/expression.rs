@@ -20,9 +20,9 @@ use super::variables::Bindings;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "upstream has these two")]
 pub enum Environment {
-    /// Rules for new and changed expressions.
+    /// The rules for new and changed expressions.
     New,
-    /// Rules for stored expressions.
+    /// The rules for stored expressions.
     Stored,
 }
 

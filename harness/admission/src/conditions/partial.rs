@@ -62,7 +62,7 @@ impl KnownFields {
 
 /// Resolves known variables only.
 ///
-/// An unknown variable is an error, which `&&`, `||`, and `?:` ignore if it cannot affect the result. Therefore, an
+/// An unknown variable is an error. `&&`, `||`, and `?:` ignore the error if it cannot affect the result. Therefore, an
 /// expression that has a value has the same value for all unknown fields.
 impl<'a> Variables<'a> for &'a KnownFields {
     fn get(&self, name: &str) -> Option<Value<'a>> {
@@ -91,8 +91,8 @@ pub fn constant_value(condition: &Condition, known: &KnownFields) -> Option<bool
 
 /// Returns the error of `condition` for all requests that match `known`; `None` if the error is not certain.
 ///
-/// An error is certain only if the condition reads only one variable, which is null: `object` on DELETE, or
-/// `oldObject` on CREATE and CONNECT.
+/// An error is certain only if the condition reads a single variable that is null: `object` on DELETE, or `oldObject`
+/// on CREATE and CONNECT.
 pub fn constant_error(condition: &Condition, known: &KnownFields) -> Option<String> {
     let null = match known.operation {
         Operation::Delete => "object",

@@ -20,7 +20,7 @@ use crate::authorizer::{AccessDecision, AccessRequest, AccessTarget, Authorizer,
 pub struct Subject<'a> {
     /// The attributes of the request.
     pub attributes: &'a Attributes,
-    /// The version that the webhook would see.
+    /// The kind of the objects, in the version that the webhook would receive.
     pub kind: &'a GroupVersionKind,
     /// The new object in the version of `kind`.
     pub object: Option<&'a Json>,
@@ -53,7 +53,7 @@ impl<'a> Bindings<'a> {
         Self { subject: *subject, resource: &subject.attributes.resource, request }
     }
 
-    /// Sets the resource in the variable `request`, which is the request's own by default.
+    /// Sets the resource in the variable `request`. The default is the request's own resource.
     pub(crate) fn with_resource(self, resource: &'a GroupVersionResource) -> Self {
         Self { resource, ..self }
     }

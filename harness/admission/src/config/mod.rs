@@ -57,9 +57,9 @@ pub struct Webhook {
     pub failure_policy: FailurePolicy,
     /// `matchPolicy`: whether rules also match equivalent resources.
     pub match_policy: MatchPolicy,
-    /// `namespaceSelector`, which matches the labels of the namespace.
+    /// `namespaceSelector`: selects requests by the labels of the namespace.
     pub namespace_selector: Selector,
-    /// `objectSelector`, which matches the labels of the new or the old object.
+    /// `objectSelector`: selects requests by the labels of the new or the old object.
     pub object_selector: Selector,
     /// `sideEffects`: whether the webhook can be called on a dry run.
     pub side_effects: SideEffects,
@@ -104,7 +104,7 @@ pub struct WebhookId {
     pub configuration: String,
     /// `name` of the webhook.
     pub name: String,
-    /// How many earlier webhooks of the configuration have the same name.
+    /// The number of earlier webhooks with the same name in the configuration.
     pub ordinal: usize,
 }
 
@@ -230,12 +230,12 @@ pub struct ServiceReference {
 }
 
 impl ServiceReference {
-    /// Returns the host that the API server calls, which is also the TLS server name: `NAME.NAMESPACE.svc`.
+    /// Returns the host that the API server calls: `NAME.NAMESPACE.svc`. It is also the TLS server name.
     pub fn host(&self) -> String {
         format!("{}.{}.svc", self.name, self.namespace)
     }
 
-    /// Returns the host and the port, which is always present: `NAME.NAMESPACE.svc:443`.
+    /// Returns the host and the port: `NAME.NAMESPACE.svc:443`. The port is always present.
     ///
     /// Source: apiserver pkg/util/webhook/client.go.
     /// Rule: HTTP-02.

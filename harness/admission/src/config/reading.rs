@@ -105,10 +105,10 @@ fn read(configuration: &Value, origin: Origin) -> Result<Vec<Webhook>, ConfigErr
     Ok(webhooks)
 }
 
-/// The origin of a configuration, which determines how strictly it is read.
+/// The origin of a configuration. It determines how strictly the configuration is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// A client sends the configuration to the API, which validates it.
+    /// A client sends the configuration to the API, and the API validates it.
     Author,
     /// The API has stored the configuration.
     Storage,

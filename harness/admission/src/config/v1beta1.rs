@@ -10,7 +10,7 @@ use super::{API_VERSION, MUTATING, VALIDATING, list, validate};
 
 const OLD_API_VERSION: &str = "admissionregistration.k8s.io/v1beta1";
 
-/// A field that a v1beta1 configuration omits and whose default differs in v1.
+/// An omitted field of a v1beta1 configuration that has a different default in v1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DefaultDifference {
@@ -66,7 +66,7 @@ pub fn upgraded(configuration: &Value) -> Option<Value> {
     Some(upgraded)
 }
 
-/// Returns the fields that a v1beta1 configuration omits and whose defaults differ in v1.
+/// Returns the omitted fields of a v1beta1 configuration that have different defaults in v1.
 ///
 /// The result is empty for a v1 configuration.
 pub fn v1_differences(configuration: &Value) -> Vec<DefaultDifference> {

@@ -20,7 +20,7 @@ use crate::review::ReviewVersion;
 use crate::review::request;
 use crate::review::response::{self, Response};
 
-/// The `Retry-After` value of the response if there is not enough memory for a call, in seconds.
+/// The `Retry-After` value, in seconds, of the response if there is not enough memory for a call.
 ///
 /// Source: apiserver pkg/server/filters/maxinflight.go, `retryAfter`.
 pub(super) const RETRY_AFTER: i32 = 1;
@@ -85,7 +85,7 @@ impl CallOutcome {
 }
 
 impl<C: Caller> Dispatcher<C> {
-    /// Calls one webhook with the objects of `run`, which [`AdmissionRun::convert`] must have converted.
+    /// Calls one webhook with the objects of `run`. [`AdmissionRun::convert`] must have converted these objects.
     ///
     /// Rule: MUT-03, MUT-04, RSP-18, RSP-19, VAL-06.
     pub(super) async fn call(
@@ -181,7 +181,7 @@ impl<C: Caller> Dispatcher<C> {
     }
 }
 
-/// A call in progress. If the client disconnects, this value is dropped, which counts the abandoned call in metrics.
+/// A call in progress. It is dropped if the client disconnects; the metrics then count the abandoned call.
 struct CallInProgress<'a> {
     webhook: &'a Webhook,
     operation: Operation,

@@ -50,7 +50,7 @@ pub struct DispatchContext<'a> {
     pub plugins: &'a [&'a dyn Plugin],
     /// The in-tree plugins that run after the webhooks, in the server's order.
     pub last: &'a [&'a dyn Plugin],
-    /// When the request started.
+    /// The time at which the request started.
     pub started: Instant,
     /// The request's deadline; `None` if it has none.
     pub deadline: Option<Instant>,
@@ -207,7 +207,7 @@ impl<C: Caller> Dispatcher<C> {
         record_timing(&mut run.record, Part::Phase, Phase::Mutating, started, outcome)
     }
 
-    /// Runs the validating phase, which calls all matching webhooks in parallel.
+    /// Runs the validating phase. All matching webhooks are called in parallel.
     ///
     /// # Errors
     /// Returns [`Rejection`] if the request is rejected. As in upstream, this is the first rejection to arrive; the
@@ -278,7 +278,7 @@ impl<C: Caller> Dispatcher<C> {
         }
     }
 
-    /// Runs both rounds. In each round, all plugins run before all webhooks.
+    /// Runs both rounds. In each round, `chain.plugins` run before the webhooks, and `chain.last` after them.
     ///
     /// Rule: RIV-01, RIV-03.
     async fn mutate_in_rounds(

@@ -62,7 +62,7 @@ pub enum ManifestError {
     Unsupported(Unsupported),
 }
 
-/// Returns whether a file is read: its extension is `yaml`, `yml`, or `json`, in any case.
+/// Returns whether a file is read: its extension is `yaml`, `yml`, or `json`, ignoring case.
 ///
 /// A file named `.yaml` is also read.
 ///

@@ -12,11 +12,11 @@ use crate::config::{MatchPolicy, Rule, Webhook};
 #[derive(Clone, Debug, Default)]
 pub struct WebhookIndex {
     webhooks: Vec<Arc<Webhook>>,
-    /// Rules for specific resources, by resource.
+    /// The rules for specific resources, by resource.
     by_resource: HashMap<String, Vec<Entry>>,
-    /// Rules for all resources of specific API groups, by group.
+    /// The rules for all resources of specific API groups, by group.
     by_group: HashMap<String, Vec<Entry>>,
-    /// Rules for all resources of all groups.
+    /// The rules for all resources of all groups.
     for_all: Vec<Entry>,
     /// Whether any webhook also matches equivalent resources.
     has_equivalent: bool,
@@ -60,7 +60,7 @@ impl Operations {
 }
 
 impl WebhookIndex {
-    /// Creates an index of `webhooks`, which must be in call order.
+    /// Creates an index of `webhooks`. The webhooks must be in call order.
     pub fn new(webhooks: Vec<Arc<Webhook>>) -> Self {
         let mut index = Self::default();
         for (position, webhook) in webhooks.iter().enumerate() {
@@ -72,7 +72,7 @@ impl WebhookIndex {
         Self { webhooks, ..index }
     }
 
-    /// Adds a rule. If the rule names resources, its groups are not indexed, which limits the size of the index.
+    /// Adds a rule. If the rule names resources, its groups are not indexed; this limits the size of the index.
     fn add(&mut self, position: usize, rule: &Rule) {
         let entry = Entry { position, operations: Operations::from_rule(rule) };
         let resources = || {

@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// Checks a CREATE in namespace `default`.
+    /// Checks whether `rule` matches a CREATE in the namespace `default`.
     ///
     /// The path is `group/version/resource` or `group/version/resource/subresource`.
     #[track_caller]

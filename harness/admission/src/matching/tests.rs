@@ -93,7 +93,7 @@ fn labeled(label: &str) -> Value {
     json!({"metadata": {"labels": {"env": label}}})
 }
 
-/// Returns a request in namespace `default`, with a new object without labels.
+/// Returns a request in the namespace `default`, with a new object without labels.
 fn attributes(operation: Operation, path: &str, kind: &str) -> Attributes {
     let resource = resource(path);
     Attributes {

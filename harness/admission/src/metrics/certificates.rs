@@ -1,11 +1,12 @@
-//! Counts webhook certificates that earlier Kubernetes versions accepted.
+//! Counts webhook certificates that only earlier Kubernetes versions accepted.
 
 use prometheus::{IntCounter, Registry};
 
 use super::registered;
 use crate::audit::CertificateFlaw;
 
-/// The counters for certificates that earlier Kubernetes versions accepted.
+/// The counters for certificates without a SAN or with a SHA-1 signature. Only earlier Kubernetes versions
+/// accepted them.
 ///
 /// Source: apiserver `pkg/util/webhook/metrics.go`.
 /// Rule: MET-14.

@@ -6,7 +6,7 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
 use super::registered;
 
-/// The upper bounds of the buckets for the duration of all conversions, in seconds.
+/// The upper bounds, in seconds, of the buckets for the duration of all conversions.
 const SECONDS: [f64; 15] =
     [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
 /// The number of duration buckets per definition; each is twice as wide as the previous one.

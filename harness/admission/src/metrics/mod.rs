@@ -25,11 +25,11 @@ use crate::config::{FailurePolicy, Webhook};
 use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Part, Phase, Record, Timing};
 use crate::policy::PoliciesChecked;
 
-/// The upper bounds of the histogram buckets for plugins and phases, in seconds.
+/// The upper bounds, in seconds, of the histogram buckets for plugins and phases.
 const STEP_BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
-/// The upper bounds of the histogram buckets for webhook calls, in seconds.
+/// The upper bounds, in seconds, of the histogram buckets for webhook calls.
 const WEBHOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
-/// The upper bounds of the histogram buckets for match conditions, in seconds.
+/// The upper bounds, in seconds, of the histogram buckets for match conditions.
 const CONDITION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 
 /// The admission metrics of one server, with kube-apiserver's names and labels.
@@ -393,7 +393,7 @@ mod tests {
         );
     }
 
-    /// Returns the events for a webhook that is not called, whose conditions have `values` and lead to `outcome`.
+    /// Returns the events for a webhook that is not called because its conditions have `values` and lead to `outcome`.
     fn conditions(values: &[Result<bool, &str>], outcome: Outcome) -> Vec<Event> {
         let evaluated = |value: &Result<bool, &str>| Evaluated {
             name: "n".into(),

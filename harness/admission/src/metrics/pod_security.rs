@@ -4,7 +4,7 @@ use prometheus::{IntCounterVec, Opts, Registry};
 
 use super::registered;
 
-/// The request that the plugin evaluates, as in the labels of its metrics.
+/// The metric labels of a request that the plugin evaluates.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "upstream's metrics have these labels")]
 pub struct PodSecurityRequest<'a> {
@@ -90,7 +90,7 @@ impl PodSecurityCounters {
         self.exemptions.with_label_values(&[operation, resource, subresource]).inc();
     }
 
-    /// Counts an error, which is fatal if the request was not evaluated.
+    /// Counts an error. The error is fatal if the request was not evaluated.
     pub fn failed(&self, is_fatal: bool, request: PodSecurityRequest<'_>) {
         let PodSecurityRequest { operation, resource, subresource } = request;
         let fatal = if is_fatal { "true" } else { "false" };

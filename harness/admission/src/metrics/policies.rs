@@ -7,7 +7,7 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use super::registered;
 use crate::policy::{AnnotationOutcome, BindingRecord, PoliciesChecked, ValidationAction, Verdict};
 
-/// The upper bounds of the histogram buckets, in seconds.
+/// The upper bounds, in seconds, of the histogram buckets.
 const BUCKETS: [f64; 5] = [0.000_000_5, 0.001, 0.01, 0.1, 1.0];
 const LABELS: [&str; 4] = ["policy", "policy_binding", "error_type", "enforcement_action"];
 
@@ -84,7 +84,7 @@ impl Policies {
     }
 }
 
-/// Returns the type of an error, which depends on the beginning of its message.
+/// Returns the type of an error, according to the beginning of its message.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/errors.go, `ErrorType`.
 fn error_type(message: &str) -> &'static str {

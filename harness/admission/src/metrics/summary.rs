@@ -17,7 +17,7 @@ const HELP: &str = "Admission sub-step latency summary in seconds, broken out fo
 /// Source: component-base metrics/opts.go, `defObjectives`.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
-/// How long observations count for the quantiles. Observations expire one hour at a time.
+/// The time for which observations count toward the quantiles. Observations expire one hour at a time.
 ///
 /// Source: apiserver pkg/admission/metrics/metrics.go, `latencySummaryMaxAge`; `client_golang` prometheus/summary.go,
 /// `DefAgeBuckets`.

@@ -21,7 +21,7 @@ use self::node::Node;
 use self::operation::{Document, Operation};
 pub use self::written::Operations;
 
-/// A decoded JSON patch, whose operations may still fail to apply.
+/// A decoded JSON patch. Its operations may still fail to apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
     operations: Vec<Operation>,
@@ -57,7 +57,7 @@ pub const MAX_OPERATIONS: usize = 10_000;
 /// The maximum number of JSON values in a webhook's patch.
 const MAX_VALUES: usize = 250_000;
 
-/// Checks that a webhook's patch is small enough to be decoded. Each value takes some hundred bytes of memory.
+/// Checks that a webhook's patch is small enough to be decoded. Each value takes a few hundred bytes of memory.
 ///
 /// # Errors
 /// Returns [`Unsupported`] if the patch is larger; kube-apiserver accepts patches of any size.

@@ -39,7 +39,7 @@ impl Node {
         }
     }
 
-    /// Wraps a value that no operation has accessed. Null becomes [`Node::Null`], because it has no members.
+    /// Wraps a value that no operation has accessed. Null becomes [`Node::Null`], because it does not have members.
     pub(super) fn untouched(value: Value) -> Self {
         if value.is_null() { Self::Null } else { Self::Untouched(value) }
     }
@@ -118,7 +118,7 @@ impl Node {
 
     /// Returns a copy of the node as the library makes it, and the size of the copy in bytes.
     ///
-    /// The library encodes and decodes the node, which escapes HTML characters in strings.
+    /// The library encodes and decodes the node. Encoding escapes HTML characters in strings.
     pub(super) fn copied(&self) -> (Self, usize) {
         match self {
             Self::Null => (Self::Null, 0),

@@ -25,7 +25,7 @@ pub(super) struct Document {
     work: Work,
 }
 
-/// The maximum total size of the values that the `copy` operations of one patch copy, in bytes.
+/// The maximum total size, in bytes, of the values that the `copy` operations of one patch copy.
 ///
 /// Source: apiserver pkg/server/config.go, `JSONPatchMaxCopyBytes`.
 /// Rule: PAT-12.
@@ -377,7 +377,7 @@ fn index(key: &str, length: usize) -> Result<usize, String> {
     within(number(key)?, length)
 }
 
-/// Resolves a list index, where negative numbers count from the end, and rejects one that is out of range.
+/// Resolves a list index; negative numbers count from the end. Rejects an index that is out of range.
 ///
 /// Rule: PAT-06.
 fn within(number: i64, length: usize) -> Result<usize, String> {

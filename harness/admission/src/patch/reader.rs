@@ -7,7 +7,7 @@ use kubernetes_types::json_text::{Container, Token, scan};
 use super::DecodeError;
 use super::node::{Node, string};
 
-/// The maximum depth of a patch: the list, its operations, and values as deep as the documents that the server reads.
+/// The maximum nesting depth of a patch: [`MAX_LEVELS`] for a value, plus the list and the operation that contain it.
 ///
 /// Go's own limit is 10,000.
 pub(super) const MAX_DEPTH: usize = MAX_LEVELS + 2;
@@ -17,7 +17,7 @@ pub(super) const MAX_LEVELS: usize = 128;
 /// Parses a JSON document.
 ///
 /// # Errors
-/// [`DecodeError`] with Go's message, such as `invalid character 'x' looking for beginning of value`.
+/// Returns [`DecodeError`] with Go's message, such as `invalid character 'x' looking for beginning of value`.
 pub(super) fn read(bytes: &[u8]) -> Result<Node, DecodeError> {
     let mut builder = Builder { open: Vec::new(), document: Node::Null };
     scan(bytes, MAX_DEPTH, |token| builder.take(token)).map_err(DecodeError)?;

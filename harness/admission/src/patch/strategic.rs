@@ -1,4 +1,4 @@
-//! Applies strategic merge patches, which match list items by their merge keys.
+//! Applies strategic merge patches. They match list items by their merge keys.
 //!
 //! Source: apimachinery pkg/util/strategicpatch/patch.go, `StrategicMergeMapPatch`; pkg/util/mergepatch/errors.go.
 
@@ -27,7 +27,7 @@ pub enum StrategicError {
     /// The patch requests an operation that strategic merge patches do not support.
     #[error("{0}")]
     Unprocessable(&'static str),
-    /// Any other error, which kube-apiserver reports as an internal error.
+    /// Any other error. kube-apiserver reports it as an internal error.
     #[error("{0}")]
     Other(String),
     /// admit does not support the patch: kube-apiserver panics, or its result depends on Go's sort algorithm.
@@ -49,7 +49,7 @@ const WRONG_DELETE_LIST: StrategicError = StrategicError::Malformed("invalid pat
 const WRONG_RETAIN_KEYS: StrategicError = StrategicError::Malformed("invalid patch format of retainKeys");
 const WRONG_ORDER: StrategicError = StrategicError::Malformed("invalid patch format of setElementOrder list");
 
-/// Applies `patch` to `object`, whose type is the built-in `kind`.
+/// Applies `patch` to `object`. The type of `object` is the built-in `kind`.
 ///
 /// # Errors
 /// Returns [`StrategicError`] if kube-apiserver rejects the patch, or if admit does not support it.
@@ -71,7 +71,7 @@ enum Type {
 }
 
 impl Type {
-    /// Returns the field into which Go decodes the member `name`.
+    /// Returns the field that Go decodes the member `name` into.
     /// Source: apimachinery `third_party/forked/golang/json/fields.go`, `LookupPatchMetadataForStruct`.
     fn field(self, name: &str) -> Result<&'static Field> {
         let message = match self {
@@ -93,7 +93,7 @@ impl Type {
         })
     }
 
-    /// Returns the field `name`, which must be a list.
+    /// Returns the field `name`, or an error if the field is not a list.
     fn list(self, name: &str) -> Result<&'static Field> {
         let field = self.field(name)?;
         match field.shape {
@@ -254,7 +254,7 @@ fn after_directives(
     Ok(if replaces { (rest, Vec::new()) } else { (original, rest) })
 }
 
-/// Applies the `$retainKeys` directive, which removes all other keys from `original`.
+/// Applies the `$retainKeys` directive: removes all other keys from `original`.
 /// Source: `applyRetainKeysDirective`.
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
@@ -397,7 +397,7 @@ fn are_same(item: &Value, other: &Value, key: &str) -> Result<bool> {
     Ok(item == other)
 }
 
-/// Checks that each of the `values` can be a map key in Go, which excludes lists and objects.
+/// Checks that each of the `values` can be a map key in Go. Lists and objects cannot be map keys.
 fn scalars<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<()> {
     if values.into_iter().all(is_scalar) { Ok(()) } else { Err(NOT_COMPARABLE) }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::strategic::{NOT_COMPARABLE, StrategicError};
 
-/// The maximum length of a list that Go sorts by insertion sort alone.
+/// The maximum length of a list that Go sorts with insertion sort only.
 ///
 /// Source: Go sort/zsortfunc.go, `stable_func`.
 const BLOCK: usize = 20;

@@ -36,7 +36,7 @@ struct Response<'a> {
     patch_type: Option<&'a str>,
 }
 
-/// Reads the response from `body` if it is JSON without duplicate keys and escapes.
+/// Reads the response from `body` if it is JSON without duplicate keys or escapes.
 ///
 /// Returns `None` for other bodies. The caller then decodes the body as a document.
 pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainResponse<'_>> {

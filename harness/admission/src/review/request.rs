@@ -60,7 +60,7 @@ pub fn encode(
     Ok(Bytes::from(body))
 }
 
-/// An upper bound for the size of most reviews without their objects, in bytes.
+/// An upper bound, in bytes, for the size of most reviews without their objects.
 const BESIDE_OBJECTS: usize = 1024;
 
 /// Returns the failure for an object that cannot be encoded as JSON.

@@ -8,7 +8,7 @@ use crate::config::{STATIC_SUFFIX, list, text};
 
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
-/// Validates name, labels, annotations, and finalizers. Owner references and managed fields are not checked.
+/// Validates the name, labels, annotations, and finalizers. Owner references and managed fields are not checked.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta`.
 /// Rule: VLD-03.

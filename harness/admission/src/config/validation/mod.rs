@@ -85,7 +85,7 @@ struct AllowedErrors<'a> {
     repeated_names: bool,
     label_values: bool,
     match_conditions: bool,
-    /// The expressions of the old webhooks, which are compiled with the rules for stored expressions.
+    /// The expressions of the old webhooks. They are compiled with the rules for stored expressions.
     stored: Option<&'a BTreeSet<&'a str>>,
 }
 

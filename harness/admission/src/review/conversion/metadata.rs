@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use kubernetes_types::names;
 use kubernetes_types::quoting::{go_type, quote};
 
-/// The maximum size of all annotations together, in bytes.
+/// The maximum total size, in bytes, of all annotations.
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
 /// Checks that `converted` has the kind, name, namespace, and UID of `original`.

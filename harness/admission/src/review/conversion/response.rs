@@ -23,7 +23,7 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
-/// The kind of a failure, which is a label in metrics.
+/// The kind of a failure. It is a label in metrics.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/conversion/metrics.go, `ConversionWebhookErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

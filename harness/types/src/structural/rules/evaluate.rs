@@ -20,8 +20,7 @@ use crate::status::{FieldError, Unsupported};
 /// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
 const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES: usize = 5 * 1024;
 
-/// The error for rules in the `items` of a schema that is not a list, or in the `additionalProperties` of a schema that
-/// is not a map.
+/// The error for rules in `items` of a schema that is not a list, or in `additionalProperties` of a non-map schema.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `Compile`.
 const UNDECLARED: &str =
