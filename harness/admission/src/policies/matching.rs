@@ -11,7 +11,7 @@ use crate::config::MatchPolicy;
 use crate::matching::{request, rules, selectors};
 use crate::policy::{MatchField, MatchResources, NamedRule, PolicyMismatch};
 
-/// The resource and the kind in which a policy sees a request.
+/// The resource that a policy matches, and the kind of the objects that the policy evaluates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Match {
     pub(super) resource: Arc<GroupVersionResource>,

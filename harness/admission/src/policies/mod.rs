@@ -41,7 +41,7 @@ pub(crate) enum Refusal {
 
 /// The reason why a policy cannot be evaluated.
 enum Failure {
-    /// The policy or binding cannot be applied; the failure policy decides. Contains the error message.
+    /// The policy or binding cannot be applied; the failure policy applies. Contains the error message.
     Configuration(String),
     /// The request is rejected regardless of the failure policy.
     Refusal(Refusal),
@@ -353,7 +353,7 @@ fn namespace(run: &AdmissionRun<'_>) -> Result<Option<Arc<Value>>, Box<Status>> 
     found.map(Some).ok_or_else(|| Box::new(Status::not_found("", "namespaces", namespace)))
 }
 
-/// Returns an object without its managed fields, which kube-apiserver's informers drop.
+/// Returns an object without its managed fields. kube-apiserver's informers drop these fields.
 fn without_managed_fields(object: &Arc<Value>) -> Arc<Value> {
     const DROPPED: &str = "managedFields";
     let members = object.as_object();

@@ -18,7 +18,7 @@ pub(super) enum ParamsError {
     Conversion(ConversionError),
 }
 
-/// Returns whether the objects of a param kind have namespaces.
+/// Returns whether a param kind is namespaced.
 ///
 /// # Errors
 /// Returns kube-apiserver's error message if the server does not serve the kind and has not served it before.
@@ -35,7 +35,7 @@ pub(super) fn is_namespaced(kind: &ParamKind, state: &dyn ClusterState) -> Resul
     }
 }
 
-/// Returns the params of a binding: one `None` if the binding does not use params; empty if it selects none.
+/// Returns the params of a binding: one `None` if the binding does not use params; empty if no params are selected.
 ///
 /// Params that a selector selects are sorted by name.
 ///

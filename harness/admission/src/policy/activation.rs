@@ -29,7 +29,7 @@ pub(super) struct Activation<'a> {
     cost: AtomicU64,
     /// The total depth of the programs that run on the current stack.
     depth: AtomicU32,
-    /// The number of additional threads in use, each of which runs a program that another program waits for.
+    /// The number of additional threads in use. Each thread runs a program that another program waits for.
     threads: AtomicU32,
     evaluated: Mutex<Vec<EvaluatedExpression>>,
 }
@@ -69,7 +69,7 @@ impl<'a> Activation<'a> {
         std::mem::take(&mut *self.evaluated.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Evaluates an expression and returns its value and its cost, which does not include the cost of variables.
+    /// Evaluates an expression and returns its value and its cost. The cost does not include the cost of variables.
     ///
     /// The error text is kube-apiserver's, without the text of the expression.
     pub(super) fn evaluate(&self, expression: &'a Expression) -> (Result<Value<'a>, Error>, u64) {

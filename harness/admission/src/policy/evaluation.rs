@@ -27,11 +27,11 @@ use crate::config::FailurePolicy;
 /// Source: apiserver pkg/apis/cel/config.go, `RuntimeCELCostBudget`.
 /// Rule: POL-36.
 const RUNTIME_CEL_COST_BUDGET: u64 = 10_000_000;
-/// The maximum length of the value of a message expression, in bytes.
+/// The maximum length, in bytes, of the value of a message expression.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
 const MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES: usize = 5 * 1024;
-/// The maximum length of the value of an audit annotation, in bytes.
+/// The maximum length, in bytes, of the value of an audit annotation.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `maxAuditAnnotationValueLength`.
 const MAX_AUDIT_ANNOTATION_VALUE_LENGTH: usize = 10 * 1024;
@@ -67,7 +67,7 @@ enum Stop {
 /// The result of one expression.
 struct Evaluand<'a> {
     value: Result<Value<'a>, String>,
-    /// The cost without that of variables.
+    /// The cost, without the cost of variables.
     cost: u64,
     took: Duration,
 }
@@ -80,7 +80,7 @@ struct Sequence<'a> {
 }
 
 impl<'a> Sequence<'a> {
-    /// Evaluates an expression and subtracts its cost and that of its variables from the budget.
+    /// Evaluates an expression and subtracts its cost and the cost of its variables from the budget.
     ///
     /// Without a `part`, records only the variables.
     ///

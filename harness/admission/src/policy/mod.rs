@@ -1,4 +1,4 @@
-//! Parses, compiles, and evaluates admission policies: CEL expressions by which the API server decides about a request.
+//! Parses, compiles, and evaluates admission policies: CEL expressions that decide whether a request is admitted.
 //!
 //! Each version of a policy is compiled once. The evaluation of a policy for a request is a pure function.
 
@@ -57,22 +57,22 @@ pub struct Definition {
 pub struct ParamKind {
     /// The kind, with its version.
     pub kind: GroupVersionKind,
-    /// Whether objects of the kind have namespaces; unset until the server serves the kind.
+    /// Whether the kind is namespaced; unset until the server serves the kind.
     ///
-    /// A kind that is no longer served keeps its scope, and has no objects.
+    /// A kind that is no longer served keeps its scope and does not have any objects.
     pub namespaced: OnceLock<bool>,
 }
 
 /// The resources to which a policy or a binding applies.
 #[derive(Clone, Debug)]
 pub struct MatchResources {
-    /// `namespaceSelector`, which matches the labels of the namespace.
+    /// `namespaceSelector`: selects requests by the labels of the namespace.
     pub namespace_selector: Selector,
-    /// `objectSelector`, which matches the labels of the new or the old object.
+    /// `objectSelector`: selects requests by the labels of the new or the old object.
     pub object_selector: Selector,
     /// `resourceRules`; if empty, all resources match.
     pub resource_rules: Vec<NamedRule>,
-    /// `excludeResourceRules`, which take precedence over `resourceRules`.
+    /// `excludeResourceRules`: excludes resources, and takes precedence over `resourceRules`.
     pub exclude_resource_rules: Vec<NamedRule>,
     /// `matchPolicy`: whether the rules also match equivalent resources.
     pub match_policy: MatchPolicy,
@@ -121,7 +121,7 @@ pub struct Binding {
 pub struct ParamRef {
     /// The name of the param; empty if a selector is used.
     pub name: String,
-    /// The namespace of the params; if empty, that of the request.
+    /// The namespace of the params; if empty, the namespace of the request.
     pub namespace: String,
     /// The labels of the params; `None` if a name is used.
     pub selector: Option<Selector>,
