@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 /// The annotations of an audit event, by key.
 pub type Annotations = BTreeMap<String, String>;
 
-/// The fields of an audit event that are recorded.
+/// The recorded fields of an audit event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditEvent {
@@ -26,7 +26,7 @@ pub struct AuditEvent {
     pub impersonation_constraint: String,
 }
 
-/// The audit log of a target, which finds events by the Audit-ID of their request.
+/// The audit log of a target. It finds events by the Audit-ID of their request.
 #[derive(Debug)]
 pub struct AuditLog {
     source: Source,
@@ -65,7 +65,7 @@ struct Tail {
 }
 
 impl AuditLog {
-    /// Creates a log that contains no events, for a target that does not provide its audit log.
+    /// Creates an empty log, for a target that does not provide its audit log.
     pub fn unavailable() -> Self {
         Self::new(Source::NotShown)
     }
@@ -135,7 +135,7 @@ impl AuditLog {
         !matches!(self.source, Source::NotShown)
     }
 
-    /// Returns how many times annotations were requested but not available.
+    /// Returns how many times annotations were requested but were not available.
     pub fn unchecked(&self) -> usize {
         self.unchecked.load(Ordering::Relaxed)
     }
@@ -215,9 +215,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The maximum number of events in an index, which take a few megabytes.
+/// The maximum number of events in an index. This number of events takes a few megabytes.
 ///
-/// Older events are not needed, because an event is read soon after its request.
+/// Older events are not needed, because each event is read soon after its request.
 const MAX_EVENTS: usize = 16_384;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Records the requests of the test's client.
+//! Records the requests of the test client.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ use crate::record::{Recorder, SentRequest};
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Adds an audit ID and a trace ID to requests, records them, and forwards them to `inner`.
+/// Adds an `Audit-ID` and a `traceparent` to requests, records the requests, and forwards them to `inner`.
 #[derive(Clone, Debug)]
 pub(crate) struct Recording<S> {
     pub(crate) inner: S,

@@ -25,10 +25,10 @@ use crate::record::{Call, Recorder};
 use crate::service_name::ServiceName;
 use crate::{LOOPBACK, client};
 
-/// The maximum size of a request or response body in bytes.
+/// The maximum size of a request or response body, in bytes.
 const MAX_BODY: usize = 64 << 20;
 
-/// The server of a webhook, which is stopped when dropped.
+/// The server of a webhook. It stops when dropped.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     port: u16,
@@ -77,7 +77,7 @@ impl Drop for Endpoint {
     }
 }
 
-/// Creates a certificate for the name of the Service and for 127.0.0.1.
+/// Creates a TLS configuration with a certificate for the name of the Service and for 127.0.0.1.
 ///
 /// Source: apiserver pkg/util/webhook/client.go, `HookClient`: the server name is `NAME.NAMESPACE.svc`.
 fn tls(service: &ServiceName, authority: &CertificateAuthority) -> Result<rustls::ServerConfig, Error> {
@@ -103,7 +103,7 @@ struct Recording {
     recorder: Arc<Recorder>,
 }
 
-/// Records a call on arrival and its response later, because the API server can disconnect before the response.
+/// Records a call on arrival, and its response later, because the API server can disconnect before the response.
 async fn record(
     State(Recording { service, recorder }): State<Recording>,
     request: Request,

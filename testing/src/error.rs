@@ -17,7 +17,7 @@ pub enum Error {
     /// A webhook cannot be served.
     #[error("{service}: cannot listen on 127.0.0.1: {error}")]
     Listen {
-        /// The Service of the webhook.
+        /// The Service of the webhook, as `NAMESPACE/NAME`.
         service: String,
         /// The error of the operating system.
         error: std::io::Error,
@@ -33,7 +33,7 @@ pub enum Error {
         /// The reason why the manifest cannot be read or the object cannot be created.
         message: String,
     },
-    /// The setup of the test failed.
+    /// The server could not be prepared for the test.
     #[error("{0}")]
     Setup(String),
 }

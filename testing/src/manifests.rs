@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
 
-/// An object from a manifest file.
+/// An object in a manifest file.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
     pub(crate) file: PathBuf,
@@ -34,7 +34,9 @@ impl Manifest {
     }
 }
 
-/// Reads the objects in a file, or in all YAML and JSON files in a folder and its subfolders, sorted by name.
+/// Reads the objects in a file or a folder, and adds them to `found`.
+///
+/// In a folder and its subfolders, all YAML and JSON files are read, sorted by name.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read or is not valid YAML or JSON.

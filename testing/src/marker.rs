@@ -30,8 +30,9 @@ use crate::service_name::ServiceName;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LABEL: &str = "admit-testing.example.com/marker";
 
-/// Waits until the server uses all earlier configurations of `kind`, `MutatingWebhookConfiguration` or
-/// `ValidatingWebhookConfiguration`.
+/// Waits until the server uses all earlier configurations of `kind`.
+///
+/// `kind` is `MutatingWebhookConfiguration` or `ValidatingWebhookConfiguration`.
 pub(crate) async fn wait_until_used(
     client: &kube::Client,
     kind: &str,
@@ -69,7 +70,7 @@ pub(crate) async fn wait_until_used(
     configurations.delete(NAME, &DeleteParams::default()).await.map(drop).map_err(failed)
 }
 
-/// The name of the marker configuration, which sorts first.
+/// The name of the marker configuration. It sorts before other names.
 ///
 /// kube-apiserver calls mutating webhooks in the order of their configurations' names.
 const NAME: &str = "0-admit-testing";

@@ -1,4 +1,4 @@
-//! Records the requests of the test's client and the webhook calls that they cause.
+//! Records the requests of the test client and the webhook calls that they cause.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A request of the test's client.
+/// A request of the test client.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestTrace {
@@ -27,12 +27,12 @@ pub struct RequestTrace {
 }
 
 impl RequestTrace {
-    /// Returns the calls to a path, such as `/mutate`.
+    /// Returns the calls to a URL path, such as `/mutate`.
     pub fn calls_to<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Call> {
         self.calls.iter().filter(move |call| call.path == path)
     }
 
-    /// Returns the result of each call to a mutating webhook, including fakes, by round and position.
+    /// Returns the result of each call to a mutating webhook, including fakes, sorted by round and index.
     ///
     /// The results are from the audit annotations `mutation.webhook.admission.k8s.io/round_N_index_M` and
     /// `patch.webhook.admission.k8s.io/round_N_index_M`.
@@ -94,11 +94,11 @@ struct PatchAnnotation {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Call {
-    /// The webhook's Service, `NAMESPACE/NAME`.
+    /// The Service of the webhook, as `NAMESPACE/NAME`.
     pub service: String,
     /// The path that was called, such as `/mutate`.
     pub path: String,
-    /// The AdmissionReview that the webhook received; null if the body was not JSON.
+    /// The `AdmissionReview` that the webhook received; null if the body was not JSON.
     pub review: Value,
     /// The response, or `None` if the API server disconnected first.
     pub response: Option<Response>,
@@ -110,7 +110,7 @@ pub struct Call {
 pub struct Response {
     /// The HTTP status of the response.
     pub status: StatusCode,
-    /// The AdmissionReview; null if the body was not JSON.
+    /// The `AdmissionReview` in the response; null if the body was not JSON.
     pub review: Value,
 }
 
@@ -120,7 +120,7 @@ impl Call {
         self.review.get("request").unwrap_or(&Value::Null)
     }
 
-    /// Returns the `request.object` field of the review, which is null for a deletion.
+    /// Returns the `request.object` field of the review. It is null for a deletion.
     pub fn object(&self) -> &Value {
         self.request().get("object").unwrap_or(&Value::Null)
     }
@@ -132,7 +132,8 @@ impl Call {
 
     /// Decodes the JSON Patch in the response.
     ///
-    /// Accepts a base64 string, or a list of bytes, which kube-apiserver accepts and the kube crate writes.
+    /// Accepts a base64 string. Also accepts a list of bytes, because kube-apiserver does so and the kube crate writes
+    /// one.
     pub fn patch(&self) -> Option<Value> {
         let patch = self.responded("patch")?;
         let bytes = match patch.as_str() {
@@ -159,7 +160,7 @@ struct Recorded {
     calls: Vec<ReceivedCall>,
 }
 
-/// A request of the client with its audit ID and trace ID.
+/// A request of the client, with its audit ID and its trace ID.
 #[derive(Clone, Debug)]
 pub(crate) struct SentRequest {
     pub(crate) method: Method,

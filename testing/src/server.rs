@@ -65,9 +65,9 @@ impl Builder {
         Self { backend, ..self }
     }
 
-    /// Serves a webhook, an [`axum::Router`] or another tower service, as the Service `NAMESPACE/NAME`.
+    /// Serves a webhook, such as an [`axum::Router`] or another tower service, as the Service `NAMESPACE/NAME`.
     ///
-    /// Configurations whose `clientConfig.service` refers to the Service get its `caBundle` and port.
+    /// Configurations whose `clientConfig.service` refers to the Service get the webhook's `caBundle` and port.
     #[must_use]
     pub fn webhook<S>(mut self, service: &str, webhook: S) -> Self
     where
@@ -179,7 +179,7 @@ impl Servers {
         }
     }
 
-    /// Creates a client in the group `system:masters`, whose requests are recorded if `recorder` is set.
+    /// Creates a client in the group `system:masters`. Its requests are recorded if `recorder` is set.
     fn client(&self, recorder: Option<&Arc<Recorder>>) -> Result<kube::Client, Error> {
         match &self.api_server {
             RunningApiServer::InProcess(server) => {
@@ -204,7 +204,7 @@ impl Servers {
     }
 }
 
-/// Returns the user of [`Envtest::config`], including the uid, because reviews contain the uid.
+/// Returns the user of [`Envtest::config`], including the UID, because reviews contain the UID.
 fn admin() -> UserInfo {
     UserInfo {
         username: "admin".to_owned(),
@@ -214,7 +214,7 @@ fn admin() -> UserInfo {
     }
 }
 
-/// The steps that prepare the server before the test starts.
+/// The settings for the preparation of the server before the test starts.
 struct Setup<'a> {
     client: kube::Client,
     backend: Backend,
@@ -315,7 +315,7 @@ fn point_at(
     }
 }
 
-/// An API server with the webhooks under test behind their Services, which is stopped when dropped.
+/// An API server with the webhooks under test behind their Services. It stops when dropped.
 pub struct TestServer {
     client: kube::Client,
     recorder: Arc<Recorder>,

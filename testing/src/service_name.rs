@@ -33,7 +33,7 @@ impl fmt::Display for ServiceName {
     }
 }
 
-/// Returns whether a string is a DNS label, like the names of Services and namespaces.
+/// Returns whether a string is a DNS label. The names of Services and namespaces must be DNS labels.
 fn is_label(text: &str) -> bool {
     !text.contains('.') && matches!(text.parse(), Ok(Name::Dns(_)))
 }

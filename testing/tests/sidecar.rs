@@ -15,7 +15,7 @@ use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use serde_json::json;
 
-/// Handles a review: adds the variable `SIDECAR` to each container of a Pod that does not have it.
+/// Handles a review: adds the variable `SIDECAR` to each container of a Pod that does not yet have it.
 async fn inject(
     Json(review): Json<AdmissionReview<Pod>>,
 ) -> Result<Json<AdmissionReview<DynamicObject>>, Infallible> {
@@ -46,7 +46,7 @@ fn pod() -> Result<Pod, serde_json::Error> {
     }))
 }
 
-/// Returns the available backends, and prints which part of a test is skipped.
+/// Returns the available backends, and prints a message if a part of the test is skipped.
 ///
 /// The message does not use a macro such as `eprintln!`, because the output of macros is captured in passing tests.
 fn backends(test: &str) -> Vec<Backend> {

@@ -35,7 +35,7 @@ pub struct Envtest {
     _folder: TempDir,
 }
 
-/// Settings of kube-apiserver that differ from the defaults.
+/// The settings of kube-apiserver that differ from the defaults.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Settings {
@@ -72,7 +72,7 @@ impl Envtest {
     ///
     /// # Errors
     /// Returns an error if KUBEBUILDER_ASSETS is not set, if a program is missing, or if a server does not start within
-    /// a minute; the error contains the end of the server's log.
+    /// a minute. The error contains the end of the server's log.
     pub async fn start(settings: Settings, progress: impl Fn(&str)) -> Result<Self, EnvtestError> {
         let assets = Assets::find()?;
         let mut attempt = 1;
@@ -87,7 +87,7 @@ impl Envtest {
         }
     }
 
-    /// Returns the configuration of a client in the group `system:masters`, which does not retry requests.
+    /// Returns the configuration for a client in the group `system:masters`. The client does not retry requests.
     pub fn config(&self) -> &kube::Config {
         &self.config
     }
@@ -97,7 +97,7 @@ impl Envtest {
         &self.etcd_url
     }
 
-    /// Returns the path of the audit log; kube-apiserver writes each event as a line before it sends the response.
+    /// Returns the path of the audit log. kube-apiserver writes each event as a line before it sends the response.
     pub fn audit_log(&self) -> &Path {
         &self.audit_log
     }
@@ -326,7 +326,7 @@ impl Server {
     }
 }
 
-/// Kills the server and waits until the process has ended, because its folder cannot be removed before that.
+/// Kills the server and waits until the process has ended. Its folder cannot be removed before that.
 impl Drop for Server {
     fn drop(&mut self) {
         let killed = self.child.start_kill();
@@ -339,7 +339,7 @@ impl Drop for Server {
     }
 }
 
-/// Returns the last lines of a log, indented.
+/// Returns the last lines of a log, with indentation.
 fn end_of(log: &Path) -> String {
     let text = match fs::read(log) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -386,7 +386,7 @@ async fn is_ready(client: &kube::Client) -> bool {
     client.request_text(request).await.is_ok_and(|text| text == "ok")
 }
 
-/// Finds distinct free ports; each port stays reserved until all are found.
+/// Finds distinct free ports. Each port stays reserved until all ports are found.
 fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT], EnvtestError> {
     let failed = |error: std::io::Error| EnvtestError::new(format!("no free port on {LOOPBACK}: {error}"));
     let mut held = Vec::with_capacity(COUNT);

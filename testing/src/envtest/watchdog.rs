@@ -1,4 +1,4 @@
-//! Stops the servers of a target if this process is killed.
+//! Stops the servers of a target if the test process is killed.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 /// child.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    /// The shell, whose standard input is the pipe.
+    /// The shell process. Its standard input is the pipe.
     shell: Child,
 }
 
@@ -29,7 +29,7 @@ kill -KILL $pids
 rm -rf -- "$1""#;
 
 impl Watchdog {
-    /// Starts a watchdog that removes `folder` after killing the servers.
+    /// Starts a watchdog, which also removes `folder` after it kills the servers.
     pub(super) fn start(folder: &Path) -> io::Result<Self> {
         let shell = Command::new(SHELL)
             .args(["-c", SCRIPT, "envtest-watchdog"])
@@ -43,7 +43,7 @@ impl Watchdog {
         Ok(Self { shell })
     }
 
-    /// Adds a process; the watchdog must be stopped soon after the process ends, because its ID can be reused.
+    /// Adds a process. Stop the watchdog soon after the process ends, because the process ID can be reused.
     pub(super) fn watch(&mut self, pid: u32) -> io::Result<()> {
         self.shell.stdin.as_mut().map_or(Ok(()), |pipe| writeln!(pipe, "{pid}"))
     }
