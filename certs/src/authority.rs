@@ -11,17 +11,17 @@ use time::{Duration, OffsetDateTime};
 
 use crate::{Defect, Name};
 
-/// A certificate authority for tests with a P-256 key, which only [`CertificateAuthority::key_pem`] returns.
+/// A certificate authority for tests. Only [`CertificateAuthority::key_pem`] returns its P-256 key.
 pub struct CertificateAuthority {
     common_name: String,
     certificate_pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// A certificate with its key as PEM.
+/// A certificate with its key, in PEM format.
 #[derive(Clone)]
 pub struct Leaf {
-    /// The certificate, followed by intermediate certificates, if any.
+    /// The certificate, followed by the intermediate certificates, if any.
     pub certificate_pem: String,
     /// The private key (PKCS #8).
     pub key_pem: String,
@@ -45,10 +45,10 @@ pub enum Error {
     /// An RSA key or signature could not be created.
     #[error("cannot create an RSA key: {0}")]
     Rsa(#[from] rsa::Error),
-    /// The PEM is not the certificate of an authority.
+    /// The PEM text is not the certificate of a certificate authority.
     #[error("invalid CA certificate: {0}")]
     NotAnAuthority(String),
-    /// The PEM is not a private key.
+    /// The PEM text is not a private key.
     #[error("invalid private key: {0}")]
     NotAKey(rcgen::Error),
     /// The certificate was issued for another key.
@@ -61,11 +61,11 @@ pub enum Error {
 
 const MAX_COMMON_NAME_LENGTH: usize = 64;
 pub(crate) const DAY: Duration = Duration::days(1);
-/// The duration by which certificates are backdated, because the clocks of machines differ.
+/// The duration by which certificates are backdated, because clocks differ between machines.
 const CLOCK_SKEW: Duration = Duration::hours(1);
 
 impl CertificateAuthority {
-    /// Creates an authority with the subject `common_name`, valid for ten years.
+    /// Creates a certificate authority with the subject `common_name`, valid for ten years.
     ///
     /// # Errors
     /// Returns an error if `common_name` is longer than 64 bytes, or if the key cannot be created.
@@ -76,7 +76,7 @@ impl CertificateAuthority {
         Self::with_params(common_name, authority(common_name))
     }
 
-    /// Creates a self-signed authority with a new key from certificate parameters.
+    /// Creates a self-signed certificate authority with a new key from certificate parameters.
     pub(crate) fn with_params(common_name: &str, params: CertificateParams) -> Result<Self, Error> {
         let key = KeyPair::generate()?;
         let certificate_pem = params.self_signed(&key)?.pem();
@@ -88,16 +88,16 @@ impl CertificateAuthority {
         &self.common_name
     }
 
-    /// Returns the issuer that signs the certificates of this authority.
+    /// Returns the issuer that signs certificates for this certificate authority.
     pub(crate) fn issuer(&self) -> &Issuer<'static, KeyPair> {
         &self.issuer
     }
 
-    /// Loads an existing authority, for example from a Secret.
+    /// Loads an existing certificate authority, for example from a Secret.
     ///
     /// # Errors
     /// Returns an error if the certificate or the key is invalid, if the certificate is not a CA certificate, or if it
-    /// is for another key.
+    /// belongs to a different key.
     pub fn from_pem(certificate_pem: &str, key_pem: &str) -> Result<Self, Error> {
         let not_an_authority = |error: String| Error::NotAnAuthority(error);
         let (_, pem) = x509_parser::pem::parse_x509_pem(certificate_pem.as_bytes())
@@ -116,12 +116,12 @@ impl CertificateAuthority {
         Ok(Self { common_name, certificate_pem: certificate_pem.to_owned(), issuer })
     }
 
-    /// Returns the secret private key as PEM (PKCS #8).
+    /// Returns the secret private key in PEM format (PKCS #8).
     pub fn key_pem(&self) -> String {
         self.issuer.key().serialize_pem()
     }
 
-    /// Returns the CA certificate as PEM; base64-encoded, it is the value of a `caBundle`.
+    /// Returns the CA certificate in PEM format. Its base64 encoding is the value of a `caBundle`.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
@@ -146,7 +146,7 @@ impl CertificateAuthority {
 
     /// Issues a client certificate for the user `common_name`, valid for one year.
     ///
-    /// If `organization` is set, the user is in the group with that name.
+    /// If `organization` is set, the user belongs to the group with that name.
     ///
     /// # Errors
     /// Returns an error if `common_name` is longer than 64 bytes, or if the key cannot be created.
@@ -177,14 +177,14 @@ impl Leaf {
     }
 }
 
-/// Omits the private key.
+/// Formats the certificate without the private key.
 impl fmt::Debug for Leaf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Leaf").field("certificate_pem", &self.certificate_pem).finish_non_exhaustive()
     }
 }
 
-/// Returns the parameters of an authority that signs only leaf certificates.
+/// Returns the parameters of a certificate authority that signs only leaf certificates.
 pub(crate) fn authority(common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = subject(common_name);
@@ -223,7 +223,7 @@ fn subject(common_name: &str) -> DistinguishedName {
     subject
 }
 
-/// Returns the name as a common name, or only its first label if the name is too long.
+/// Returns the name for use as a common name, or only its first label if the name is too long.
 fn common_name(name: &Name) -> String {
     match name {
         Name::Dns(dns) if dns.as_str().len() > MAX_COMMON_NAME_LENGTH => dns.first_label().to_owned(),

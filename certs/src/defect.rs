@@ -3,17 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A single defect of an otherwise valid certificate; callers accept some defects.
+/// A defect of an otherwise valid certificate. Callers accept some defects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Defect {
     /// `expired`: the certificate expired yesterday.
     Expired,
-    /// `not-yet-valid`: the certificate is not valid before tomorrow.
+    /// `not-yet-valid`: the certificate becomes valid tomorrow.
     NotYetValid,
-    /// `wrong-name`: the certificate is for another name.
+    /// `wrong-name`: the certificate is for a different name.
     WrongName,
-    /// `cluster-local-name`: all DNS names end in `.cluster.local`, which the API server does not use.
+    /// `cluster-local-name`: all DNS names end in `.cluster.local`, a suffix that the API server does not use.
     ClusterLocalName,
     /// `wildcard-name`: all DNS names start with `*.`, such as `*.ns.svc` for `hook.ns.svc`. Callers accept it.
     WildcardName,
@@ -21,19 +21,19 @@ pub enum Defect {
     NoAddress,
     /// `common-name-only`: the certificate has a common name but no subject alternative names.
     CommonNameOnly,
-    /// `unknown-issuer`: the certificate is signed by an authority that is not in the `caBundle`.
+    /// `unknown-issuer`: the certificate authority that signed the certificate is not in the `caBundle`.
     UnknownIssuer,
-    /// `rekeyed-issuer`: the issuer has the same name as the authority in the `caBundle` but another key.
+    /// `rekeyed-issuer`: the issuer has the same name as the CA in the `caBundle` but a different key.
     RekeyedIssuer,
-    /// `missing-intermediate`: the server does not send the certificate of the intermediate authority.
+    /// `missing-intermediate`: the server does not send the certificate of the intermediate CA.
     MissingIntermediate,
-    /// `intermediate`: the server sends the certificate of an intermediate authority. Callers accept it.
+    /// `intermediate`: the server sends the certificate of an intermediate CA. Callers accept it.
     Intermediate,
     /// `expired-issuer`: the CA certificate expired yesterday.
     ExpiredIssuer,
     /// `sha1`: the certificate is signed with SHA-1.
     Sha1,
-    /// `rsa-1024`: the authority has a 1024-bit RSA key. kube-apiserver accepts it.
+    /// `rsa-1024`: the certificate authority has a 1024-bit RSA key. kube-apiserver accepts it.
     Rsa1024,
     /// `no-server-auth`: the extended key usage allows clients but not servers.
     NoServerAuth,
@@ -41,7 +41,7 @@ pub enum Defect {
     NoUsage,
     /// `own-bundle`: the `caBundle` contains the server certificate. kube-apiserver accepts it.
     OwnBundle,
-    /// `both-bundles`: the `caBundle` contains two authorities, as during a rotation. Callers accept it.
+    /// `both-bundles`: the `caBundle` contains two CA certificates, as during a rotation. Callers accept it.
     BothBundles,
 }
 
@@ -123,7 +123,7 @@ impl fmt::Display for Defect {
     }
 }
 
-/// The error for a name that is not the name of a defect.
+/// The error for an unknown defect name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid certificate defect `{0}`: must be {defects}", defects = names())]
 pub struct UnknownDefect(String);

@@ -78,14 +78,14 @@ impl CertificateAuthority {
         self.signed_by(self, params, key)
     }
 
-    /// Issues a leaf certificate that is signed by `signer`, and puts this authority in the `caBundle`.
+    /// Issues a leaf certificate that `signer` signs, and puts this certificate authority in the `caBundle`.
     fn signed_by(&self, signer: &Self, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
         let certificate = params.signed_by(key, signer.issuer())?;
         Ok(Leaf::new(certificate.pem(), key, self.certificate_pem().to_owned()))
     }
 }
 
-/// Issues a leaf certificate from a new intermediate authority; returns the intermediate certificate and the leaf.
+/// Issues a leaf certificate from a new intermediate CA. Returns the intermediate certificate and the leaf.
 fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(String, Leaf), Error> {
     let mut root = authority("an authority above another");
     root.is_ca = IsCa::Ca(BasicConstraints::Constrained(1));
@@ -98,14 +98,14 @@ fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(S
     Ok((pem, Leaf::new(certificate.pem(), key, root.certificate_pem().to_owned())))
 }
 
-/// Issues a leaf certificate from a new authority with an RSA key, and puts that authority in the `caBundle`.
+/// Issues a leaf certificate from a new certificate authority with an RSA key, which is also in the `caBundle`.
 fn rsa_signed(bits: usize, digest: Digest, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
     let rsa = RsaKey::generate(bits, digest)?;
     let (bundle, issuer) = rsa.authority(authority("an authority with an RSA key"))?;
     Ok(Leaf::new(RsaKey::sign(&issuer, digest, params, key)?, key, bundle))
 }
 
-/// Returns the DNS names after `change`; omits IP addresses and names for which `change` returns `None`.
+/// Applies `change` to the DNS names. Omits IP addresses, and names for which `change` returns `None`.
 fn dns_names(
     names: &[Name],
     defect: Defect,

@@ -1,7 +1,7 @@
 //! In-memory certificate authorities, the certificates that they issue, and certificates with defects.
 //!
-//! Nothing is written to disk: an authority exists only as long as the test or command runs, unless the caller exports
-//! its key with [`CertificateAuthority::key_pem`].
+//! Nothing is written to disk. A certificate authority exists only as long as the test or command runs, unless the
+//! caller exports its key with [`CertificateAuthority::key_pem`].
 
 mod authority;
 mod defect;

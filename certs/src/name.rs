@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// A DNS name or an IP address in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Name {
-    /// A DNS name, whose first label can be `*`.
+    /// A DNS name. The first label can be `*`.
     Dns(DnsName),
     /// An IP address.
     Ip(IpAddr),

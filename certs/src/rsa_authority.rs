@@ -1,6 +1,6 @@
-//! Creates authorities with RSA keys, including insecure keys.
+//! Creates certificate authorities with RSA keys, including insecure keys.
 //!
-//! ring does not support RSA key generation and SHA-1 signatures, so the crates `rsa` and `sha1` are used.
+//! ring supports neither RSA key generation nor SHA-1 signatures, so the crates `rsa` and `sha1` are used.
 
 use rcgen::{CertificateParams, Issuer, PKCS_RSA_SHA256, PublicKeyData, SignatureAlgorithm, SigningKey};
 use rsa::pkcs1::EncodeRsaPublicKey;
@@ -12,14 +12,14 @@ use sha1::Sha1;
 
 use crate::Error;
 
-/// The digest in signatures of an authority.
+/// The digest algorithm in the signatures of a certificate authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Digest {
     Sha1,
     Sha256,
 }
 
-/// An RSA key that signs certificates.
+/// An RSA key that signs certificates, with the digest of the signatures.
 pub(crate) struct RsaKey {
     private: RsaPrivateKey,
     public_der: Vec<u8>,
@@ -33,7 +33,7 @@ impl RsaKey {
         Ok(Self { private, public_der, digest })
     }
 
-    /// Creates a CA certificate, and returns it as PEM with its issuer.
+    /// Creates a CA certificate in PEM format, and returns it with its issuer.
     pub(crate) fn authority(
         self,
         params: CertificateParams,
@@ -43,7 +43,7 @@ impl RsaKey {
         Ok((pem, Issuer::new(params, self)))
     }
 
-    /// Signs a leaf certificate and returns it as PEM.
+    /// Signs a leaf certificate and returns it in PEM format.
     pub(crate) fn sign(
         issuer: &Issuer<'static, Self>,
         digest: Digest,
@@ -82,7 +82,7 @@ const SHA256_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 
 const SHA1_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5];
 
 impl Digest {
-    /// Replaces the signature algorithm in a certificate from rcgen, which supports only SHA-256, with this one.
+    /// Replaces the signature algorithm in a certificate from rcgen, which supports only SHA-256, with this digest.
     ///
     /// The object identifiers of both algorithms have the same length.
     fn named_in(self, der: &[u8]) -> Vec<u8> {

@@ -21,7 +21,7 @@ fn names(texts: &[&str]) -> Vec<Name> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-/// Verifies `leaf` as a client that trusts its bundle and connects to `name`.
+/// Verifies `leaf` as a client that trusts its `caBundle` and connects to `name`.
 fn verify_with_bundle(leaf: &Leaf, name: &str) -> Result<(), rustls::Error> {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(leaf.ca_bundle_pem.as_bytes()) {
