@@ -1,6 +1,6 @@
 //! Decodes base64 as Go does.
 
-/// Decodes base64 in the standard alphabet with padding; line breaks are skipped.
+/// Decodes base64 in the standard alphabet with padding. Skips line breaks.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Checks the padding of the last group, which has `digits` digits; `at` is the index after the first `=`.
+/// Checks the padding of the last group, which has `digits` characters; `at` is the index after the first `=`.
 fn padding(source: &[u8], mut at: usize, digits: usize) -> Result<(), String> {
     let skip = |at: usize| {
         let rest = source.get(at..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Parses and formats durations.
+//! Parses and formats durations as Go does.
 //!
 //! Source: Go's time, `ParseDuration` and `Duration.String`.
 
@@ -58,7 +58,7 @@ fn unit_nanoseconds(unit: &str) -> Option<u64> {
     })
 }
 
-/// Multiplies the digits after the point, up to 63 bits of them, by the unit, and truncates the result.
+/// Multiplies the digits after the decimal point, up to 63 bits of them, by the unit, and truncates the result.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -106,7 +106,7 @@ pub fn format_duration(nanoseconds: i64) -> String {
     }
 }
 
-/// Formats `value / unit` with as many digits after the point as needed; `unit` is a power of ten.
+/// Formats `value / unit` with as many digits after the decimal point as needed; `unit` is a power of ten.
 fn fixed(value: u64, unit: u64) -> String {
     let (whole, fraction) = (value / unit, value % unit);
     if fraction == 0 {
@@ -116,7 +116,7 @@ fn fixed(value: u64, unit: u64) -> String {
     format!("{whole}.{}", format!("{fraction:0width$}").trim_end_matches('0'))
 }
 
-/// Returns a duration in seconds as a double, calculated as in Go.
+/// Returns a duration in nanoseconds as a number of seconds, calculated as in Go.
 #[expect(clippy::cast_precision_loss, reason = "Go's Duration.Seconds rounds as well")]
 pub fn seconds(nanoseconds: i64) -> f64 {
     (nanoseconds / 1_000_000_000) as f64 + (nanoseconds % 1_000_000_000) as f64 / 1e9

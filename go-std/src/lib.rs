@@ -1,6 +1,6 @@
 //! Implements the parts of Go's standard library that kube-apiserver uses, including the error messages.
 //!
-//! Other Rust crates for these purposes have different error messages and accept different inputs.
+//! Other Rust crates for these purposes return different error messages and accept different inputs.
 
 pub mod base64;
 pub mod duration;

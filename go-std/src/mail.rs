@@ -1,17 +1,18 @@
-//! Parses mail addresses as Go does.
+//! Parses email addresses as Go does.
 //!
 //! Source: Go net/mail/message.go, `ParseAddress`; mime/encodedword.go, `WordDecoder.Decode`.
 
 use super::{base64, netip};
 
-/// Returns whether `text` is one mail address: `a@example.com`, `"A B" <a@example.com>`, `a@[192.0.2.1]`, or
-/// `group: a@example.com;`, with optional comments in parentheses.
+/// Returns whether `text` is exactly one email address, with optional comments in parentheses.
+///
+/// Examples are `a@example.com`, `"A B" <a@example.com>`, `a@[192.0.2.1]`, and `group: a@example.com;`.
 pub fn is_address(text: &str) -> bool {
     let mut parser = Parser { rest: text };
     parser.addresses(true) == Some(1) && parser.skip_comments().is_some() && parser.rest.is_empty()
 }
 
-/// A parser that holds the rest of the text.
+/// A parser that holds the text that has not been parsed.
 ///
 /// After a method returns `None`, either the parser is unchanged or parsing ends.
 struct Parser<'t> {
@@ -219,7 +220,7 @@ impl Parser<'_> {
     }
 }
 
-/// Decodes a word; returns `None` for an encoded word of an unknown charset.
+/// Decodes a word. Returns `None` for an encoded word in an unknown charset.
 fn decoded(word: &str) -> Option<Word> {
     let parts = word.strip_prefix("=?").and_then(|word| word.strip_suffix("?="));
     let parts: Vec<&str> =

@@ -60,12 +60,12 @@ pub fn parse_prefix(text: &str) -> Result<Prefix, String> {
     }
 }
 
-/// A network: an address, which need not be the first of the network, and the length of the prefix.
+/// A network prefix: an address in the network, which need not be the first one, and the prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// An address in the network.
     pub address: IpAddr,
-    /// The prefix length, from 0 to 32 or 128.
+    /// The prefix length: at most 32 for IPv4, and at most 128 for IPv6.
     pub bits: u8,
 }
 
@@ -122,7 +122,7 @@ fn address_error(text: &[u8], message: &str, at: &[u8]) -> String {
     }
 }
 
-/// Parses the four numbers of an IPv4 address; `text` is the whole address, for errors.
+/// Parses the four numbers in an IPv4 address; `text` is the entire address, for error messages.
 fn parse_ipv4(text: &[u8], fields: &[u8]) -> Result<[u8; 4], String> {
     let error = |message: &str, at: &[u8]| Err(address_error(text, message, at));
     let (mut address, mut octets) = (0_u32, 0);
@@ -180,7 +180,7 @@ fn parse_ipv6(text: &[u8]) -> Result<Address<'_>, String> {
 
 /// The groups of an IPv6 address during parsing.
 struct Groups<'t> {
-    /// The whole address, for errors.
+    /// The entire address, for error messages.
     text: &'t [u8],
     /// The part of the text that has not been read.
     rest: &'t [u8],

@@ -48,8 +48,9 @@ fn push_escape(quoted: &mut String, escape: std::fmt::Arguments<'_>) {
     let _ = quoted.write_fmt(escape);
 }
 
-/// Returns whether a character is a letter, mark, number, punctuation, or symbol of Unicode 15, which Go 1.26
-/// uses, or the space.
+/// Returns whether Go 1.26 considers a character printable.
+///
+/// Printable characters are the space, and the letters, marks, numbers, punctuation, and symbols of Unicode 15.
 ///
 /// Source: Go strconv/quote.go, `IsPrint`, and unicode/tables.go, `Version`.
 pub fn is_printable(character: char) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::quote::quote;
 
-/// The part of a URL; each part allows different unescaped characters.
+/// A part of a URL. Each part allows different unescaped characters.
 ///
 /// Source: Go `net/url/gen_encoding_table.go`, `encoding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,14 +81,14 @@ impl Mode {
     }
 }
 
-/// Returns the byte that the first two hexadecimal digits encode.
+/// Returns the byte that the first two characters encode in hexadecimal.
 fn escaped_byte(digits: &[u8]) -> Option<u8> {
     let [high, low, ..] = digits else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     Some(digit(*high)? << 4 | digit(*low)?)
 }
 
-/// Escapes the bytes that the part of the URL does not allow.
+/// Escapes the bytes that are not allowed in the given part of a URL.
 ///
 /// Source: Go net/url/url.go, `escape`.
 pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
@@ -105,7 +105,7 @@ pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
     text
 }
 
-/// Returns the upper-case hexadecimal digit of a number below 16.
+/// Returns the uppercase hexadecimal digit for a number below 16.
 fn hexadecimal_digit(number: u8) -> char {
     char::from(if number < 10 { b'0' + number } else { b'A' + (number - 10) })
 }

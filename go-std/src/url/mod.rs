@@ -14,17 +14,17 @@ use std::fmt;
 use crate::quote::quote;
 use escape::{Mode, escape, is_valid_encoding, unescape};
 
-/// The maximum number of query parameters; if a query has more, all of them are ignored.
+/// The maximum number of query parameters. If a query has more, all of them are ignored.
 ///
 /// Source: Go net/url/url.go, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// A URL, with the same parts as in Go.
+/// A URL, split into the same parts as in Go.
 ///
 /// Source: Go net/url/url.go, `URL`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Url {
-    /// The scheme in lower case, or an empty string if the URL does not have a scheme.
+    /// The scheme in lowercase, or an empty string if the URL does not have a scheme.
     pub scheme: String,
     /// The text after the scheme, if that text does not begin with `/`.
     opaque: String,
@@ -32,7 +32,7 @@ pub struct Url {
     /// The host and port, unescaped.
     pub host: Vec<u8>,
     path: Vec<u8>,
-    /// The path as written, if escaping the path again gives a different text.
+    /// The path as written, if it differs from the result of escaping `path`; otherwise an empty string.
     raw_path: String,
     query: String,
     /// Whether the URL has a `?` that no query follows.
@@ -49,7 +49,7 @@ struct User {
     password: Option<Vec<u8>>,
 }
 
-/// Removes the escapes from a segment of a path.
+/// Unescapes a segment of a path.
 ///
 /// # Errors
 /// Returns Go's message if an escape sequence is invalid, such as `invalid URL escape "%z"`.
@@ -83,7 +83,7 @@ impl Url {
         parse::parse(text, true).map_err(|error| parse_error(text, &error))
     }
 
-    /// Returns the user name and password, escaped, or `None` if the URL does not have them.
+    /// Returns the escaped user name and password, or `None` if the URL does not have them.
     ///
     /// Source: Go net/url/url.go, `Userinfo.String`.
     pub fn userinfo(&self) -> Option<String> {
@@ -204,7 +204,7 @@ impl Url {
     }
 }
 
-/// Formats the URL as Go does, which can differ from the parsed text.
+/// Formats the URL as Go does. The result can differ from the parsed text.
 ///
 /// Source: Go net/url/url.go, `String`.
 impl fmt::Display for Url {

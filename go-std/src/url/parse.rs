@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str, with_request: bool) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Splits a URL into the scheme, which may be empty, and the text after the colon.
+/// Splits a URL into the scheme, which may be empty, and the text after the scheme and its colon.
 ///
 /// Source: Go net/url/url.go, `getScheme`.
 fn split_scheme(text: &str) -> Result<(&str, &str), String> {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Compares the error of a request's URL, or its scheme, host, hostname, port, path, and text, with `expected`.
+/// Checks the error for a request's URL, or its scheme, host, hostname, port, path, and text.
 #[track_caller]
 fn check(text: &str, expected: Result<[&str; 6], &str>) {
     let found = Url::parse_request_uri(text).and_then(|_| Url::parse(text)).map(|url| {
