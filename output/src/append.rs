@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 
 /// Opens `path` for appending, and creates the file if it does not exist.
 ///
-/// Afterward, only the owner can read a regular file, even if other users could read it before.
+/// If the file is a regular file, only the owner can read it afterward, even if other users could read it before.
 ///
 /// # Errors
 /// Returns an error if the file cannot be opened or belongs to another user, or if a FIFO does not have a reader.
@@ -22,13 +22,13 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Truncates a regular file after its last line break, which removes a line that a killed process did not complete.
+/// Truncates a regular file after its last line break, to remove a line that a killed process did not complete.
 ///
 /// Returns the number of removed bytes. Other files are not changed.
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read or shortened.
+/// Returns an error if the file cannot be read or truncated.
 pub fn truncate_to_last_line(file: &File, path: &Path) -> io::Result<u64> {
     const BLOCK: u64 = 64 << 10;
     let metadata = file.metadata()?;
@@ -55,7 +55,7 @@ pub fn truncate_to_last_line(file: &File, path: &Path) -> io::Result<u64> {
     Ok(metadata.len() - whole)
 }
 
-/// Opens a file without waiting for the reader of a FIFO.
+/// Opens a file. If it is a FIFO, does not wait for a reader.
 pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;

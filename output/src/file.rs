@@ -20,18 +20,18 @@ pub enum Readers {
     Umask,
 }
 
-/// The beginning of the names of temporary files.
+/// The prefix of the names of temporary files.
 const PREFIX: &str = ".admit-";
 
-/// The age after which an unlocked temporary file is removed. A newer file may not be locked yet.
+/// The age at which an unlocked temporary file is removed. A newer file may not be locked yet.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
-/// A file that gets its final name when it is complete.
+/// A file that gets its final name only when it is complete.
 ///
 /// The temporary file is created together with this value, so an invalid path is reported immediately.
 ///
 /// A regular file, or a symbolic link to one, is replaced. A device, a FIFO, and an open descriptor such as
-/// `/dev/stdout` are written to in place.
+/// `/dev/stdout` are written in place.
 #[derive(Debug)]
 pub struct OutputFile(Destination);
 
@@ -73,7 +73,8 @@ impl OutputFile {
     /// Writes `text` and renames the file to its final path.
     ///
     /// # Errors
-    /// Returns an error if `text` could not be written completely. The previous file at the path is then unchanged.
+    /// Returns an error if `text` could not be written completely. In this case, the previous file at the path is
+    /// unchanged.
     pub fn write(mut self, text: &[u8]) -> io::Result<()> {
         self.fill(text)?;
         self.publish()
@@ -105,7 +106,7 @@ impl OutputFile {
     }
 }
 
-/// Removes temporary files in `folder` whose processes were killed. Errors are ignored.
+/// Removes temporary files in `folder` whose processes were killed. Ignores errors.
 fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -116,7 +117,7 @@ fn remove_abandoned(folder: &Path) {
     }
 }
 
-/// Returns whether the file is old, and no process has locked it.
+/// Returns whether the file is old and is not locked by a process.
 fn is_abandoned(path: &Path) -> io::Result<bool> {
     let found = fs::symlink_metadata(path)?;
     let age = SystemTime::now().duration_since(found.modified()?).unwrap_or_default();
@@ -131,7 +132,7 @@ pub fn write(path: &Path, text: &[u8], readers: Readers) -> io::Result<()> {
     OutputFile::create(path, readers)?.write(text)
 }
 
-/// Returns whether the file at `path` must be written in place instead of being replaced.
+/// Returns whether the file at `path` must be written in place, not replaced.
 fn is_in_place(path: &Path) -> io::Result<bool> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
@@ -145,8 +146,9 @@ fn is_in_place(path: &Path) -> io::Result<bool> {
     Ok(!found.is_file() || is_descriptor(path))
 }
 
-/// Returns whether `path` names an open descriptor. `/dev/stdout` may refer to a regular file, but must not be
-/// replaced.
+/// Returns whether `path` names an open descriptor.
+///
+/// `/dev/stdout` may refer to a regular file, which must not be replaced.
 ///
 /// Source: proc(5), `/proc/self/fd`; `/dev/stdout` and `/dev/fd` are links there.
 fn is_descriptor(path: &Path) -> bool {

@@ -1,10 +1,10 @@
-//! Reads the input of commands, which may be a device that never ends.
+//! Reads the input of commands, with a size limit because a device may never end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The maximum size in bytes of a file that is read into memory.
+/// The maximum size of a file that is read into memory, in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
 
 /// Returns the content of a file, or of standard input for `-`.
@@ -21,7 +21,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Returns the content of a regular file that a configuration names.
 ///
-/// Unlike [`read`], it never waits: for a FIFO or a device, it returns an error of the kind
+/// Unlike [`read`], this function never waits: for a FIFO or a device, it returns an error of the kind
 /// [`io::ErrorKind::Unsupported`].
 ///
 /// # Errors

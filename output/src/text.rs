@@ -4,20 +4,20 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Returns `text` on one line, safe to print on a terminal.
+/// Escapes `text` so that it is on one line and safe to print on a terminal.
 ///
-/// Control characters (including line breaks) and characters that change the direction of writing become escapes such
-/// as `\n` and `\u{1b}`.
+/// Control characters (including line breaks) and characters that change the direction of writing become escape
+/// sequences such as `\n` and `\u{1b}`.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_unsafe)
 }
 
-/// Escapes `text` like [`one_line`], but keeps line breaks and tabs.
+/// Escapes `text` as [`one_line`] does, but keeps line breaks and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_unsafe(character) && !matches!(character, '\n' | '\t'))
 }
 
-/// Escapes `text` like [`lines`], but keeps styles: escape sequences of the form `ESC [ digits and semicolons m`.
+/// Escapes `text` as [`lines`] does, but keeps styles: escape sequences of the form `ESC [ digits and semicolons m`.
 pub fn styled(text: &str) -> Cow<'_, str> {
     if !text.contains(|character| is_unsafe(character) && character != '\n') {
         return Cow::Borrowed(text);
@@ -41,7 +41,7 @@ pub fn styled(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// Escapes a JSON document so that it is safe to print on a terminal and to embed in YAML; its value does not change.
+/// Escapes a JSON document so that it is safe to print on a terminal and to embed in YAML. Its value does not change.
 ///
 /// JSON escapes only some of the characters that can control a terminal or that YAML does not allow. The others occur
 /// only in strings, where each can be written as `\uXXXX`.
@@ -101,7 +101,7 @@ fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Returns whether a terminal obeys `character` instead of showing it.
+/// Returns whether `character` can control a terminal or the direction of text.
 ///
 /// Source: Unicode Standard Annex #9, "Directional Formatting Characters"; U+2028 and U+2029 break lines.
 fn is_unsafe(character: char) -> bool {
