@@ -1,4 +1,4 @@
-//! Calls a webhook that allows requests, without the dispatcher: with a bare POST, and with admit's client.
+//! Measures calls to a webhook without the dispatcher: with a bare POST request, and with admit's client.
 
 use std::sync::Arc;
 use std::time::Duration;

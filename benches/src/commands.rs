@@ -1,4 +1,4 @@
-//! Runs `admit run` and `admit verify` as separate processes.
+//! Measures `admit run` and `admit verify` as separate processes.
 #![expect(clippy::cast_precision_loss, reason = "no figure is as large as 2^52")]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::meter::Meter;
 use crate::results::Measured;
 use crate::webhook::Webhook;
 
-/// The number of scenarios, each of which calls a webhook once.
+/// The number of scenarios. Each calls a webhook once.
 const SCENARIOS: usize = 1000;
 
 pub(crate) fn run(meter: &mut Meter, admit: &Path) {

@@ -1,4 +1,4 @@
-//! Measures custom resource definitions, and objects that the definitions validate.
+//! Measures the handling of custom resource definitions, and the validation of objects by these definitions.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::meter::Meter;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// The size of the definition, in bytes of JSON.
+/// The approximate size of the definition, in bytes of JSON.
 const DEFINITION: usize = 500_000;
-/// The size of the object, in bytes of JSON.
+/// The approximate size of the object, in bytes of JSON.
 const OBJECT: usize = 10_000;
 
 /// Returns the schema of one list item: defaults, a pattern, limits, a map, and a list without duplicates.

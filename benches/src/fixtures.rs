@@ -48,7 +48,7 @@ impl Default for Entry<'_> {
     }
 }
 
-/// Returns `count` numbered webhooks at `server` with the fields of `entry`.
+/// Returns `count` numbered webhooks on `server` with the fields of `entry`.
 pub(crate) fn webhooks(server: &webhook::Webhook, count: usize, entry: &Entry<'_>) -> Vec<Arc<Webhook>> {
     let entries: Vec<Value> = (0..count).map(|index| configured(server, index, entry)).collect();
     let configuration = json!({
@@ -77,7 +77,7 @@ fn configured(server: &webhook::Webhook, index: usize, entry: &Entry<'_>) -> Val
     webhook
 }
 
-/// Returns an admission chain of these webhooks, without plugins.
+/// Returns an admission chain with these webhooks and without plugins.
 pub(crate) fn chain<'a>(mutating: &'a WebhookIndex, validating: &'a WebhookIndex) -> DispatchContext<'a> {
     DispatchContext {
         mutating: Some(Webhooks::Indexed(mutating)),

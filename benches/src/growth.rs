@@ -1,10 +1,10 @@
-//! Measures how cost grows with the number of webhooks, requests, and objects.
+//! Measures how the cost grows with the number of webhooks, requests, and objects.
 
 use std::fmt::Write as _;
 
 use crate::results::Results;
 
-/// Series of benchmarks that differ in one size: a description of the size, and each benchmark's name and size.
+/// Series of benchmarks that differ in one size: a description of the size, and the name and size of each benchmark.
 const SERIES: [(&str, &[(&str, f64)]); 6] = [
     (
         "webhooks of which none matches",
@@ -53,8 +53,9 @@ const SERIES: [(&str, &[(&str, f64)]); 6] = [
     ),
 ];
 
-/// Returns a line for each measured series: the log-log slope of CPU time over size, from each size to the next. A
-/// slope of 1 is linear growth; 0 is constant time.
+/// Returns a line for each measured series, with the log-log slope of CPU time over size between consecutive sizes.
+///
+/// A slope of 1 means linear growth; 0 means constant time.
 pub(crate) fn report(results: &Results) -> String {
     let mut text = String::new();
     for (what, series) in SERIES {

@@ -1,7 +1,7 @@
-//! Measures the time and memory that admission takes: `just bench` and `just bench-compare OLD NEW`.
+//! Measures the time and the memory that admission takes: `just bench` and `just bench-compare OLD NEW`.
 //!
-//! Allocations and CPU time are those of the measuring thread; webhooks respond on another thread. The benchmarks use
-//! the system allocator, because it can be counted; the command uses another one.
+//! Allocations and CPU time are those of the measuring thread; webhooks respond on a different thread. The benchmarks
+//! use the system allocator, because its allocations can be counted; the command uses a different allocator.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -9,11 +9,11 @@ use tokio::time::Instant;
 
 use crate::results::{Measured, Results};
 
-/// The minimum duration of one sample: many times the cost of reading two clocks.
+/// The minimum duration of one sample, which is many times the cost of reading two clocks.
 const SAMPLE: Duration = Duration::from_micros(100);
-/// The minimum number of samples: fewer do not have a 99th percentile.
+/// The minimum number of samples. Fewer samples do not have a 99th percentile.
 const SAMPLES: usize = 100;
-/// The maximum number of operations during warm-up, and the number while allocations are counted.
+/// The maximum number of operations during warm-up.
 const WARM_UP: usize = 200;
 const COUNTED: usize = 20;
 
@@ -26,16 +26,15 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Creates a meter for the benchmarks whose names contain one of `names`, or for all benchmarks if `names` is
-    /// empty.
+    /// Creates a meter for the benchmarks whose names contain one of `names`.
     ///
-    /// Each benchmark is measured for about `time`.
+    /// If `names` is empty, the meter runs all benchmarks. Each benchmark is measured for about `time`.
     pub(crate) fn new(names: Vec<String>, time: Duration) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { names, time, runtime, results: Results::default() }
     }
 
-    /// Returns the runtime on which operations run.
+    /// Returns the runtime that runs the operations.
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -44,12 +43,12 @@ impl Meter {
         self.results
     }
 
-    /// Returns whether a benchmark whose name begins with `group` may be selected.
+    /// Returns whether any benchmark whose name begins with `group` may be selected.
     pub(crate) fn wants(&self, group: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| name.contains(group) || group.contains(name))
     }
 
-    /// Measures `operation` on the value that `prepare` returns; `prepare` itself is not measured.
+    /// Measures `operation` on the value that `prepare` returns. `prepare` is not measured.
     pub(crate) fn measure<T>(
         &mut self,
         name: &str,
@@ -118,26 +117,26 @@ impl Meter {
         self.record(name, measured);
     }
 
-    /// Prints and keeps a result that was measured elsewhere.
+    /// Prints and keeps a result that the caller measured.
     pub(crate) fn record(&mut self, name: &str, measured: Measured) {
         println!("{}", measured.line(name));
         self.results.insert(name, measured);
     }
 
-    /// Returns whether this benchmark is selected.
+    /// Returns whether the benchmark `name` is selected.
     pub(crate) fn is_wanted(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|wanted| name.contains(wanted))
     }
 }
 
-/// Returns the CPU time that this thread has used, in user and in system mode.
+/// Returns the CPU time that this thread has used in user and system mode.
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());
     seconds + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
-/// Returns the nanoseconds per part, for an operation with `count` parts that was performed `times` times.
+/// Returns the number of nanoseconds for each of `count` parts of an operation that was performed `times` times.
 fn each(taken: Duration, times: usize, count: u32) -> f64 {
     taken.as_nanos() as f64 / times as f64 / f64::from(count)
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The table header above the lines of [`Measured::line`].
 pub(crate) const HEADING: &str = "benchmark                                      wall p50     wall p99      CPU p50  allocations        bytes  samples";
 
-/// The minimum noise threshold in percent, because two runs of the same program can differ by this much.
+/// The minimum noise threshold, in percent, because two runs of the same program can differ by this much.
 const NOISE: f64 = 10.0;
 
 /// All results of a run, by benchmark name.
@@ -35,8 +35,9 @@ impl Measured {
         format!("{name:<42} {p50:>12} {p99:>12} {cpu:>12} {allocations:>12.1} {bytes:>12.0} {samples:>8}")
     }
 
-    /// Returns the noise threshold for two medians of CPU time: the spread of the faster half of both runs, but at
-    /// least [`NOISE`].
+    /// Returns the noise threshold for two medians of CPU time.
+    ///
+    /// It is the larger spread of the faster halves of both runs, but at least [`NOISE`].
     fn noise(&self, other: &Self) -> f64 {
         let spread = |measured: &Self| percent(measured.cpu_p10, measured.cpu_p50);
         spread(self).max(spread(other)).max(NOISE)
@@ -72,8 +73,9 @@ impl Results {
         std::fs::write(file, serde_json::to_vec_pretty(self).unwrap()).unwrap();
     }
 
-    /// Returns a line for each benchmark that is new, whose allocations changed, or whose CPU time changed by more than
-    /// the noise.
+    /// Returns a line for each benchmark that differs between the two runs.
+    ///
+    /// A benchmark differs if it is new, if its allocations changed, or if its CPU time changed by more than the noise.
     pub(crate) fn changes(&self, new: &Self) -> String {
         let mut text = String::new();
         for (name, new) in &new.0 {

@@ -85,7 +85,7 @@ pub(crate) fn run(meter: &mut Meter) {
     memory(meter);
 }
 
-/// Measures the cost of an event per watch that receives it; the cost includes creating the object.
+/// Measures the cost of an event for each watch that receives it. The cost includes the creation of the object.
 fn fan_out(meter: &mut Meter) {
     let name = format!("server/watch fan-out to {WATCHES}");
     if !meter.is_wanted(&name) {
@@ -113,7 +113,7 @@ fn fan_out(meter: &mut Meter) {
     });
 }
 
-/// Measures the time to store an object, once, and the allocations and bytes that the stored object uses.
+/// Measures the time to store an object, once, and the allocations and bytes that a stored object uses.
 fn memory(meter: &mut Meter) {
     let name = format!("memory/{STORED} objects, each");
     if !meter.is_wanted(&name) {

@@ -1,4 +1,4 @@
-//! Runs a minimal webhook, which responds immediately, on a separate thread.
+//! Runs a minimal webhook on a separate thread. The webhook responds immediately.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,13 +22,13 @@ use tokio_rustls::TlsAcceptor;
 /// The address of a webhook, and the CA certificate to trust.
 pub(crate) struct Webhook {
     pub(crate) address: SocketAddr,
-    /// The CA certificate as PEM.
+    /// The CA certificate in PEM format.
     pub(crate) ca_bundle: String,
     /// The number of reviews that were answered.
     pub(crate) calls: Arc<AtomicUsize>,
 }
 
-/// A JSON patch that adds a label, as base64: `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`.
+/// A JSON Patch that adds a label, in base64: `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`.
 const PATCH: &str = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL21ldGFkYXRhL2xhYmVscyIsInZhbHVlIjp7ImEiOiJiIn19XQ==";
 
 impl Webhook {
