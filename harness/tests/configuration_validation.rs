@@ -1,8 +1,8 @@
-//! Compares every recorded kube-apiserver response to a new webhook configuration with ours.
+//! Compares kube-apiserver's recorded responses to new webhook configurations with admit's responses.
 //!
-//! `data/configuration-validation.jsonl` has one case per line, recorded from kube-apiserver 1.37.1 with POSTs and
-//! `dryRun=All`: a configuration, and the Status that rejected it (`status`) or the stored webhooks (`stored`).
-//! Generated names were written into the configuration.
+//! `data/configuration-validation.jsonl` has one case per line, recorded from kube-apiserver 1.37.1 with POST requests
+//! and `dryRun=All`: a configuration, and the `Status` that rejected it (`status`) or the stored webhooks (`stored`).
+//! The recorder wrote generated names into the configuration.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const CASES: &str = include_str!("data/configuration-validation.jsonl");
 
-/// Cases that may differ, each with its reason. A listed case that agrees fails the test.
+/// Cases that may differ, each with the reason. A listed case that agrees fails the test.
 const KNOWN_DIFFERENCES: [(&str, &str); 1] =
     [("reinvocationPolicy of a validating webhook", "unknown fields are dropped by the server, not here")];
 

@@ -1,4 +1,4 @@
-//! The tests of the API server without a socket, in one binary.
+//! Runs the tests of the API server without a socket, in one binary.
 
 mod configuration_validation;
 mod large_requests;

@@ -1,5 +1,6 @@
-//! Tests of the API server with requests of the maximum size: processing time is linear in their size, and other
-//! requests are answered in the meantime.
+//! Tests the API server with requests of the maximum size.
+//!
+//! The processing time is linear in the size of the requests, and the server answers other requests in the meantime.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
@@ -16,8 +17,10 @@ use tower::ServiceExt as _;
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
-/// With quadratic algorithms these requests took many minutes; now they take seconds in a debug build on a busy
-/// machine.
+/// The maximum time to wait for a response.
+///
+/// With quadratic algorithms, these requests took many minutes. With the current ones, they take seconds in a debug
+/// build on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
 
 struct Answer {

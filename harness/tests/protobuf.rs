@@ -1,5 +1,7 @@
-//! Tests of protobuf bodies without a socket. The texts are the responses of kube-apiserver 1.37.1 to the same
-//! requests, except for those about custom resources, on which it panics.
+//! Tests protobuf bodies without a socket.
+//!
+//! The expected texts are the responses of kube-apiserver 1.37.1 to the same requests, except for those about custom
+//! resources, on which kube-apiserver panics.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
@@ -16,7 +18,7 @@ use tower::ServiceExt as _;
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 
-/// Requests of kubectl: method, path, body, and the JSON that Go decodes from it.
+/// Recorded requests of kubectl: the method, the path, the body, and the JSON that Go decodes from the body.
 const RECORDED: &str = include_str!("../api-server/src/apimachinery/protobuf/recorded.jsonl");
 
 fn server() -> ApiServer {
@@ -50,7 +52,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     field
 }
 
-/// Returns a body whose object has `apiVersion` and `kind`.
+/// Returns a protobuf body for an object with `apiVersion` and `kind`.
 fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let type_meta = [field(1, api_version.as_bytes()), field(2, kind.as_bytes())].concat();
     [b"k8s\0".to_vec(), field(1, &type_meta), field(2, raw)].concat()
@@ -60,7 +62,7 @@ fn named(name: &str) -> Vec<u8> {
     field(1, &field(1, name.as_bytes()))
 }
 
-/// Removes fields that differ between servers.
+/// Removes the fields that differ between servers, such as UIDs and addresses.
 fn without_identity(object: &Value) -> Value {
     // A Job's uid is also in labels.
     let uid = object["metadata"]["uid"].as_str().unwrap_or("none").to_owned();

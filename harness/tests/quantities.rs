@@ -1,4 +1,4 @@
-//! Compares every recorded quantity, as parsed and formatted by Go, with ours.
+//! Compares quantities that Go parsed and formatted with admit's results.
 //!
 //! `data/quantities.jsonl` has one case per line, recorded from apimachinery 0.37.1 `resource.ParseQuantity`: a text,
 //! and its formatted value (`String`: unchanged if it looks canonical) or the error.

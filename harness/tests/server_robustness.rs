@@ -1,4 +1,4 @@
-//! Tests of the API server with arbitrary requests and with concurrent requests.
+//! Tests the API server with arbitrary requests and with concurrent requests.
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
@@ -48,7 +48,7 @@ fn config_map(name: &str) -> Value {
     json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {}})
 }
 
-/// Generates paths from valid and invalid segments.
+/// Generates URL paths from valid and invalid segments.
 fn path() -> impl Strategy<Value = String> {
     let known = prop::sample::select(vec![
         "api",
@@ -92,7 +92,7 @@ fn path() -> impl Strategy<Value = String> {
     })
 }
 
-/// Generates JSON with the members that the server reads, of any type.
+/// Generates JSON with the members that the server reads. The members have values of any type.
 fn document() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -173,7 +173,7 @@ fn headers() -> impl Strategy<Value = Vec<(&'static str, String)>> {
     prop::collection::vec(header, 0..3)
 }
 
-/// Returns whether a Kubernetes client understands the response.
+/// Returns whether a Kubernetes client can decode the response.
 fn is_understood(code: u16, body: &[u8]) -> bool {
     if code < 400 {
         return true;
@@ -252,7 +252,7 @@ proptest! {
     }
 }
 
-/// Many writers increment a counter in one object, each after reading it; no update is lost.
+/// Checks that no update is lost when many writers read an object and then increment a counter in it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_update_is_lost() {
     const WRITERS: u64 = 8;
@@ -288,7 +288,7 @@ async fn no_update_is_lost() {
     assert_eq!(version(&object), created + WRITERS * EACH);
 }
 
-/// Patches without a resource version are retried, not lost.
+/// Checks that the server retries patches without a resource version instead of losing them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_patches_are_applied_or_conflict() {
     let server = ApiServer::new(Options::default());
@@ -316,7 +316,7 @@ async fn concurrent_patches_are_applied_or_conflict() {
     assert_eq!(stored, written);
 }
 
-/// Of concurrent creations of one object, one succeeds; the same applies to deletions.
+/// Checks that exactly one of several concurrent creations, or deletions, of one object succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_creates_and_deletes_succeed_once() {
     let server = ApiServer::new(Options::default());

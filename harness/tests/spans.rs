@@ -1,5 +1,6 @@
-//! Tests of the spans of a request, as a `tracing` subscriber sees them. The subscriber is global, so this file has
-//! only one test.
+//! Tests the spans of a request that a `tracing` subscriber receives.
+//!
+//! The subscriber is global, so this file has only one test.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -15,13 +16,13 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The name of a span, its parent, and its fields and events.
+/// The name of a span, the name of its parent, and its fields and events.
 type RecordedSpan = (String, String, Vec<String>);
 
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<RecordedSpan>>>);
 
-/// Collects recorded fields.
+/// Collects the fields of a span or event as `NAME=VALUE`.
 struct FieldCollector<'a>(&'a mut Vec<String>);
 
 impl Visit for FieldCollector<'_> {

@@ -42,7 +42,7 @@ pub struct Chain {
 pub struct Request {
     /// The operation to perform.
     pub operation: Operation,
-    /// The resource. For a request to a subresource, the resource that contains it.
+    /// The resource. For a subresource request, the resource that contains the subresource.
     pub resource: ResourceName,
     /// The namespace; empty means `default`. It is ignored for a cluster-scoped resource.
     pub namespace: String,
@@ -50,7 +50,7 @@ pub struct Request {
     pub name: String,
     /// The subresource, such as `status` or `exec`; empty for the object itself.
     pub subresource: String,
-    /// The body: the new object of a CREATE or an UPDATE, or the `DeleteOptions` of a DELETE.
+    /// The body: the new object for a CREATE or an UPDATE, or the `DeleteOptions` for a DELETE.
     pub body: Option<Value>,
     /// Query parameters, such as `command=sh` for a CONNECT or `fieldManager=me`.
     ///
@@ -62,11 +62,11 @@ pub struct Request {
     pub user: UserInfo,
 }
 
-/// The reason why a request cannot be sent.
+/// The reason why a request could not be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The server does not serve this kind. The message is kubectl's.
+    /// The server does not serve this kind. The message is the same as kubectl's.
     #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version())]
     UnknownKind(GroupVersionKind),
     /// The server does not serve this resource.
@@ -124,7 +124,7 @@ impl Request {
     }
 }
 
-/// Returns the user of `kubectl` in a new cluster.
+/// Returns the user that `kubectl` has in a new cluster.
 pub fn administrator() -> UserInfo {
     UserInfo {
         username: "kubernetes-admin".to_owned(),
@@ -144,21 +144,21 @@ impl Chain {
         &self.server
     }
 
-    /// Stores an object without admission, replacing any existing object with the same name.
+    /// Stores an object without admission. Replaces an existing object with the same name.
     ///
-    /// This is for objects that requests depend on, such as webhook configurations, custom resource definitions, and
+    /// Use this for objects that requests depend on, such as webhook configurations, custom resource definitions, and
     /// namespaces. A webhook configuration takes effect immediately.
     ///
     /// # Errors
-    /// Returns the Status with which the server rejects an invalid object.
+    /// Returns the server's `Status` if the object is invalid.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
         self.server.put(object)
     }
 
-    /// Creates a namespace if it does not exist. Returns whether it was created.
+    /// Creates a namespace if it does not exist, and returns whether it was created.
     ///
     /// # Errors
-    /// Returns the Status with which the server rejects an invalid namespace name.
+    /// Returns the server's `Status` if the namespace name is invalid.
     pub fn ensure_namespace(&self, name: &str) -> Result<bool, Box<Status>> {
         let namespaces = GroupVersionResource::new("", "v1", "namespaces");
         if self.server.stored(&namespaces, "", name).is_some() {

@@ -9,7 +9,7 @@ use url::form_urlencoded::Serializer;
 
 use super::{Request, RequestError};
 
-/// The query parameter that contains the rest of the URL path of a proxy request.
+/// The query parameter that contains the remainder of the URL path in a proxy request.
 ///
 /// Source: kubernetes pkg/registry/core/pod/rest/subresources.go, `ProxyREST.NewConnectOptions`.
 const SUBPATH: &str = "path";
@@ -87,7 +87,7 @@ fn push_subpath(path: &mut String, rest: &str) {
     }
 }
 
-/// Appends a percent-encoded segment. The encoding keeps an invalid name from changing the path.
+/// Appends a percent-encoded segment. The encoding prevents an invalid name from changing the path.
 fn push_encoded(path: &mut String, segment: &str) {
     for byte in segment.bytes() {
         match byte {

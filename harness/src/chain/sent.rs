@@ -24,7 +24,7 @@ pub struct Sent {
     pub code: u16,
     /// The response body: the object as stored or, in a dry run, as it would be stored.
     ///
-    /// It is a `Status` for failures, most deletions, and operations without an object.
+    /// The body is a `Status` for failures, most deletions, and operations without an object.
     pub body: Value,
     /// The warnings that the client receives.
     pub warnings: Vec<String>,
@@ -56,8 +56,8 @@ pub enum Verdict {
 impl Sent {
     /// Converts a request that a client sent over a connection, and its result, to the types of this module.
     ///
-    /// For DELETE, PATCH, and CONNECT, whose bodies are not objects, the body is `None`. The code is 0 if the server
-    /// did not respond.
+    /// The body of the request is `None` for DELETE, PATCH, and CONNECT, because it is not an object. The code is 0 if
+    /// the server did not respond.
     pub fn of_observed(observed: ObservedRequest) -> (Request, Self) {
         let ObservedRequest {
             operation, resource, namespace, name, subresource, sent, dry_run, user, ..

@@ -1,4 +1,4 @@
-//! Tests requests through a chain whose webhooks are not running.
+//! Tests requests through a chain without running webhooks.
 
 use kubernetes_admission::event::{CallResult, Mismatch};
 
@@ -11,7 +11,7 @@ fn pod(name: &str) -> Value {
     })
 }
 
-/// Returns a configuration whose webhook is unreachable, because nothing listens on port 1.
+/// Returns a configuration with an unreachable webhook, because no process listens on port 1.
 fn configuration(failure_policy: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",

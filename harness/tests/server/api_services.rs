@@ -1,5 +1,6 @@
-//! Tests of what kube-aggregator and API Priority and Fairness write: `APIService`s, their groups, and the conditions of
-//! `FlowSchema`s; and of the pages about the server.
+//! Tests the objects that kube-aggregator and API Priority and Fairness write, and the pages about the server.
+//!
+//! The objects are `APIService`s with their groups, and `FlowSchema`s with their conditions.
 
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ fn remote(group: &str) -> Value {
     })
 }
 
-/// Returns the status, the reason, and the message of the first condition.
+/// Returns the status, the reason, and the message of an object's first condition.
 fn condition(object: &Value) -> [&str; 3] {
     ["status", "reason", "message"]
         .map(|field| object["status"]["conditions"][0][field].as_str().unwrap_or_default())

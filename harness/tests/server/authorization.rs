@@ -1,4 +1,4 @@
-//! Tests of authorization: modes, bootstrap roles, and their cost.
+//! Tests authorization: modes, bootstrap roles, and their cost.
 
 use axum::body::Body;
 use harness::attributes::UserInfo;
@@ -21,7 +21,7 @@ fn user(name: &str) -> UserInfo {
     }
 }
 
-/// Returns the response to a user who is not an administrator.
+/// Sends a request as a user who is not an administrator, and returns the status code and the body.
 async fn ask(
     server: &ApiServer,
     requestor: UserInfo,

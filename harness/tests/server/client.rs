@@ -89,7 +89,7 @@ pub(crate) async fn with_config_map() -> ApiServer {
     server
 }
 
-/// Checks the code, the reason, and the message of a failure.
+/// Checks the code, the reason, and the message of an error response.
 #[track_caller]
 pub(crate) fn check((code, answer): (u16, Value), expected_code: u16, reason: &str, message: &str) {
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Tests of scales, custom resources, webhook configurations, audit events, discovery, and unsupported features.
+//! Tests scales, custom resources, webhook configurations, audit events, discovery, and unsupported features.
 
 use std::sync::{Arc, Mutex};
 

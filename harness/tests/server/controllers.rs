@@ -1,5 +1,6 @@
-//! Tests of the controllers by their requests, which are those that kube-controller-manager 1.37.1 sent to a
-//! kube-apiserver for the same changes.
+//! Tests the controllers by the requests that they send.
+//!
+//! The expected requests are those that kube-controller-manager 1.37.1 sent to kube-apiserver for the same changes.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::client::{MERGE_PATCH, delete, get, patch, post};
 const MAPS: &str = "/api/v1/namespaces/demo/configmaps";
 const GARBAGE: &str = "generic-garbage-collector";
 
-/// A server with controllers and the namespace `demo`, and the recorded requests of the controllers.
+/// A server with controllers and the namespace `demo`, and the recorded requests from the controllers.
 struct Cluster {
     server: ApiServer,
     asked: Arc<Mutex<Vec<String>>>,
@@ -48,7 +49,7 @@ impl Cluster {
         created
     }
 
-    /// Creates a ConfigMap with these owners.
+    /// Creates a ConfigMap with the given owners.
     async fn owned(&self, name: &str, owners: &[&Value]) -> Value {
         let reference = |owner: &&Value| {
             json!({
@@ -82,8 +83,9 @@ impl Cluster {
         self.until(path, |(code, _)| *code == 404).await;
     }
 
-    /// Waits until a controller has sent these requests since the last call, in any order. A request is recorded when
-    /// its response is complete; its effect may be visible earlier, also to the controller.
+    /// Waits until a controller has sent these requests since the last call, in any order.
+    ///
+    /// A request is recorded when its response is complete. Its effect may be visible earlier, also to the controller.
     async fn has_asked(&self, controller: &str, expected: &[&str]) {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut seen: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Timing-dependent tests of lists, which a recording cannot cover.
+//! Tests list requests that depend on timing, which a recording cannot cover.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::client::{CONFIG_MAPS, check, config_map, delete, get, post, server};
 
-/// Makes more changes than the history keeps.
+/// Makes more changes than the server's watch history keeps.
 async fn change_often(server: &ApiServer) {
     for _ in 0..2_100 {
         assert_eq!(post(server, CONFIG_MAPS, &config_map("z")).await.0, 201);

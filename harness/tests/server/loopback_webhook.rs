@@ -1,10 +1,12 @@
-//! Tests of a server that serves its own webhook.
+//! Tests a server that serves its own webhook.
 
 use serde_json::json;
 
 use super::client::*;
 
-/// Each call sends a request for which the webhook is called again, with a review that contains all previous ones.
+/// Checks the limit on recursive calls.
+///
+/// Each call sends a request for which the webhook is called again, with a review that contains all previous reviews.
 #[tokio::test]
 async fn recursive_webhook_calls_are_limited() {
     let server = server();

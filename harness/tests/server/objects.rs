@@ -1,4 +1,4 @@
-//! Tests of creating, changing, and deleting objects.
+//! Tests the creation, update, and deletion of objects.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Tests of service account tokens: creation and authentication.
+//! Tests service account tokens: their creation, and authentication with them.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn with_account(options: Options) -> ApiServer {
     server
 }
 
-/// Returns the user of a token.
+/// Sends a `SelfSubjectReview` with a token, and returns the status code and the body.
 async fn who(server: &ApiServer, token: &str) -> (u16, Value) {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let request = Request::builder()

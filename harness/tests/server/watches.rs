@@ -1,4 +1,4 @@
-//! Timing-dependent tests of watches, which a recording of one second cannot cover.
+//! Tests watches that depend on timing, which a recording of one second cannot cover.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::client::{CONFIG_MAPS, delete, post, put, respond, server};
 
-/// The events of a watch as they arrive.
+/// The events of a watch, as they arrive.
 struct Events(BodyDataStream);
 
 impl Events {
@@ -23,7 +23,7 @@ impl Events {
         Self(Body::into_data_stream(answer.into_body()))
     }
 
-    /// Returns the next events that arrive together; `None` once the watch is over.
+    /// Returns the next events that arrive together; `None` after the watch has ended.
     async fn next(&mut self) -> Option<Vec<Value>> {
         let piece = self.0.next().await?.unwrap();
         let text = String::from_utf8(piece.to_vec()).unwrap();
@@ -78,7 +78,9 @@ async fn watch_from_an_expired_version_returns_410() {
     assert_eq!(count, 4096);
 }
 
-/// As in upstream's cache: the client reconnects with the last `resourceVersion` that it knows.
+/// Checks that a watch ends without an error if the client reads too slowly.
+///
+/// As with upstream's cache, the client reconnects with the last `resourceVersion` that it received.
 #[tokio::test]
 async fn lagging_watcher_ends_without_an_error() {
     let server = server();
@@ -92,7 +94,9 @@ async fn lagging_watcher_ends_without_an_error() {
     assert_eq!(events.next().await, None);
 }
 
-/// Existing objects arrive in pieces. Objects written in between arrive once and in order.
+/// Checks that objects that are written during the initial events arrive once and in order.
+///
+/// The existing objects arrive in several parts.
 #[tokio::test]
 async fn objects_changed_during_the_initial_events_are_current() {
     let server = server();
@@ -135,7 +139,9 @@ async fn objects_changed_during_the_initial_events_are_current() {
     );
 }
 
-/// A watch that processes the same object repeatedly never returns, so the test runs on a thread that is abandoned.
+/// Checks that a watch sends a large object after small ones.
+///
+/// A watch that processes the same object repeatedly never returns, so the test runs on a thread that can be abandoned.
 #[test]
 fn large_object_follows_small_ones() {
     let (done, waits) = std::sync::mpsc::channel();
@@ -165,7 +171,7 @@ fn large_object_follows_small_ones() {
     assert_eq!(told, [vec![1], vec![40_000], vec![2], vec![50_000], vec![1, 0]]);
 }
 
-/// Returns the data lengths of the events.
+/// Returns the lengths of the objects' data in the events.
 fn lengths(events: &[Value]) -> Vec<usize> {
     events.iter().map(|event| event["object"]["data"]["k"].as_str().map_or(0, str::len)).collect()
 }

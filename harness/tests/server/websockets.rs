@@ -1,4 +1,4 @@
-//! Timing-dependent tests of watches over WebSocket, which a recording of one second cannot cover.
+//! Tests watches over WebSocket that depend on timing, which a recording of one second cannot cover.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::client::{CONFIG_MAPS, administrator, delete, post, server};
 
-/// Less than a few events.
+/// The size of the connection's buffer, in bytes. It holds only a few events.
 const SMALL: usize = 1024;
 
 /// The client side of a watch, over a connection with a small buffer.
@@ -49,7 +49,7 @@ impl Watch {
         Self { socket: WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await, connection }
     }
 
-    /// Returns the next event; `None` after the server closed the connection.
+    /// Returns the next event; `None` after the server has closed the connection.
     async fn next(&mut self) -> Option<Value> {
         match self.socket.next().await?.unwrap() {
             Message::Text(text) => Some(serde_json::from_str(&text).unwrap()),
