@@ -1,6 +1,6 @@
-//! Measures 1,000 list requests of a `kube::Client` whose transport is the in-process API server.
+//! Measures 1,000 list requests of a `kube::Client` that uses the in-process API server as its transport.
 //!
-//! Run it with `cargo run --example lists [COUNT]`; it prints one line.
+//! Run the example with `cargo run --example lists [COUNT]`. It prints one line.
 
 use std::error::Error;
 use std::io::Write as _;

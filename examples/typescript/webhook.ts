@@ -1,4 +1,4 @@
-// A mutating webhook that pulls all images of a Pod from a mirror.
+// A mutating webhook that makes Pods pull all images from a mirror.
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 const registry = "mirror.example.com/";

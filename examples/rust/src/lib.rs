@@ -1,4 +1,4 @@
-//! A mutating webhook that pulls all images of a Pod from a mirror.
+//! A mutating webhook that makes Pods pull all images from a mirror.
 
 use axum::routing::post;
 use axum::{Json, Router};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const REGISTRY: &str = "mirror.example.com/";
 
-/// Returns the router of the webhook.
+/// Returns the router of the webhook, which handles reviews at `/mutate`.
 pub fn router() -> Router {
     Router::new().route("/mutate", post(review))
 }

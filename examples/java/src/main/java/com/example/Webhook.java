@@ -7,7 +7,7 @@ import com.sun.net.httpserver.HttpExchange;
 import java.io.IOException;
 import java.util.Base64;
 
-/** A mutating webhook that pulls all images of a Pod from a mirror. */
+/** A mutating webhook that makes Pods pull all images from a mirror. */
 final class Webhook {
   private static final String REGISTRY = "mirror.example.com/";
   private static final ObjectMapper JSON = new ObjectMapper();
