@@ -1,8 +1,8 @@
-//! The command `admit`.
+//! The `admit` command.
 
 mod shipped;
 
-/// What `admit serve` frees goes back to the system.
+/// The allocator. It returns the memory that `admit serve` frees to the operating system.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
