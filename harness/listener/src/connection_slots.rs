@@ -226,7 +226,7 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Registers a request, which is active until the returned guard is dropped.
+    /// Registers a request. The request is active until the returned guard is dropped.
     ///
     /// `is_known` specifies whether the user is authenticated.
     pub(crate) fn request(&self, is_known: bool) -> ActiveRequest {
@@ -272,7 +272,7 @@ impl Watcher {
     }
 }
 
-/// A guard for an active request, which ends when the guard is dropped.
+/// A guard for an active request. The request ends when the guard is dropped.
 #[derive(Debug)]
 pub(crate) struct ActiveRequest(Watcher);
 

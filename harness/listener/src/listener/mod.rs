@@ -117,7 +117,7 @@ impl Listener {
     /// Starts to serve `router` on `socket`.
     ///
     /// `authenticator` must be the router's authenticator; a connection with an authenticated user is evicted only if
-    /// it is idle. `clients` verify client certificates, which are requested if `tls` is configured to do so.
+    /// it is idle. `clients` verify client certificates, if `tls` is configured to request them.
     ///
     /// # Errors
     /// Returns [`ListenError`] if the socket cannot be used.

@@ -1,4 +1,4 @@
-//! Tests the time limits for peers with a paused clock, which advances to the next deadline if no task can run.
+//! Tests the time limits for peers. The clock is paused, and advances to the next deadline if no task can run.
 
 use axum::body::{Body, Bytes};
 use axum::response::IntoResponse as _;
