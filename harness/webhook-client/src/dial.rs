@@ -76,7 +76,7 @@ impl From<hyper::Error> for DialError {
     }
 }
 
-/// A proxy to which connections use plain HTTP.
+/// A proxy that is reached over plain HTTP.
 #[derive(Debug)]
 pub(super) struct Proxy {
     uri: Uri,

@@ -45,7 +45,7 @@ pub(super) enum SendError {
     /// The HTTP/1.1 response is malformed.
     Malformed {
         error: hyper::Error,
-        /// The bytes that were received.
+        /// The received bytes of the response.
         received: Bytes,
     },
 }

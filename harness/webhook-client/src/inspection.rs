@@ -95,7 +95,7 @@ impl HttpsCaller {
     }
 }
 
-/// Parses the certificates of a `caBundle`, which must not be empty.
+/// Parses the certificates in a `caBundle`. The bundle must not be empty.
 ///
 /// # Errors
 /// Returns kube-apiserver's message for an invalid bundle. kube-apiserver never calls a webhook with such a bundle.

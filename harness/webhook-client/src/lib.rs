@@ -371,7 +371,7 @@ impl HttpsCaller {
         reply(response, deadline, self.share()).await
     }
 
-    /// Returns whether the API server's host name can be resolved, which normally requires the cluster's DNS.
+    /// Returns whether kube-apiserver could send the call: for a URL without a proxy, it must resolve the host name.
     async fn can_be_dialled(&self, prepared: &Prepared, deadline: Instant) -> bool {
         prepared.destination.service().is_some()
             || self.connections.have_proxies()

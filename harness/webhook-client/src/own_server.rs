@@ -1,4 +1,4 @@
-//! Defines the interface for calls to the API server itself, which may serve webhooks.
+//! Defines the interface for calls to webhooks that the API server itself serves.
 
 use std::pin::Pin;
 

@@ -99,7 +99,10 @@ pub(super) fn read(stdout: &[u8], version: ExecVersion) -> Result<Printed, UserE
     Ok(Printed { token, identity, expires })
 }
 
-/// Returns the kind of the document, which must be an `ExecCredential`, with defaults for missing parts.
+/// Returns the group, version, and kind of the document, with defaults for missing parts.
+///
+/// # Errors
+/// Returns kube-apiserver's error if the document is not an `ExecCredential` of a known version.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `gvkWithDefaults`; pkg/runtime/error.go.
 fn claimed(document: &Document) -> Result<GroupVersionKind, UserError> {
@@ -127,7 +130,7 @@ fn other_version(version: ExecVersion, claimed: &GroupVersionKind) -> UserError 
     ))
 }
 
-/// Parses an expiration time. Returns `None` for the start of the year 1, which is Go's zero time.
+/// Parses an expiration time. Returns `None` for Go's zero time, the start of the year 1.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/time.go, `UnmarshalJSON`.
 fn expiration(text: &str) -> Result<Option<Timestamp>, UserError> {

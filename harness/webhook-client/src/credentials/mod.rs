@@ -29,7 +29,7 @@ pub struct WebhookCredentials {
 }
 
 impl WebhookCredentials {
-    /// Returns the credential plugins, which both admission plugins share.
+    /// Returns the credential plugins. Both admission plugins share them.
     ///
     /// As in client-go, a credential plugin runs once for all users with the same configuration.
     pub(super) fn plugins(&self) -> &Plugins {
