@@ -66,7 +66,7 @@ struct Service {
     namespace: Label,
 }
 
-/// The name of a Kubernetes object, which must be a DNS label.
+/// The name of a Kubernetes object. It must be a DNS label.
 #[derive(Clone, Debug)]
 struct Label(String);
 

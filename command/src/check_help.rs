@@ -85,7 +85,7 @@ pub(crate) fn subject(title: &str) -> &str {
     title.split(": ").next().unwrap_or_default()
 }
 
-/// Returns the documentation of a check, which `--explain` prints.
+/// Returns the documentation of a check, as `--explain` prints it.
 pub(crate) fn explanation(check: &Check) -> String {
     let Check { id, title, severity, why, help, source, audience: applies_to, .. } = check;
     let mut text = String::new();

@@ -1,6 +1,6 @@
 //! Reads configuration files of kube-apiserver.
 //!
-//! Each file contains one object of `apiserver.config.k8s.io`, which is decoded strictly.
+//! Each file contains one object of `apiserver.config.k8s.io`. Decoding is strict.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(crate) fn document(file: &Path) -> Result<Value, String> {
     serde_saphyr::from_str(&text).map_err(|error| error.without_snippet().to_string())
 }
 
-/// Returns the API version of the object, which must be one of `versions`; errors name the first of them.
+/// Returns the API version of the object. It must be one of `versions`; error messages contain the first of them.
 ///
 /// # Errors
 /// Returns an error if the kind or version is different or missing.

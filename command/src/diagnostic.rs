@@ -33,9 +33,9 @@ pub(crate) struct Diagnostic {
 /// The text of a note.
 #[derive(Debug)]
 enum NoteText {
-    /// A sentence, whose lines are wrapped.
+    /// A sentence. Its lines are wrapped.
     Wrapped(String),
-    /// Lines that are printed as they are.
+    /// Lines that are printed unchanged.
     Lines(String),
 }
 

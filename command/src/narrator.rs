@@ -1,4 +1,4 @@
-//! Collects notes about calls and decisions, which are shown below the step that caused them.
+//! Collects notes about calls and decisions. Each note is shown below the step that caused it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

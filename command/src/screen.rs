@@ -18,7 +18,7 @@ macro_rules! status {
 }
 pub(crate) use status;
 
-/// The progress bars on standard error, which are hidden while the command prints something else.
+/// The progress bars on standard error. They are hidden while the command prints something else.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// Prints `text` on standard output for people. `text` must contain its newlines.

@@ -12,7 +12,7 @@ pub(crate) struct ServiceMapping {
     pub(crate) service: ServiceName,
     /// A host name or an IP address, without the brackets of an IPv6 address.
     pub(crate) host: String,
-    /// The port of the host, which replaces the port in the `clientConfig`.
+    /// The port of the host. It replaces the port in the `clientConfig`.
     pub(crate) port: u16,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct AdmissionControl {
 }
 
 const VERSION: &str = "apiserver.config.k8s.io/v1";
-/// The deprecated API version of `AdmissionConfiguration`, which has the same fields.
+/// The deprecated API version of `AdmissionConfiguration`. It has the same fields.
 const OLD_VERSION: &str = "apiserver.k8s.io/v1alpha1";
 
 /// The configuration of the enabled admission plugins.

@@ -95,7 +95,7 @@ fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
     if failure.code == ExitCode::Unsupported { failure.code.into() } else { std::process::ExitCode::FAILURE }
 }
 
-/// Creates a directory and its parents; only their owner can write to them, whatever the umask is.
+/// Creates a directory and its parents; only their owner can write to them, regardless of the umask.
 fn create_folder(folder: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)
 }

@@ -88,7 +88,7 @@ pub(crate) struct Known {
 /// How a run treats known findings.
 #[derive(Debug)]
 pub(crate) enum Accepting {
-    /// Accept no findings, because no baseline is given.
+    /// Accept no findings, because the user did not specify a baseline.
     Nothing,
     /// Accept the findings in this baseline.
     These(Baseline),

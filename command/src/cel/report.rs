@@ -17,10 +17,10 @@ use crate::Failure;
 /// The report about one expression. Empty fields are omitted.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'a> {
-    /// The webhook that contains the condition.
+    /// The name of the webhook that contains the match condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook: Option<&'a str>,
-    /// The name of the condition.
+    /// The name of the match condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     condition: Option<&'a str>,
     /// The source text of the expression.

@@ -261,7 +261,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Iterates over the objects of one file.
+/// An iterator over the objects in one file.
 struct Documents {
     file: String,
     /// The unread part of the file; `None` at the end of the file, and after an error.

@@ -283,7 +283,7 @@ pub(crate) fn yaml_message(error: &serde_saphyr::Error) -> String {
     if is_too_large(error) { TOO_LARGE.to_owned() } else { error.to_string() }
 }
 
-/// Returns a library's message without its position, which is relative to the start of the document.
+/// Returns a library's message without its position, because it is relative to the start of the document.
 fn without_place(message: &str) -> &str {
     message.split(" at line ").next().unwrap_or_default()
 }

@@ -30,11 +30,11 @@ pub(super) struct Cause {
     faults: Vec<String>,
     /// The behavior of a fake that causes the message, if the message is not a fault of the webhook.
     pub(super) behavior: Option<String>,
-    /// The explanation, in which names in braces are replaced.
+    /// The explanation. Names in braces are placeholders.
     pub(super) meaning: String,
     /// The most common reasons for the error.
     pub(super) usually: Vec<String>,
-    /// Commands for diagnosis, in which names in braces are replaced.
+    /// The commands for diagnosis. Names in braces are placeholders.
     pub(super) look: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Cause {
         self.faults.iter().filter_map(|id| fake_webhooks::catalog().iter().find(|fault| fault.id == *id))
     }
 
-    /// Returns the class of the cause, which determines how the failure policy applies.
+    /// Returns the class of the cause. The class determines how the failure policy applies.
     pub(super) fn class(&self) -> Option<Class> {
         self.class.or_else(|| Some(self.faults().next()?.class))
     }

@@ -43,7 +43,7 @@ pub(super) fn pattern(text: &str) -> Regex {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Explanation {
     pub(super) message: String,
-    /// The number of occurrences.
+    /// The number of times that the message occurs in the text.
     pub(super) count: u64,
     /// The name of the webhook in its configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,11 +61,11 @@ pub(super) struct Explanation {
     pub(super) cause: &'static str,
     /// The explanation of the cause.
     pub(super) meaning: String,
-    /// How the failure policy affected the request, or how it can if the message does not say.
+    /// The effect of the failure policy on the request, or the possible effects if the message does not state it.
     pub(super) consequence: &'static str,
     /// The most common reasons for the error.
     pub(super) usually: &'static [String],
-    /// Commands for diagnosis.
+    /// The commands for diagnosis.
     pub(super) look: Vec<String>,
     /// The Kubernetes file or Go package that contains the message, if the message was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -146,7 +146,7 @@ pub(super) fn separated(text: &str) -> Vec<String> {
     messages
 }
 
-/// Returns the message without the backslashes with which a log escapes quotation marks.
+/// Returns the message without the backslashes that logs add before quotation marks.
 pub(super) fn unquoted(text: &str) -> String {
     text.replace("\\\"", "\"")
 }

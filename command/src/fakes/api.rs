@@ -16,7 +16,7 @@ pub(crate) struct Api {
     client: kube::Client,
 }
 
-/// A response of the cluster.
+/// A response from the cluster's API server.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     /// The HTTP status.

@@ -79,7 +79,7 @@ impl Configurations<'_> {
             .collect()
     }
 
-    /// Returns a mutating and a validating marker configuration, which replace the probe configurations.
+    /// Returns a mutating and a validating marker configuration. They replace the probe configurations.
     ///
     /// Their Service does not exist, so the creation of a ConfigMap with the label [`probe_label`] fails immediately.
     pub(crate) fn for_markers(&self, run: &str) -> [Value; 2] {

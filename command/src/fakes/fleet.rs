@@ -24,11 +24,11 @@ use crate::Failure;
 
 /// The number of spare ports for transports that are not in the catalog or cannot be shared.
 const SPARE_PORTS: u16 = 16;
-/// The name of the generated fakes file, which differs from the names of all files of `admit fakes deploy`.
+/// The name of the generated fakes file. It differs from the names of all files of `admit fakes deploy`.
 const FILE: &str = "admit run";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The deployment of a fleet, which can also be removed.
+/// The deployment of a fleet to a namespace of a cluster.
 pub(crate) struct FleetDeployment {
     api: Api,
     namespace: FakesNamespace,

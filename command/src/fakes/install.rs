@@ -120,7 +120,7 @@ async fn create_namespace(api: &Api, progress: &Progress, manifests: &Manifests<
     Ok(())
 }
 
-/// Returns the kind and name of an object.
+/// Returns the kind and the name of an object, such as `Namespace admit-fakes`.
 pub(crate) fn described(object: &Value) -> String {
     format!("{} {}", text(object, &["kind"]), text(object, &["metadata", "name"]))
 }

@@ -15,7 +15,7 @@ pub(crate) const FIRST_PORT: u16 = 8443;
 /// The port of the admin endpoint in the pod and the Service.
 pub(crate) const ADMIN_PORT: u16 = 9443;
 
-/// The key of the CA certificate in the Secret, which is also its file name in the pod.
+/// The key of the CA certificate in the Secret, and its file name in the pod.
 pub(crate) const CA_CERTIFICATE: &str = "ca.crt";
 pub(crate) const CA_KEY: &str = "ca.key";
 pub(crate) const TOKEN: &str = "token";
@@ -46,7 +46,7 @@ pub(crate) struct Manifests<'a> {
 /// The values in the Secret of deployed fakes.
 #[derive(Clone)]
 pub(crate) struct Secrets {
-    /// The CA certificate of the fakes as PEM, which becomes the `caBundle` of the webhooks.
+    /// The CA certificate of the fakes as PEM. It becomes the `caBundle` of the webhooks.
     pub(crate) ca_certificate: String,
     /// The private key of the CA as PEM.
     pub(crate) ca_key: String,
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Manifests<'_> {
-    /// Returns the manifest of the Namespace, which `admit` applies only if the Namespace does not exist.
+    /// Returns the manifest of the Namespace. admit applies it only if the Namespace does not exist.
     pub(crate) fn namespace(&self) -> Value {
         let mut labels = self.namespace.labels();
         // The pod satisfies this level, and the namespace contains nothing else.

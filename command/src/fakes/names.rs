@@ -14,7 +14,7 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const INSTANCE: &str = "app.kubernetes.io/instance";
 const MANAGER: &str = "admit";
 
-/// The namespace of deployed fakes, which contains at most one deployment.
+/// The namespace of deployed fakes. It contains at most one deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FakesNamespace(String);
 
@@ -23,7 +23,7 @@ impl FakesNamespace {
         &self.0
     }
 
-    /// Returns the host name of the Service, which the certificates contain.
+    /// Returns the host name of the Service. The certificates contain this name.
     pub(crate) fn host(&self) -> String {
         format!("{NAME}.{}.svc", self.0)
     }

@@ -36,13 +36,13 @@ const NOT_REACHED: [&str; 6] = [
 /// The error message for a port without a listener.
 const REFUSED: &str = "connect: connection refused";
 
-/// The probes of one deployment, which check its webhooks and configurations.
+/// The probes of one deployment. They check its webhooks and configurations.
 pub(crate) struct Probes<'a> {
     api: &'a Api,
     admin: &'a Admin,
     configurations: Configurations<'a>,
     namespace: &'a FakesNamespace,
-    /// The unique ID of this run, which the names of its probes contain.
+    /// The unique ID of this run. The names of the probes contain it.
     run: String,
 }
 
@@ -167,7 +167,7 @@ fn cannot_be_called(transport: Transport) -> bool {
     !is_spoken || is_refused(transport.certificate) || transport.rotate.is_some_and(is_refused)
 }
 
-/// Returns the start of kube-apiserver's message about a failed call of `webhook`.
+/// Returns the start of kube-apiserver's message about a failed call to `webhook`.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go and `webhook.ErrCallingWebhook`.
 fn calling(webhook: &str) -> String {

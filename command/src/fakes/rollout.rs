@@ -120,7 +120,7 @@ impl<'a> Rollout<'a> {
         Ok(text.lines().map(|line| format!("  log: {line}")).collect())
     }
 
-    /// Returns the newest warning events.
+    /// Returns the newest warning events about the objects of the deployment.
     async fn warnings(&self) -> Result<Vec<String>, Failure> {
         let mut events = self.api.list(Kind::EVENT, self.namespace.as_str(), "").await?;
         events.retain(|event| {

@@ -32,7 +32,7 @@ pub(super) enum Content {
     Lint(Lint),
 }
 
-/// A report of `admit run`.
+/// A report from `admit run`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Run {
     pub(super) target: String,
@@ -90,7 +90,7 @@ pub(super) struct Step {
     pub(super) message: Option<String>,
 }
 
-/// A report of `admit lint`.
+/// A report from `admit lint`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Lint {
@@ -99,7 +99,7 @@ pub(super) struct Lint {
     pub(super) not_checked: Vec<Value>,
 }
 
-/// A finding of `admit lint`.
+/// A finding from `admit lint`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Finding {
     pub(super) check: String,

@@ -132,7 +132,7 @@ impl Feature {
 }
 
 impl Scenario {
-    /// Returns why the last attempt failed.
+    /// Returns the reason why the last attempt failed.
     fn failure(&self) -> String {
         let Some(Attempt { trouble, steps }) = self.attempts.last() else { return String::new() };
         let step = steps.iter().find_map(|step| {

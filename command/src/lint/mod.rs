@@ -267,7 +267,7 @@ fn configuration_name(object: &Value) -> Option<String> {
     is_configuration.then(|| text(object, &["metadata", "name"]).to_owned())
 }
 
-/// Rejects configurations that contain template expressions, which only an unrendered Helm chart has.
+/// Rejects configurations with template expressions. They come from a Helm chart that was not rendered.
 fn reject_templates(located: &[Located]) -> Result<(), Failure> {
     let is_template = |object: &Value| {
         let fields = [object.get("webhooks"), object.pointer("/metadata/name")];

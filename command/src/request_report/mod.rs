@@ -96,7 +96,7 @@ pub(super) struct Recorded {
     pub(super) time: Timestamp,
     /// The verb, such as `create`, `patch`, or `deletecollection`.
     pub(super) verb: String,
-    /// The audit ID, which identifies the request in the audit log and in the response.
+    /// The audit ID. It identifies the request in the audit log and in the response.
     #[serde(rename = "auditID")]
     pub(super) audit_id: String,
     /// The user agent; omitted if there is none.

@@ -173,7 +173,7 @@ fn allowed(call: &CallReport) -> String {
     }
 }
 
-/// Formats a denial without the webhook's name, which the message of the decision already contains.
+/// Formats a denial without the webhook's name, because the message of the decision already contains the name.
 fn denied(call: &CallReport) -> String {
     let message = call.message.split_once("denied the request").map_or(call.message.as_str(), |(_, why)| why);
     format!("denied{message}")

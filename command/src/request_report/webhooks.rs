@@ -198,7 +198,7 @@ impl Webhooks {
         Self { all }
     }
 
-    /// Returns a report of each call in a record.
+    /// Returns a report on each call in a record.
     pub(super) fn calls(&self, record: &Record, server: &ApiServer, exchanges: Exchanges) -> Vec<CallReport> {
         let report = |called: &Called| {
             let of = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
@@ -234,7 +234,7 @@ fn response(called: &Called) -> Option<Value> {
 }
 
 impl WebhookReport {
-    /// Returns whether the webhook's phase is `phase`, which is `mutating` or `validating`.
+    /// Returns whether the webhook's phase is `phase`: `mutating` or `validating`.
     pub(super) fn is(&self, phase: &str) -> bool {
         self.phase == phase
     }

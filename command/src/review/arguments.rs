@@ -130,7 +130,7 @@ Exit status:
     5  the decision depends on a feature that admit does not support
 If several of 1, 3, and 5 apply, the exit status is the lowest.";
 
-/// `--operation`.
+/// The values of `--operation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OperationName {
     Create,
@@ -150,7 +150,7 @@ impl From<OperationName> for Operation {
     }
 }
 
-/// `--dry-run`.
+/// The values of `--dry-run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DryRun {
     /// Not a dry run
@@ -159,7 +159,7 @@ pub(crate) enum DryRun {
     Server,
 }
 
-/// `--output`.
+/// The values of `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Output {
     /// Human-readable text

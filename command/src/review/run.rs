@@ -210,7 +210,7 @@ fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Res
     stored.map_err(|status| refused(&place, &status))
 }
 
-/// Stores the existing objects: definitions, then namespaces, then all others, which may depend on them.
+/// Stores the existing objects: definitions, then namespaces, then all other objects, because they may depend on both.
 fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failure> {
     existing.sort_by_key(|document| match document.object.get("kind").and_then(Value::as_str) {
         Some("CustomResourceDefinition") => 0,

@@ -7,7 +7,7 @@ use super::order::{Order, Sequence};
 use super::record::{Outcome, Record, ScenarioKey, StepOutcome};
 use crate::narrator::Note;
 
-/// The record of a run in progress, which all clones share.
+/// The record of a run in progress. All clones share the record.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     state: Arc<Mutex<State>>,

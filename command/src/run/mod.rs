@@ -264,7 +264,7 @@ fn sequence() -> Sequence {
     if std::io::stdout().is_terminal() { Sequence::Finished } else { Sequence::Files }
 }
 
-/// The inputs of a run except its target.
+/// The inputs of a run other than its target.
 struct Ready {
     plan: Plan,
     steps: Collection<World>,

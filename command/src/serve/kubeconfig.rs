@@ -21,7 +21,7 @@ pub(crate) struct Kubeconfig {
     pub(crate) token: String,
 }
 
-/// The first line of a kubeconfig, which marks files that admit may overwrite.
+/// The first line of a kubeconfig. It marks files that admit may overwrite.
 const MARK: &str = "# Written by admit serve. The server and its token exist only until the command ends.";
 
 impl Kubeconfig {

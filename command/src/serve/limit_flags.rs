@@ -48,7 +48,7 @@ impl From<LimitFlags> for Limits {
     }
 }
 
-/// Parses a maximum number of requests or watches, which must be positive.
+/// Parses a maximum number of requests or watches. The number must be positive.
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".to_owned()),

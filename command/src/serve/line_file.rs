@@ -57,7 +57,7 @@ impl LineFile {
         Ok(Self { what, path: path.to_owned(), state: Arc::new(Mutex::new(state)), log })
     }
 
-    /// Writes a line, which must end with a newline, immediately and without a queue.
+    /// Writes `line` immediately and without a queue. The line must end with a newline.
     ///
     /// A line that cannot be written is counted as lost. The next call tries to write again.
     pub(crate) fn write(&self, line: &str) {

@@ -56,7 +56,7 @@ struct Reloader {
     folder: Folder,
     server: ApiServer,
     log: OnChange,
-    /// The last error, which is kept so that each error is reported only once.
+    /// The last error. It is kept so that each error is reported only once.
     failure: Option<ManifestError>,
 }
 

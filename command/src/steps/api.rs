@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::failure::{Outcome, StepFailure};
 use super::hints;
 
-/// A response of the API server.
+/// A response from the API server.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     /// The HTTP status.

@@ -203,7 +203,7 @@ impl World {
         review.ok_or_else(|| StepFailure::new(format!("the {place} review sent to \"{short}\" is not JSON")))
     }
 
-    /// Formats all calls and the decision for an error message about the webhook `short`, which was called `found` times.
+    /// Formats all calls and the decision for an error message: the webhook `short` was called `found` times.
     fn found(&self, short: &str, expected: usize, found: usize) -> String {
         let all = self.all_calls();
         match self.not_called_again(short, found).filter(|_| expected > found) {

@@ -53,7 +53,7 @@ pub(super) fn fields(document: &Value) -> Vec<String> {
 
 /// A difference between the expected and the actual document.
 struct Difference<'a> {
-    /// The path and both values.
+    /// The path, the expected value, and the actual value, as an error message.
     text: String,
     /// The map or list that lacks the value, with its path; `None` if the value exists and differs.
     lacking: Option<(String, &'a Value)>,
@@ -100,7 +100,8 @@ fn compare<'a>(path: &str, expected: &Value, actual: &Actual<'_, 'a>, found: &mu
 
 /// Matches each expected item with the first unmatched item that contains it.
 ///
-/// A missing item is compared with the item at its position, which is most likely the item that the author meant.
+/// A missing item is compared with the item at its position, because this is most likely the item that the author
+/// meant.
 fn compare_lists<'a>(
     path: &str,
     expected: &[Value],

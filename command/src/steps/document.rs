@@ -103,7 +103,7 @@ fn invalid_in(step: &Step, what: &str, error: &serde_saphyr::Error) -> StepFailu
     StepFailure::new(format!("{what} on line {line} of the feature file: {message}"))
 }
 
-/// Returns the first line of a message without its position, which is relative to the doc string or file.
+/// Returns the first line of a message without its position, because it is relative to the doc string or file.
 fn without_position(message: &str) -> &str {
     let first = message.lines().next().unwrap_or_default();
     let first = first.strip_prefix("error: ").unwrap_or(first);

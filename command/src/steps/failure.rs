@@ -23,7 +23,7 @@ impl StepFailure {
         Self(message.to_string())
     }
 
-    /// Returns the failure with a line of help, which the run shows separately from the message.
+    /// Returns the failure with a line of help. The run shows this line separately from the message.
     pub(crate) fn with_help(self, help: Option<impl fmt::Display>) -> Self {
         match help {
             Some(help) => Self(format!("{}\n{HELP}{help}", self.0)),

@@ -68,7 +68,7 @@ impl World {
         skips
     }
 
-    /// Returns why the last request did not call a webhook in the first round, if the server skipped it.
+    /// Returns the reason why the last request did not call a webhook in the first round, if the server skipped it.
     fn first_skip(&self, webhook: &Identity<'_>) -> Option<&RecordedSkip> {
         self.skips.iter().find(|skip| skip.round == Round::First && webhook.is_in(skip))
     }

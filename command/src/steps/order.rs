@@ -78,8 +78,8 @@ impl World {
 
     /// Returns the mutating webhooks in the order of their calls as one line, each with the name of its configuration.
     ///
-    /// Returns `None` unless the scenario has mutating fakes and also loads a mutating configuration. Otherwise, the
-    /// order would simply be that of the feature file or of the loaded files.
+    /// Returns `None` unless the scenario has mutating fakes and also loads a mutating configuration. In all other
+    /// cases, the order is the order in the feature file or in the loaded files.
     pub(super) fn mutating_order(&self) -> Option<String> {
         let own = self.installation.own_mutating_webhooks();
         let own: Vec<(String, String)> =

@@ -26,7 +26,7 @@ pub(super) const OBJECT_LACKS: StepHelp = step(
 );
 
 impl World {
-    /// Returns the object in the last response, which must be successful.
+    /// Returns the object in the last response. The response must be successful.
     pub(super) fn object(&self) -> Outcome<&Value> {
         let answer = self.answer()?;
         if answer.is_success() {
@@ -38,7 +38,7 @@ impl World {
         )))
     }
 
-    /// Returns the last response, which must be a rejection.
+    /// Returns the last response. It must be a rejection.
     fn rejection(&self) -> Outcome<&Answer> {
         let answer = self.answer()?;
         if answer.is_success() {

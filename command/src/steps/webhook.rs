@@ -89,7 +89,7 @@ impl Webhook {
         Ok(Behavior::Sequence(Sequence::try_from(calls).map_err(StepFailure::new)?))
     }
 
-    /// Sets the running fake and forgets the calls of the previous fake.
+    /// Sets the running fake and discards the calls of the previous fake.
     pub(super) fn set_running(&mut self, running: RunningFake, spec: FakeSpec) {
         self.running = Some((running, spec));
         self.last_read = 0;

@@ -19,7 +19,7 @@ use super::webhook::Webhook;
 use crate::narrator::{Narrator, NoteKind};
 use crate::target::{Leftovers, RUN_LABEL, RecordedCall, RecordedSkip, Target, TargetKind};
 
-/// The state of a scenario. Its steps share this state.
+/// The state that the steps of a scenario share.
 #[derive(Debug, cucumber::World)]
 #[world(init = Self::unstarted)]
 pub(crate) struct World {

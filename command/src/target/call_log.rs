@@ -38,11 +38,11 @@ pub(crate) struct RecordedCall {
     pub(crate) uid: String,
     /// Whether the request continues after the failed call (`failurePolicy: Ignore`); `None` if the call did not fail.
     pub(crate) failed_open: Option<bool>,
-    /// The point that the server reached when it sent the review.
+    /// Whether the server sent the review, or the reason why it could not.
     pub(crate) delivery: Delivery,
 }
 
-/// The point that the server reached when it sent a review.
+/// Whether the server sent a review, or the reason why it could not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Delivery {
     /// The server sent the review.
@@ -150,7 +150,7 @@ impl RecordedCall {
 impl Delivery {
     /// Returns the point at which a call failed, based on kube-apiserver's message.
     ///
-    /// The messages of a failed connection begin with the address; other messages may quote the response of the webhook.
+    /// The messages of a failed connection begin with the address; other messages may quote the webhook's response.
     pub(crate) fn of_failure(reason: &str) -> Self {
         const TLS: [&str; 4] =
             ["tls: ", "x509: ", "server gave HTTP response to HTTPS client", "root certificates: "];

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Target;
 use crate::Failure;
 
-/// The way in which a target authenticates the users of requests.
+/// The method by which a target authenticates the users of requests.
 pub(super) enum Identities {
     /// With bearer tokens that the in-process API server accepts.
     InProcess(ApiServer),

@@ -41,7 +41,7 @@ pub struct Target {
     pub client: kube::Client,
     /// A client that opens a new connection for each request, so that WebSocket requests also work in process.
     pub connecting_client: kube::Client,
-    /// The location in which the fakes of scenarios run.
+    /// The location of the scenarios' fakes.
     pub(crate) fakes: FakesPlace,
     /// The host and port to which `--service` maps each Service.
     ///
@@ -89,7 +89,7 @@ impl UnreachedCalls {
     }
 }
 
-/// The location in which the fakes of scenarios run, and how the server reaches them.
+/// The location of the scenarios' fakes, and how the server reaches them.
 pub(crate) enum FakesPlace {
     /// In this process, at a URL.
     Here {
@@ -193,7 +193,7 @@ impl fmt::Debug for Target {
     }
 }
 
-/// The kind of server.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum TargetKind {
     /// The in-process API server.

@@ -18,7 +18,7 @@ const KINDS: [(&str, &str, &str); 4] = [
 
 /// Reads the webhook configurations, custom resource definitions, and namespaces of a cluster.
 ///
-/// The cluster is the one that `context` in the kubeconfig specifies.
+/// `context` is the name of a context in the kubeconfig, which specifies the cluster.
 pub(crate) async fn read(context: &str) -> Result<Vec<Value>, Failure> {
     let options = KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
     let config = kube::Config::from_kubeconfig(&options).await.map_err(|error| {

@@ -1,4 +1,4 @@
-//! Provides the serving certificate of kube-apiserver, which is generated if it does not exist.
+//! Provides the serving certificate of kube-apiserver. Generates the certificate if it does not exist.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

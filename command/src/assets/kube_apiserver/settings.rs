@@ -26,14 +26,14 @@ use crate::serve::service_account_flags::{self, ServiceAccountFlags};
 use crate::serve::traces::Traces;
 use crate::serve::{Log, LogFlags, tokens};
 
-/// The environment variable that starts controllers, like `--with-controllers` of `admit serve`.
+/// The environment variable that starts controllers as `--with-controllers` of `admit serve` does.
 const WITH_CONTROLLERS: &str = "ADMIT_WITH_CONTROLLERS";
 const DEFAULT_PORT: u16 = 6443;
 const DEFAULT_CERT_DIR: &str = "/var/run/kubernetes";
 /// The size of an audit event in bytes above which `--audit-log-truncate-enabled` removes the event's objects.
 const MAX_EVENT_SIZE: usize = 102_400;
 
-/// The settings of the server, which are validated before any file or socket is opened.
+/// The settings of the server. They are validated before any file or socket is opened.
 pub(super) struct Settings {
     pub(super) listen: SocketAddr,
     pub(super) log: LogFlags,

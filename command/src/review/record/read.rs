@@ -11,7 +11,7 @@ use crate::request_report::{Report, line::EXTENSION};
 /// The maximum length of a line in bytes. A report contains the request, of at most 3 MiB, in several forms.
 const MAX_LINE: u64 = 512 << 20;
 
-/// Iterates over the requests of a record, which are numbered from 1.
+/// An iterator over the requests in a record. The requests are numbered from 1.
 #[derive(Debug)]
 pub(super) struct Requests {
     files: std::vec::IntoIter<PathBuf>,

@@ -1,4 +1,4 @@
-//! Creates the report of `--json`, which is one JSON object.
+//! Creates the report for `--json`: one JSON object.
 //!
 //! `version` is 1; it changes when existing readers would misread a new report. New fields can be added without a new
 //! version.

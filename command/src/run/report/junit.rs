@@ -1,4 +1,4 @@
-//! Creates the report of `--junit`: a test suite for each feature file and a test case for each scenario.
+//! Creates the report for `--junit`: a test suite for each feature file and a test case for each scenario.
 
 use std::fmt::Write as _;
 

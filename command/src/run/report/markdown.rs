@@ -1,4 +1,4 @@
-//! Creates the report of `--summary`: Markdown for the page of a workflow run.
+//! Creates the report for `--summary`: Markdown for the page of a workflow run.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Creates the report of `--junit`: a test suite for each check and a test case for each webhook.
+//! Creates the report for `--junit`: a test suite for each check and a test case for each webhook.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

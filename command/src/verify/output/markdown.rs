@@ -1,4 +1,4 @@
-//! Creates the report of `--summary`: Markdown for the page of a workflow run.
+//! Creates the report for `--summary`: Markdown for the page of a workflow run.
 //!
 //! The verdict on each webhook and the findings come first; the results of all checks are in a collapsed table.
 

@@ -1,4 +1,4 @@
-//! Creates the report of `--sarif`. Rules are checks, results are findings, and locations are webhook entries.
+//! Creates the report for `--sarif`. Rules are checks, results are findings, and locations are webhook entries.
 //!
 //! Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0; GitHub's documentation, "SARIF support
 //! for code scanning", for what is shown there.
