@@ -16,7 +16,7 @@ use super::off_thread;
 #[derive(Debug, Default)]
 pub(crate) struct ClientDisconnect {
     disconnected: CancellationToken,
-    /// Whether the request is in admission, which a disconnect cancels.
+    /// Whether a disconnect cancels the request. True only during admission.
     cancels_admission: AtomicBool,
 }
 
@@ -24,7 +24,7 @@ impl ClientDisconnect {
     /// Runs `admission` until it completes or the client disconnects.
     ///
     /// # Errors
-    /// Returns the error of `admission`, or 504 if the client has disconnected.
+    /// Returns the error from `admission`, or 504 if the client has disconnected.
     ///
     /// Source: apiserver pkg/endpoints/handlers/finisher/finisher.go, `finishRequest`.
     /// Rule: AUD-13.
@@ -43,7 +43,7 @@ impl ClientDisconnect {
     }
 }
 
-/// Runs `work`, which answers a request, in a separate task that `tasks` tracks.
+/// Runs `work` in a separate task that `tasks` tracks. `work` responds to a request.
 ///
 /// If the client disconnects [during admission](ClientDisconnect::run_admission), `work` runs to completion, so that
 /// the audit log and the records include the request. A disconnect at any other time cancels `work`.

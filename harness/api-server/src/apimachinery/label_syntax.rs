@@ -2,7 +2,7 @@
 //!
 //! Source: apimachinery pkg/labels/selector.go, `Lexer` and `Parser`.
 
-/// A token of a selector. `in` and `notin` are operators where an operator is expected, otherwise names.
+/// A token of a label selector. `in` and `notin` are operators where an operator is expected, and names elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
     Name(&'a str),
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
 /// Rule: LST-13.
 ///
 /// # Errors
-/// Returns the message of kube-apiserver about the first syntax error.
+/// Returns kube-apiserver's message for the first syntax error.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     let mut parser = Parser { rest: text };
     loop {

@@ -2,7 +2,7 @@
 
 use super::protobuf;
 
-/// The encoding of a response, which determines its `Content-Type` header.
+/// The encoding of a response. It determines the `Content-Type` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaType {
     Json,
@@ -22,7 +22,7 @@ impl MediaType {
         }
     }
 
-    /// Returns the value of the `Content-Type` header of a watch.
+    /// Returns the value of the `Content-Type` header for a watch.
     pub(crate) fn content_type_of_watch(self) -> &'static str {
         if self == Self::Protobuf {
             "application/vnd.kubernetes.protobuf;stream=watch"

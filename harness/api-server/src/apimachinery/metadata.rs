@@ -57,12 +57,12 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
     !text(object, "deletionTimestamp").is_empty()
 }
 
-/// Returns the current time in the format of the API: UTC, whole seconds.
+/// Returns the current time in the API's format: UTC with whole seconds.
 pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Returns the time `seconds` from now in the format of the API.
+/// Returns the time `seconds` from now in the API's format.
 pub(crate) fn seconds_from_now(seconds: i64) -> String {
     let now = jiff::Timestamp::now();
     let then = jiff::SignedDuration::from_secs(seconds);

@@ -1,5 +1,6 @@
-//! Implements values and encodings that do not depend on the storage or on kinds: metadata, options, queries, limits,
-//! and media types.
+//! Implements values and encodings that do not depend on the storage or on kinds.
+//!
+//! Examples are metadata, options, queries, limits, and media types.
 
 pub(crate) mod client_disconnect;
 pub(crate) mod empty_fields;

@@ -28,7 +28,7 @@ const DELETE_OPTIONS_FIELDS: [&str; 8] = [
 
 #[derive(Clone, Debug)]
 pub(crate) struct RequestOptions {
-    /// The options as in `request.options` of a review.
+    /// The options in the form in which `request.options` of an `AdmissionReview` contains them.
     pub(crate) document: Value,
     pub(crate) dry_run: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) struct RequestOptions {
 ///
 /// `kind` is `CreateOptions`, `UpdateOptions`, or `PatchOptions`.
 ///
-/// Admission sees a patch as `UpdateOptions`. Source: apiserver pkg/endpoints/handlers/patch.go,
+/// Admission receives the options of a patch as `UpdateOptions`. Source: apiserver pkg/endpoints/handlers/patch.go,
 /// `patchToUpdateOptions`; apimachinery pkg/apis/meta/v1/validation/validation.go.
 /// Rule: REQ-12.
 ///
@@ -47,7 +47,7 @@ pub(crate) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<
     of_kind(kind, query, false)
 }
 
-/// Returns the options of a server-side apply, which requires a field manager.
+/// Returns the options of a server-side apply. An apply requires a field manager.
 ///
 /// Rule: APY-04.
 ///
@@ -179,7 +179,7 @@ pub(crate) fn truth(query: &Query, name: &str) -> Option<bool> {
     query.first(name).map(|value| !value.eq_ignore_ascii_case("false") && value != "0")
 }
 
-/// Returns `timeoutSeconds` and `limit` of a collection request; 0 if absent.
+/// Returns the `timeoutSeconds` and the `limit` of a collection request; 0 if absent.
 ///
 /// kube-apiserver parses these parameters before all others.
 ///
@@ -206,7 +206,7 @@ fn not_an_integer(text: &str, error: &ParseIntError) -> Box<Status> {
     Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: {why}")))
 }
 
-/// The name of the delete option.
+/// The name of the delete option that requests unsafe deletion.
 pub(crate) const UNSAFE_DELETION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 /// Returns whether delete options request unsafe deletion.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// The values of each parameter, in order.
+/// The query of a request: the values of each parameter, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {
     parameters: HashMap<String, Vec<String>>,
@@ -18,7 +18,7 @@ impl Query {
         Self { parameters }
     }
 
-    /// Sets a parameter to this single value.
+    /// Sets a parameter to a single value.
     pub(crate) fn set(&mut self, key: &str, value: &str) {
         self.parameters.insert(key.to_owned(), vec![value.to_owned()]);
     }

@@ -8,7 +8,7 @@ pub(crate) fn all(object: &Value) -> impl Iterator<Item = &Value> {
     object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Returns whether a condition has this type.
+/// Returns whether a condition has the type `name`.
 pub(crate) fn is(condition: &Value, name: &str) -> bool {
     condition.get("type").and_then(Value::as_str) == Some(name)
 }

@@ -12,7 +12,7 @@ use super::query::Query;
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `requestTimeoutUpperBound`.
 pub(crate) const REQUEST_TIMEOUT_UPPER_BOUND: Duration = Duration::from_secs(34);
 
-/// Returns the time limit in the query parameter `timeout`, at most the limit of the server.
+/// Returns the time limit from the query parameter `timeout`, but at most the server's limit.
 ///
 /// Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `parseTimeout` and `WithRequestDeadline`.
 /// Rule: HTTP-06.
@@ -32,7 +32,7 @@ pub(crate) fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
 
 /// Builds the 504 for a request that exceeded its time limit.
 ///
-/// Source: apiserver pkg/server/filters/timeout.go, which writes a Status without kind and version.
+/// Source: apiserver pkg/server/filters/timeout.go, which writes a Status without a kind and a version.
 pub(crate) fn exceeded() -> Box<Status> {
     let mut status = Status::timeout("request did not complete within the allotted timeout");
     status.kind.clear();

@@ -71,7 +71,7 @@ impl ResponseContent {
     ///
     /// # Errors
     /// Returns 406 if the client asks for the metadata of a list but the response is an object, or the reverse. For a
-    /// custom resource, the former is a 500.
+    /// custom resource, the former returns 500.
     pub(crate) fn into_metadata(
         self,
         options: MetadataOptions,
@@ -220,7 +220,7 @@ impl ResponseContent {
     /// Encodes the response. Its bytes count against the memory budget until they are sent.
     ///
     /// `may_refuse` must be false if the request has changed anything. If it is true and the response exceeds the
-    /// budget, the client receives a 429 instead.
+    /// budget, the client receives 429 instead.
     pub(crate) fn into_response(
         self,
         reservation: Option<Reservation>,
@@ -313,7 +313,9 @@ fn not_convertible(message: &str) -> Box<Status> {
     Box::new(Status::failure(406, "NotAcceptable", message))
 }
 
-/// Returns the object reduced to the metadata fields of the internal version.
+/// Returns the metadata of an object as a `PartialObjectMetadata` of this version.
+///
+/// The metadata contains only the fields of the internal version of Kubernetes.
 ///
 /// Rule: KND-15.
 pub(crate) fn metadata_of(object: &Value, version: &str) -> Value {
@@ -339,7 +341,7 @@ fn encode(
 
 /// Writes JSON of a known length and converts it to the media type.
 ///
-/// Allocates exactly the required memory, because a growing buffer can take up to three times as much.
+/// Allocates exactly the required memory. A growing buffer could take up to three times as much.
 fn written(
     length: usize,
     write: impl FnOnce(&mut Vec<u8>),

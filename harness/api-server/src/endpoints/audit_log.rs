@@ -1,4 +1,4 @@
-//! The audit log: `audit.k8s.io/v1` Events.
+//! Creates the events of the audit log: `Event` objects of `audit.k8s.io/v1`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,13 +16,14 @@ use super::audit_policy::Level;
 use super::authentication::Identity;
 use super::options::AuditSink;
 
-/// The stage at which an event is created.
+/// The stage of a request at which an audit event is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The request was received.
     RequestReceived,
-    /// The response has started. Logged for a request that fails authentication and for a long-running request, which
-    /// gets a second event when it ends.
+    /// The response has started. Logged for failed authentication and for long-running requests.
+    ///
+    /// A long-running request gets a second event when it ends.
     ResponseStarted,
     /// The response is complete.
     ResponseComplete,
@@ -41,13 +42,13 @@ impl Stage {
 /// A request and its response, with the data for an audit event.
 #[derive(Clone, Debug)]
 pub(crate) struct AnsweredRequest<'a> {
-    /// The audit level, which determines which of the following fields the event contains.
+    /// The audit level. It determines which of the following fields the event contains.
     pub(crate) level: Level,
     /// The ID that [`audit_id`] returned for the request.
     pub(crate) audit_id: &'a str,
-    /// Path and query of the request.
+    /// The path and the query of the request.
     pub(crate) request_uri: &'a str,
-    /// The API verb, such as `create` or `deletecollection`; for a non-resource path, the HTTP method in lower case.
+    /// The API verb, such as `create` or `deletecollection`; for a non-resource path, the HTTP method in lowercase.
     pub(crate) verb: &'a str,
     /// The stage of the request that the event describes.
     pub(crate) stage: Stage,
@@ -122,7 +123,7 @@ pub(crate) struct ObjectReference<'a> {
     pub(crate) resource_version: &'a str,
 }
 
-/// The prefix of the annotations that contain the patches of webhooks. Events below the level Request omit them.
+/// The prefix of the annotations with webhooks' patches. Events below the level `Request` omit these annotations.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `annotateApplied…`.
 const PATCH: &str = "patch.webhook.admission.k8s.io/";

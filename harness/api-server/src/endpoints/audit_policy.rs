@@ -66,7 +66,7 @@ fn null_is_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Defau
 /// The audit level. Each level includes the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// User, time, resource, and result.
+    /// The user, the time, the resource, and the result.
     Metadata,
     /// The data of `Metadata` and the request body.
     Request,
@@ -128,7 +128,7 @@ impl AuditPolicy {
     /// Parses a policy. Ignores unknown fields; kube-apiserver also ignores them, and logs a warning.
     ///
     /// # Errors
-    /// Returns an error if the policy is invalid. The message is kube-apiserver's, except for values of a wrong type.
+    /// Returns an error if the policy is invalid. The message is kube-apiserver's, except for values of the wrong type.
     pub fn parse(document: &Value) -> Result<Self, String> {
         let text = |field| document.get(field).and_then(Value::as_str).unwrap_or_default();
         match (text("apiVersion"), text("kind")) {
@@ -294,8 +294,10 @@ impl GroupResources {
     }
 }
 
-/// Returns whether the object matches `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE`, `RESOURCE/*` (which includes the
-/// resource itself), or `*/SUBRESOURCE`.
+/// Returns whether the object matches `wanted`, an item in the `resources` of a rule.
+///
+/// `wanted` is `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE`, `RESOURCE/*` (which includes the resource itself), or
+/// `*/SUBRESOURCE`.
 fn resource_matches(wanted: &str, object: &RequestObject) -> bool {
     let RequestObject { resource, subresource, .. } = object;
     if wanted == "*" {

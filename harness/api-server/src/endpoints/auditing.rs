@@ -1,4 +1,4 @@
-//! The audit events of one request.
+//! Logs the audit events of one request.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -39,7 +39,7 @@ pub(crate) struct RequestAudit<'a> {
     started: Instant,
 }
 
-/// The result of a request, which the final audit event describes.
+/// The result of a request. The final audit event describes it.
 pub(crate) struct RequestEnd<'a> {
     pub(crate) stage: Stage,
     /// The client; `None` if it could not be authenticated.
@@ -55,7 +55,7 @@ pub(crate) struct RequestEnd<'a> {
     pub(crate) code: u16,
     /// The Status in the response; `None` if the response is not a Status.
     pub(crate) status: Option<Status>,
-    /// The return value of [`RequestAudit::response_object`].
+    /// The response body for the event, as returned by [`RequestAudit::response_object`].
     pub(crate) object: Option<Value>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> RequestAudit<'a> {
         }
     }
 
-    /// Logs the response. For a long-running response, returns the final event, which is logged when it is dropped.
+    /// Logs the response. For a long-running response, returns the final event, which is logged when dropped.
     pub(crate) fn end(&self, mut ended: RequestEnd<'_>) -> Option<FinalEvent> {
         if self.audited.omit_managed_fields {
             ended.decoded.iter_mut().chain(&mut ended.object).for_each(remove_managed_fields);

@@ -8,7 +8,7 @@ use crate::kinds::discovery::api_services::{self, Group};
 use crate::kinds::discovery::{Resource, Resources};
 
 impl Resources {
-    /// Returns the named groups with their versions, in order, without the core group.
+    /// Returns the API groups with their versions, sorted by priority, without the core group.
     pub(crate) fn groups(&self) -> Vec<(&str, Vec<&str>)> {
         after_own_group(api_services::by_priority(&self.api_services))
     }

@@ -26,7 +26,7 @@ use crate::registry::request::{Target, Verb};
 use crate::registry::{create, delete, read, update};
 use crate::subresources::{connect, reviews};
 
-/// A complete request with all the state that is required to execute it on any thread.
+/// A complete request with all the state for executing it on any thread.
 pub(crate) struct PreparedRequest {
     pub(crate) server: Arc<Server>,
     pub(crate) authorizer: Arc<dyn Authorizer>,

@@ -40,7 +40,7 @@ pub(crate) fn encode_event(happened: &str, object: &Value, media_type: MediaType
     text
 }
 
-/// Encodes the event that reports an error.
+/// Encodes an event of the type `ERROR`.
 pub(crate) fn encode_error(status: &Status, media_type: MediaType) -> Vec<u8> {
     encode_event("ERROR", &serde_json::to_value(status).unwrap_or_default(), media_type)
 }

@@ -34,7 +34,7 @@ use crate::registry::create::conversion_failed;
 use crate::registry::state::State;
 use crate::storage::{EncodedObject, StoredObject, set_resource_version};
 
-/// The maximum size in bytes of the stored JSON of an object that is encoded as a small event after a conversion.
+/// The maximum size of a stored object, in bytes of JSON, whose event may count as small after a conversion.
 const SMALL_STORED_BYTES: usize = 2 * SMALL_EVENT_BYTES;
 
 /// The maximum number of recent events in the cache of small events.
@@ -53,7 +53,7 @@ pub(crate) struct Event {
     pub(crate) version: u64,
 }
 
-/// The kind, version, and representation in which an object is sent.
+/// The kind, version, and representation in which events contain the object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServedVersion<'a> {
     pub(crate) state: &'a Arc<State>,
@@ -63,8 +63,10 @@ pub(crate) struct ServedVersion<'a> {
     pub(crate) media_type: MediaType,
 }
 
-/// The key of an encoded event: the `resourceVersion` of the write, the event type, the kind, and whether the event is
-/// encoded in protobuf. JSON events are never indented, so they are the same for all clients.
+/// The key of an encoded event.
+///
+/// It consists of the `resourceVersion` of the write, the event type, the kind, and whether the event is encoded in
+/// protobuf. JSON events are never indented, so they are the same for all clients.
 type EventKey = (u64, EventType, GroupVersionKind, bool);
 
 impl Event {
@@ -127,7 +129,7 @@ impl Event {
 pub(crate) enum EncodeFailure {
     /// The event needs this many bytes, but other events are using the memory budget.
     OverBudget(usize),
-    /// The object cannot be converted to this version.
+    /// The object cannot be converted to the served version.
     Unconvertible(ConversionError),
 }
 
@@ -140,7 +142,7 @@ pub(crate) struct Events {
     room: Budget,
 }
 
-/// The latest events by key, with `None` in place of a large event.
+/// The latest events by key. The value is `None` for a large event.
 #[derive(Debug, Default)]
 struct RecentEvents {
     texts: HashMap<EventKey, Option<Bytes>>,
@@ -204,7 +206,7 @@ impl Events {
         Ok(text)
     }
 
-    /// Returns the encoded large event, which is shared by all watches that request it.
+    /// Returns the encoded large event. All watches that request the event share it.
     ///
     /// The event takes its memory from `reserved`, or from the budget if `reserved` is `None`.
     pub(crate) async fn large(
@@ -300,7 +302,7 @@ async fn encode_large(
     Ok(LargeEvent { text: [before, object.text(), behind].concat(), _room: room })
 }
 
-/// Reserves memory for an event of this length.
+/// Reserves memory for an event of this length, in bytes.
 fn with_room(
     length: usize,
     room: &Budget,

@@ -1,4 +1,4 @@
-//! `/healthz`, `/livez`, and `/readyz` with kube-apiserver's checks.
+//! Implements `/healthz`, `/livez`, and `/readyz` with kube-apiserver's checks.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use kubernetes_types::quoting::quote;
 
 use crate::apimachinery::query::Query;
 
-/// The checks of kube-apiserver 1.37.1 in its order.
+/// The checks of kube-apiserver 1.37.1, in the same order.
 ///
 /// Each line contains a check and its endpoints. A check without endpoints belongs to all endpoints.
 ///
@@ -58,7 +58,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Parses a path. Returns `None` for any other path, including unknown checks.
+    /// Parses the path of a health request. Returns `None` for any other path, including an unknown check.
     pub(crate) fn from_path(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
         let (name, check) = path.split_once('/').map_or((path, None), |(name, check)| (name, Some(check)));
@@ -77,7 +77,7 @@ impl Health {
         self.is_whole
     }
 
-    /// Returns the response text, which always reports a healthy server.
+    /// Returns the response text. It always reports a healthy server.
     ///
     /// Source: apiserver pkg/server/healthz/healthz.go, `handleRootHealth`.
     /// Rule: RBAC-28.

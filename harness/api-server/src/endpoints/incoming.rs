@@ -40,8 +40,8 @@ impl Incoming {
     /// Reads the whole body. Bytes from a connection are charged to the request's `reservation` as they arrive.
     ///
     /// # Errors
-    /// Returns 413 if the body is too large, 429 if other requests use all the memory, 504 if the body is incomplete at
-    /// the deadline, or 500 if the connection breaks.
+    /// Returns 413 if the body is too large, 429 if other requests are using the whole memory budget, 504 if the body
+    /// is incomplete at the deadline, or 500 if the connection breaks.
     ///
     /// Source: apiserver pkg/endpoints/handlers/rest.go, `limitedReadBody`; pkg/server/filters/timeout.go.
     pub(crate) async fn read(

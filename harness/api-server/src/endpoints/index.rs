@@ -1,4 +1,4 @@
-//! The response to `/`: the list of paths.
+//! Builds the response to `/`: the list of paths.
 
 use std::collections::BTreeSet;
 

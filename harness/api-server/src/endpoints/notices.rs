@@ -1,4 +1,4 @@
-//! Reports events that kube-apiserver writes to its log, or that surprise users of a server without controllers.
+//! Reports events that kube-apiserver writes to its log, or that might surprise users of a server without controllers.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ pub type NoticeSink = Arc<dyn Fn(Notice) + Send + Sync>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a log must decide about each of them")]
 pub enum Notice {
-    /// The call of a webhook failed, and the request continued because of its failure policy.
+    /// A call to a webhook failed, and the request continued because of the webhook's failure policy.
     FailedOpen {
         /// The name of the webhook.
         webhook: String,
-        /// The reason, as in [`CallFailure::reason`](kubernetes_admission::event::CallFailure::reason).
+        /// The reason for the failure, from [`CallFailure::reason`](kubernetes_admission::event::CallFailure::reason).
         reason: String,
     },
-    /// A deleted namespace stays, because no namespace controller runs.
+    /// The server keeps a deleted namespace, because no namespace controller runs.
     NamespaceStays {
         /// The name of the namespace.
         name: String,

@@ -28,13 +28,13 @@ pub struct ObservedRequest {
     pub received: Timestamp,
     /// The duration of the request.
     pub took: Duration,
-    /// The user after impersonation; empty if unknown.
+    /// The effective user after impersonation; empty if unknown.
     pub user: UserInfo,
     /// The `User-Agent` header; empty if absent.
     pub user_agent: String,
     /// The verb, such as `create`, `patch`, or `deletecollection`.
     pub verb: String,
-    /// The operation of the first admission, or the operation of the verb if the request did not reach admission.
+    /// The operation when admission first ran; the operation of the verb if the request did not reach admission.
     pub operation: Operation,
     /// The resource in the path.
     pub resource: GroupVersionResource,
@@ -46,13 +46,15 @@ pub struct ObservedRequest {
     pub name: String,
     /// Whether the request was a dry run.
     pub dry_run: bool,
-    /// The body as it was sent: an object without defaults, a patch, or options.
+    /// The body as the client sent it: an object without defaults, a patch, or options.
     pub sent: Option<Value>,
-    /// The decoded object with the defaults of its version; `None` for a patch.
+    /// The decoded object with the defaults of its API version; `None` for a patch.
     pub read: Option<Value>,
     /// The existing object before the request.
     pub old: Option<Arc<Value>>,
-    /// The HTTP status code; 0 if the request was not answered because its client disconnected or the server stopped.
+    /// The HTTP status code; 0 if the request ended without a response.
+    ///
+    /// This happens if the client disconnects or the server stops.
     pub code: u16,
     /// The object or Status in the response; `None` for a list.
     pub answer: Option<Arc<Value>>,
@@ -66,7 +68,7 @@ pub struct ObservedRequest {
     pub server: ApiServer,
 }
 
-/// A request that is being answered. Dropping it reports that the request was not answered.
+/// A request that the server is processing. Dropping the value reports that the request got no response.
 pub(crate) struct Observation {
     observer: RequestObserver,
     started: Instant,

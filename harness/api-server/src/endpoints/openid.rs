@@ -39,7 +39,7 @@ struct Keys<'a> {
     keys: Vec<&'a Jwk>,
 }
 
-/// Returns the response with a document, or a 404 if the issuer is not a URL that can serve the document.
+/// Returns the response with a document, or 404 if the issuer is not a URL that can serve the document.
 ///
 /// # Errors
 /// Returns 405 for methods other than GET, or 406 for a client that does not accept the document.

@@ -37,33 +37,34 @@ pub type RequestObserver = Arc<dyn Fn(ObservedRequest) + Send + Sync>;
 /// The options of an [`ApiServer`].
 #[derive(Clone, Default)]
 pub struct Options {
-    /// The hosts (names or IPs) and ports of Services, by Service name. They take precedence over stored Services.
+    /// The hosts (names or IP addresses) and ports of Services, by Service name. They override stored Services.
     ///
     /// The port replaces the port in the webhook configuration.
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// The credentials with which the server authenticates to webhooks.
     pub credentials: WebhookCredentials,
-    /// The webhooks from manifest files, and the plugins that have a manifest directory.
+    /// The webhooks from manifest files, and the admission plugins that have a manifest directory.
     pub manifests: StaticManifests,
     /// The enabled in-tree admission plugins.
     pub plugins: AdmissionPlugins,
     /// The configuration of the in-tree plugins.
     pub plugin_configuration: PluginConfiguration,
-    /// The host name, which distinguishes servers in metrics.
+    /// The host name. It distinguishes servers in metrics.
     pub hostname: String,
     /// Receives the audit events; `None` if the server does not log requests.
     pub audit: Option<AuditSink>,
     /// The audit policy: which requests are logged, at which stages and levels.
     ///
     /// Without a policy, the server logs each request at the level `Request` and the stage `ResponseComplete`. A
-    /// long-running request also has an event at the stage `ResponseStarted`. A request that is cut off before
-    /// admission has only an event at the stage `RequestReceived`. If the client disconnects during admission, the
-    /// event is the same as if the client had received the response.
+    /// long-running request also has an event at the stage `ResponseStarted`. A request without a response has only an
+    /// event at the stage `RequestReceived` if it ends before admission. If the client disconnects during admission,
+    /// the event is the same as if the client had received the response.
     pub audit_policy: Option<AuditPolicy>,
-    /// Receives the admission records before the response is sent. The records contain details that the audit log does
-    /// not have, such as the reviews.
+    /// Receives the admission records before the response is sent.
+    ///
+    /// The records contain details that the audit log does not have, such as the reviews.
     pub record: Option<RecordSink>,
-    /// Receives notices about calls that failed open and about namespaces that stay.
+    /// Receives notices about webhook calls that failed open and about deleted namespaces that the server keeps.
     pub notices: Option<NoticeSink>,
     /// Exports `tracing` spans and returns the trace context of each webhook call; `None` if spans are not exported.
     pub spans: Option<Arc<dyn SpanContexts>>,
@@ -85,7 +86,7 @@ pub struct Options {
     pub advertised: Advertised,
     /// The ranges from which Services get addresses and ports.
     pub service_ranges: ServiceRanges,
-    /// The values of flags in `/flagz`, in addition to the default values of kube-apiserver.
+    /// The values of flags in `/flagz`. Other flags have kube-apiserver's default values.
     pub flags: BTreeMap<String, String>,
 }
 
@@ -95,7 +96,7 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Options of the controllers.
+/// The options of the controllers.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "it has a default")]
 pub struct Controllers {
@@ -115,7 +116,7 @@ pub struct Advertised {
     pub external: Option<IpAddr>,
     /// `--secure-port`: the port on which the server listens.
     pub port: u16,
-    /// `--client-ca-file`: the authorities that sign client certificates, in PEM; empty if there are none.
+    /// `--client-ca-file`: the certificate authorities for client certificates, in PEM; empty if there are none.
     pub client_authorities: String,
 }
 

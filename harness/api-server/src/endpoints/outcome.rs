@@ -18,12 +18,12 @@ use super::authentication::Identity;
 use super::context::Server;
 use crate::registry::request::BodyRetention;
 
-/// Returns the retention for the audit log: `Nothing` if the server does not have an audit log.
+/// Returns how much of the bodies the audit log needs: `Nothing` if the server does not have an audit log.
 pub(crate) fn retention_for_audit(server: &Server) -> BodyRetention {
     if server.options.audit.is_some() { BodyRetention::Body } else { BodyRetention::Nothing }
 }
 
-/// Details of a request in addition to the response.
+/// The details of a request that the response does not contain.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTrace {
     /// The record of the admission plugins and webhooks that the server called.
@@ -49,20 +49,20 @@ pub(crate) struct Outcome {
     pub(crate) decoded: Option<Value>,
     /// The object as the client sent it, if retained.
     pub(crate) sent: Option<Value>,
-    /// The operation of the first admission; `None` if the request did not reach admission.
+    /// The operation when admission first ran; `None` if the request did not reach admission.
     pub(crate) admitted: Option<Operation>,
     /// The object in the response before content negotiation, if retained.
     pub(crate) object: Option<Arc<Value>>,
-    /// Warnings from the server that precede the warnings from webhooks.
+    /// The server's warnings that precede the warnings from webhooks.
     pub(crate) early_warnings: Vec<String>,
-    /// Warnings from the server that follow the warnings from webhooks.
+    /// The server's warnings that follow the warnings from webhooks.
     pub(crate) warnings: Vec<String>,
     /// The audit annotations that admission did not add.
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) record: Record,
     /// The request's share of the memory budget.
     pub(crate) reservation: Option<Reservation>,
-    /// The span of the operation, which ends when the response is encoded.
+    /// The span of the operation. It ends when the response is encoded.
     pub(crate) operation: Span,
 }
 
@@ -112,7 +112,7 @@ impl Outcome {
         }
     }
 
-    /// Creates the result of a request that failed because of its headers or query, with the user if known.
+    /// Creates the result of a request with invalid headers or an invalid query; `user` is `None` if unknown.
     pub(crate) fn refused(status: Box<Status>, user: Option<UserInfo>) -> Self {
         let stage = if user.is_some() { Stage::ResponseComplete } else { Stage::ResponseStarted };
         Self { stage, identity: user.map(Identity::from_user), ..Self::new(Err(status)) }

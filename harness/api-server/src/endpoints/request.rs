@@ -46,7 +46,7 @@ use crate::kinds::tables;
 use crate::registry::patches;
 use crate::registry::request::{BodyRetention, Target, Verb};
 
-/// Answers one request from a connection.
+/// Responds to one request from a connection.
 pub(crate) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
     let (mut parts, body) = request.into_parts();
     let client_disconnect = server.options.audit.as_ref().filter(|_| !parts.method.is_safe()).map(|_| {
@@ -74,7 +74,7 @@ pub(crate) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
     }
 }
 
-/// Answers one request and logs it to the audit log.
+/// Responds to one request and logs it to the audit log.
 ///
 /// Rule: WRN-04.
 pub(crate) async fn respond(
@@ -183,7 +183,7 @@ pub(crate) async fn respond(
     (response, RequestTrace { record: outcome.record, body: outcome.decoded })
 }
 
-/// Passes the record to the sinks of the server.
+/// Passes the admission record to the sinks of the server.
 fn report(server: &Server, info: &RequestInfo, (audit_id, received): (&str, Timestamp), record: &Record) {
     if let Some(sink) = &server.options.record {
         sink(audit_id, received, record);
@@ -234,7 +234,7 @@ async fn authorize_and_handle(server: &Arc<Server>, received: ParsedRequest<'_>)
     Outcome { identity: Some(identity), decision: Some(decision), annotations, ..outcome }
 }
 
-/// Answers a request that is not for an object.
+/// Responds to a request that is not for an object.
 async fn answer_document(
     server: &Arc<Server>,
     resources: &Resources,
@@ -255,7 +255,7 @@ async fn answer_document(
     Outcome { media_type, early_warnings, ..Outcome::new(answered) }
 }
 
-/// Returns the media types and representations that the response to a request may have.
+/// Returns the media types and representations in which the server can respond to a request.
 fn available_forms(verb: Verb, info: &RequestInfo, target: &Target) -> AvailableForms {
     AvailableForms {
         scope: MediaScope::for_verb(verb, info.is_long_running()),

@@ -1,4 +1,4 @@
-//! The attributes that authorization and the audit log derive from a path and a method, even for unknown resources.
+//! Derives the attributes for authorization and the audit log from a path and a method, even for unknown resources.
 
 use http::Method;
 
@@ -13,7 +13,7 @@ use crate::apimachinery::query::Query;
 pub(crate) struct RequestInfo {
     /// The verb: `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, or `deletecollection`.
     ///
-    /// Empty for other methods. For a non-resource path, the verb is the method in lower case.
+    /// Empty for other methods. For a non-resource path, the verb is the method in lowercase.
     pub(crate) verb: String,
     /// The decoded path.
     pub(crate) path: String,
@@ -25,7 +25,7 @@ pub(crate) struct RequestInfo {
     pub(crate) label_selector: String,
 }
 
-/// The resource in a path. Missing parts are empty.
+/// The resource in a path. Parts that the path does not contain are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestObject {
     pub(crate) group: String,

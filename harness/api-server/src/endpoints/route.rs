@@ -33,7 +33,7 @@ pub(crate) enum Route {
     Version(String, String),
     /// `/version`.
     ServerVersion,
-    /// `/healthz`, `/livez`, or `/readyz`, or one of their checks.
+    /// `/healthz`, `/livez`, `/readyz`, or one of their checks.
     Health(Health),
     /// `/metrics`.
     Metrics,
@@ -45,13 +45,13 @@ pub(crate) enum Route {
     OpenId(OpenId),
     /// A resource, one of its objects, or a subresource.
     Object(Target),
-    /// A watch of a collection or an object by a deprecated path below `/watch/`.
+    /// A watch of a collection or an object with a deprecated path below `/watch/`.
     Watch(Target),
-    /// A missing subresource of a custom resource, and the name of the object.
+    /// A subresource that a custom resource does not have, and the name of the object.
     NoSubresource(GroupVersionResource, String),
     /// A custom resource whose definition is not established.
     NotEstablished,
-    /// A group and version that a Service serves.
+    /// A group and version that an `APIService` delegates to a Service.
     Remote,
     /// An unknown resource in a known group.
     NoResource,
@@ -228,7 +228,7 @@ pub(crate) fn verb(method: &Method, target: &Target) -> Result<Verb, Box<Status>
     Ok(verb)
 }
 
-/// Returns whether a subresource opens a connection instead of reading or writing an object.
+/// Returns whether requests for a subresource open a connection instead of reading or writing an object.
 ///
 /// Source: kubernetes `pkg/registry/core/{pod,service,node}/rest`, the types that implement `rest.Connecter`.
 pub fn is_connection(subresource: &str) -> bool {
@@ -259,7 +259,7 @@ pub(crate) fn drop_name_of_creation(method: &Method, target: &mut Target) {
 
 /// Returns the response to a method that a custom resource does not support.
 ///
-/// The response is a 404 if the path does not have a required namespace, a 400 if it does not have a name, and a 405
+/// The response is 404 if the path does not have a required namespace, 400 if it does not have a name, and 405
 /// otherwise.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `ServeHTTP`; apimachinery

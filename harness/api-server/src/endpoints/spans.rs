@@ -23,7 +23,7 @@ use crate::registry::request::Verb;
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `maxUserAgentLength`.
 const MAX_HEADER_LENGTH: usize = 1024;
 
-/// The default port, which is not recorded.
+/// The default port. Spans do not record it.
 const HTTPS_PORT: u16 = 443;
 
 /// The groups whose requests continue the trace of the client.
@@ -114,7 +114,7 @@ fn name(parts: &Parts, info: &RequestInfo) -> String {
     name
 }
 
-/// Returns the span of an operation that may call webhooks. As in upstream, connections have a disabled span.
+/// Returns the span of an operation that may call webhooks. As in upstream, the span is disabled for connections.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and `trace_util.go`, `traceFields`.
 pub(crate) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {

@@ -1,9 +1,9 @@
 //! Watches: streams of changes to a collection.
 //!
 //! A watcher does not queue events or keep objects. It reads the stored objects and then the changes in the history of
-//! the [storage](crate::storage), from its last position. A watcher that lags too far behind ends without an error,
-//! like a watcher in upstream's cache that does not read. A watcher whose start is no longer in the history receives
-//! `410 Expired`, after which clients list again.
+//! the [storage](crate::storage), from its last position. A watcher that lags too far behind ends without an error, as
+//! a watcher of upstream's cache does if its client does not read. A watcher receives `410 Expired` if its start is no
+//! longer in the history. Clients then list again.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(crate) struct Watch {
     media_type: MediaType,
     /// Whether an event was sent. Only the first event has column definitions.
     has_begun: AtomicBool,
-    /// The slot of the watch in the limit on watches.
+    /// The reservation that counts toward the maximum number of watches.
     _place: Reservation,
 }
 
@@ -99,7 +99,7 @@ impl Watch {
         Self { representation: Representation::Metadata(options), ..self }
     }
 
-    /// Returns the watch with its objects as Tables with one row.
+    /// Returns the watch with each object converted to a Table with one row.
     ///
     /// # Errors
     /// Returns 501 for a kind without columns.
@@ -126,7 +126,7 @@ impl Watch {
         }))
     }
 
-    /// Starts the watch.
+    /// Starts the watch and returns its watcher.
     pub(crate) fn begin(self) -> Watcher {
         Watcher::new(self)
     }
@@ -140,7 +140,7 @@ impl Watch {
         }
     }
 
-    /// Returns the event of a change for this watch; `None` if the watch does not select the object.
+    /// Returns the event for a change in this watch; `None` if the watch does not select the object.
     ///
     /// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
     fn event(&self, change: &Change, version: u64) -> Option<Event> {
@@ -181,7 +181,7 @@ impl Watch {
         }
     }
 
-    /// Adds an event to a piece. Returns false if the piece is full.
+    /// Adds an event to a piece of the response. Returns false if the piece is full.
     ///
     /// # Errors
     /// Returns an error if the event cannot be encoded, for example because the client requests a list of metadata.
@@ -249,7 +249,7 @@ pub(crate) struct Watcher {
     notifications: watch::Receiver<StorageEvent>,
     progress: WatchProgress,
     ends: Instant,
-    /// The deadline for reaching the version that the watcher waits for.
+    /// The deadline by which the storage must reach the version that the watcher waits for.
     fresh_by: Instant,
     bookmarks: Interval,
     is_over: bool,
@@ -416,7 +416,7 @@ impl Watcher {
 
     /// Writes an event for each of the next objects.
     ///
-    /// If objects have changed since the previous page, writes the changes of the objects already sent instead.
+    /// If objects have changed since the previous page, writes the changes to the objects already sent instead.
     fn write_objects(
         &mut self,
         last: Option<String>,

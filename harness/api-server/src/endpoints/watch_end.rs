@@ -1,4 +1,4 @@
-//! The reasons why a watch ends.
+//! The reasons for the end of a watch.
 
 use kubernetes_types::status::Status;
 
@@ -7,12 +7,13 @@ use crate::storage::HistoryExpired;
 /// Signals that the watch ends after the events that have been written.
 pub(crate) struct WatchEnded;
 
-/// The reason why a watch ends.
 pub(crate) enum EndReason {
     /// The watch ends with an error event.
     Failed(Box<Status>),
-    /// The watcher lags too far behind, the definition of the custom resource has changed, or the client requests a
-    /// representation that events do not support.
+    /// The watch ends without an error event.
+    ///
+    /// The reason is that the watcher lags too far behind, that the definition of the custom resource has changed, or
+    /// that the client requests a representation that events do not support.
     Lags,
 }
 

@@ -13,7 +13,7 @@ use crate::registry::selectors::{Selection, Selectors};
 
 /// The default lifetime of a watch.
 ///
-/// Source: kube-apiserver's `--min-request-timeout`, which kube-apiserver multiplies by a random factor from 1 to 2.
+/// Source: kube-apiserver's `--min-request-timeout`. kube-apiserver multiplies it by a random factor from 1 to 2.
 pub(crate) const DEFAULT_LIFETIME: Duration = Duration::from_secs(30 * 60);
 
 /// The events with which a watch starts.
@@ -36,7 +36,7 @@ pub(crate) struct WatchOptions {
 
 /// Parses the options and selectors of a watch of `resource`.
 ///
-/// Reports errors in upstream's order: parses the version last.
+/// Reports errors in upstream's order: parses the `resourceVersion` last.
 ///
 /// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `validateWatchOptions`, and
 /// pkg/apis/meta/internalversion/defaults.go, `SetListOptionsDefaults`; apiserver pkg/endpoints/handlers/get.go,
@@ -69,7 +69,7 @@ pub(crate) fn parse(
 
 /// Returns the lifetime of a watch with this `timeoutSeconds`; `None` if the duration is negative.
 ///
-/// Go counts nanoseconds in 64 bits, which may overflow and become negative.
+/// Go counts nanoseconds in a 64-bit integer, which may overflow and become negative.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`: `time.Duration(*opts.TimeoutSeconds) * time.Second`.
 fn lifetime(seconds: i64) -> Option<Duration> {

@@ -1,4 +1,4 @@
-//! A part of the response to a watch.
+//! Collects a part of the response to a watch.
 
 use super::event_encoding::SMALL_EVENT_BYTES;
 use super::events::Event;

@@ -33,19 +33,19 @@ use super::answer::refusal;
 use super::audit_log::FinalEvent;
 use super::watch::Watch;
 
-/// The maximum time that a client may take to read a frame before the connection is closed.
+/// The time that a client may take to read a frame before the server closes the connection.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The maximum time that a client may take to read pending data after the end of the watch.
+/// The time that a client may take to read pending data after the end of the watch.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The maximum size of a frame in bytes. Longer events are split, because each frame is copied for its client.
+/// The maximum size of a frame in bytes. Longer events are split, because the server copies each frame per client.
 const MAX_FRAME_BYTES: usize = 64 << 10;
 
 /// The maximum size of a client message in bytes. The server ignores client messages except for ping and close.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// Returns whether a request requests an upgrade to WebSocket.
+/// Returns whether a request asks for an upgrade to WebSocket.
 ///
 /// Source: streaming pkg/httpstream/wsstream/conn.go, `IsWebSocketRequest`.
 pub(crate) fn is_requested(headers: &HeaderMap) -> bool {
@@ -55,7 +55,7 @@ pub(crate) fn is_requested(headers: &HeaderMap) -> bool {
         && headers.get_all(CONNECTION).iter().any(upgrades)
 }
 
-/// A watch whose handshake was answered. The server does not send events before [`Connection::start`].
+/// A watch whose handshake was accepted. The server does not send events before [`Connection::start`].
 #[derive(Debug)]
 pub(crate) struct Connection {
     watch: Watch,
@@ -87,7 +87,7 @@ enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// Returns the response to a rejected handshake, after which the connection is closed.
+    /// Returns the response to a rejected handshake. The connection is closed after the response.
     fn into_response(self) -> Response {
         let (code, why) = match self {
             Self::Key => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
@@ -155,7 +155,7 @@ impl Connection {
     }
 }
 
-/// Sends the events and buffers only one. A slow client lags behind, which [`Watch`] allows within limits.
+/// Sends the events and buffers only one of them. A slow client lags behind; [`Watch`] limits the lag.
 async fn serve(watch: Watch, upgraded: Upgraded) {
     let config = WebSocketConfig::default()
         .write_buffer_size(0)

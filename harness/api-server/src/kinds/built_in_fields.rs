@@ -3,7 +3,7 @@
 /// The JSON pointer to the component that reported an Event of the core group.
 pub(crate) const EVENT_SOURCE: &str = "/source/component";
 
-/// Returns the value that an absent field has in comparisons.
+/// Returns the value that comparisons use for an absent field.
 pub(crate) fn unset(pointer: &str) -> &'static str {
     match pointer {
         "/spec/unschedulable" | "/spec/hostNetwork" => "false",
@@ -81,7 +81,7 @@ pub(crate) fn selectable(resource: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Returns the pointer to a selected field in the stored object. Events are stored in the version of the core group.
+/// Returns the JSON pointer to a selected field in the stored object. Events are stored as Events of the core group.
 pub(crate) fn pointer(resource: &str, path: &str) -> String {
     let path = match (resource, path.strip_prefix("regarding."), path) {
         ("events.events.k8s.io", Some(field), _) => format!("involvedObject.{field}"),

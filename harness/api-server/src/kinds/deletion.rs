@@ -11,19 +11,19 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// The effect of a DELETE on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum DeleteEffect {
-    /// The object is already being deleted and this DELETE does not shorten its grace period: admission does not run.
+    /// The object is already being deleted, and this DELETE does not shorten its grace period. Admission does not run.
     Pending,
     /// The DELETE marks the object as being deleted or removes it.
     Changed {
         object: Value,
-        /// Whether the object is removed immediately, because neither finalizers nor a grace period keep it.
+        /// Whether the object is removed immediately because it has neither finalizers nor a grace period.
         gone: bool,
     },
 }
 
 /// Returns the effect of a DELETE with these `options` on an object.
 ///
-/// The garbage collector and the kubelet, which finish the deletion, are not part of the API server.
+/// In a cluster, the garbage collector and the kubelet finish the deletion. They are not part of the API server.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; pkg/registry/generic/registry/store.go, `Delete`,
 /// `deletionFinalizersForGarbageCollection` and `markAsDeleting`.
@@ -61,7 +61,7 @@ pub(crate) fn mark(stored: &Value, options: &Value, resource: &str) -> DeleteEff
 
 /// Returns whether an object is marked before it is removed, even if it could be removed immediately.
 ///
-/// This is only true for Pods. It is false for a Pod that is already being deleted with a grace period of zero.
+/// This is true only for Pods. It is false for a Pod that is already being deleted with a grace period of zero.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
 pub(crate) fn is_graceful(stored: &Value, resource: &str) -> bool {
@@ -85,8 +85,9 @@ fn set_deletion(object: &mut Value, grace: i64) {
     }
 }
 
-/// Returns the new grace period of a Pod; `None` if the Pod is already being deleted and the DELETE does not shorten
-/// it.
+/// Returns the new grace period of a Pod, in seconds.
+///
+/// Returns `None` if the Pod is already being deleted and the DELETE does not shorten its grace period.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
 fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
@@ -107,7 +108,7 @@ fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
     Some(if seconds < 0 { 1 } else { seconds })
 }
 
-/// Returns the finalizers of an object after the DELETE, including the finalizers for the garbage collector.
+/// Returns the finalizers of an object after the DELETE, including the garbage collector's finalizers.
 ///
 /// The order of the finalizers changes only if the set changes.
 ///
@@ -150,7 +151,7 @@ fn finalizers_of_namespace(stored: &Value, options: &Value) -> Vec<String> {
     all.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns the garbage collector's finalizer for the deletion; `None` if no finalizer is needed.
+/// Returns the garbage collector's finalizer that the deletion requires, if any.
 fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str> {
     if resource == "events" || resource == "events.events.k8s.io" {
         return None;

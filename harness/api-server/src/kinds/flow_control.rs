@@ -1,6 +1,6 @@
 //! Creates the initial objects of API Priority and Fairness and updates the condition of `FlowSchema`s.
 //!
-//! admit stores these objects but limits requests by other rules.
+//! admit stores these objects, but does not use them to limit requests.
 
 use kubernetes_types::json::{at, text};
 use kubernetes_types::quoting::quote;
@@ -12,10 +12,10 @@ use crate::storage::{Key, ObjectReader as _, Storage};
 
 pub(crate) const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
-/// The `PriorityLevelConfiguration`s and `FlowSchema`s of kube-apiserver, as recorded by `tools/flow_control.sh`.
+/// The `PriorityLevelConfiguration`s and `FlowSchema`s of kube-apiserver. `tools/flow_control.sh` records them.
 const INITIAL: &str = include_str!("flow-control.json");
 
-/// The field managers of the objects and of their conditions.
+/// The field managers of the initial objects (`PRODUCER`) and of their conditions (`CONSUMER`).
 ///
 /// Source: kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go`; apiserver
 /// `pkg/util/flowcontrol/apf_filter.go`.

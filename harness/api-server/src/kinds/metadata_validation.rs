@@ -14,7 +14,7 @@ use super::discovery::Resource;
 use super::object_names;
 use crate::apimachinery::metadata::{finalizers, is_deleting, managed_fields, manager_errors, text};
 
-/// The maximum total size of all annotations in bytes.
+/// The maximum total size of an object's annotations, in bytes.
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;
 
 /// Validates the name, `generateName`, and namespace of a new object.
@@ -53,7 +53,7 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
 
 /// Removes duplicate errors and keeps the first of each.
 ///
-/// Source: apimachinery pkg/util/validation/field/errors.go, `ToAggregate`, by way of pkg/api/validate/errors.go,
+/// Source: apimachinery pkg/util/validation/field/errors.go, `ToAggregate`, called by pkg/api/validate/errors.go,
 /// `FilterCoveredHandwrittenErrors`.
 pub(crate) fn report_once(errors: &mut Vec<FieldError>) {
     let mut seen = HashSet::new();
@@ -123,7 +123,7 @@ fn finalizer_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Returns an error for each finalizer that is neither standard nor qualified with a domain.
+/// Returns an error for each finalizer that is neither a standard finalizer nor prefixed with a domain.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
 /// Rule: VLO-25.
@@ -140,7 +140,7 @@ fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
 
 /// Returns whether finalizers without a domain must be standard Kubernetes finalizers.
 ///
-/// This is the case for kinds whose metadata upstream validates by the rules of the core group.
+/// This is the case for kinds whose metadata upstream validates according to the rules of the core group.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
 /// Rule: VLO-25.
@@ -223,7 +223,7 @@ fn owner_errors(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Returns whether `text` is a version, or a group and a version.
+/// Returns whether `text` is `VERSION` or `GROUP/VERSION`.
 ///
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
 fn is_group_version(text: &str) -> bool {
@@ -233,7 +233,7 @@ fn is_group_version(text: &str) -> bool {
     }
 }
 
-/// Formats an owner for an error message, with the fields in the order of the Go type.
+/// Formats an owner reference for an error message, with the fields in the order of the Go type.
 fn shown_owner(owner: &Value) -> String {
     let text = |field: &str| quote(owner.get(field).and_then(Value::as_str).unwrap_or_default());
     let mut members: Vec<String> =
@@ -246,9 +246,10 @@ fn shown_owner(owner: &Value) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Validates the metadata of a definition or a custom resource in an update.
+/// Validates the metadata of a custom resource definition or a custom resource in an update.
 ///
-/// Like upstream, validates the metadata of a new object, then the update (each error once), then the update again.
+/// As upstream does, first validates the metadata as for a new object, then validates the update twice. The first
+/// validation of the update reports each error once.
 ///
 /// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
 /// pkg/apis/apiextensions/validation/validation.go and pkg/registry/customresource/validator.go, `ValidateUpdate`.

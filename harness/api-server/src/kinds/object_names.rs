@@ -1,4 +1,4 @@
-//! Validates the names of objects by their kind.
+//! Validates the names of objects according to their kind.
 
 use std::net::IpAddr;
 
@@ -32,7 +32,7 @@ pub(crate) fn prefix_errors(object: &Value, resource: &Resource) -> Vec<String> 
     of_kind(&begun, object, resource)
 }
 
-/// Returns whether only upstream's generated validation checks the name.
+/// Returns whether upstream validates the name only in its generated validation.
 fn is_by_type(resource: &Resource) -> bool {
     let kind = resource.gvr.group_resource();
     matches!(kind.as_str(), "replicationcontrollers" | "deviceclasses.resource.k8s.io")
@@ -62,7 +62,7 @@ fn of_kind(name: &str, object: &Value, resource: &Resource) -> Vec<String> {
     }
 }
 
-/// Validates the name of a `ClusterTrustBundle` with this signer, which may be empty.
+/// Validates the name of a `ClusterTrustBundle` with this signer. The `signer` may be empty.
 ///
 /// Source: kubernetes pkg/apis/core/validation/names.go, `ValidateClusterTrustBundleName`.
 pub(crate) fn trust_bundle(name: &str, signer: &str) -> Vec<String> {

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use kubernetes_types::quantity::Quantity;
 
-/// Quantities by resource name.
+/// The quantities of resources, by resource name.
 pub(crate) type ResourceList = BTreeMap<String, Quantity>;
 
-/// Returns the resource list at `object[field]` without invalid quantities.
+/// Returns the resource list in `object[field]`, without invalid quantities.
 pub(crate) fn list(object: Option<&Value>, field: &str) -> ResourceList {
     object
         .and_then(|object| object.get(field))
@@ -22,7 +22,7 @@ pub(crate) fn list(object: Option<&Value>, field: &str) -> ResourceList {
 
 /// Returns the total requests or limits of a Pod; `field` is `requests` or `limits`.
 ///
-/// Works like [`of_containers`], but CPU and memory in the resources of the Pod take precedence.
+/// The result is that of [`of_containers`], except that CPU and memory in `spec.resources` of the Pod take precedence.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `podRequests` and `podLimits`.
 pub(crate) fn of_pod(pod: &Value, field: &str) -> ResourceList {
@@ -101,12 +101,12 @@ fn raise(total: &mut ResourceList, other: &ResourceList) {
     }
 }
 
-/// Returns whether a resource name is a size of huge pages, such as `hugepages-2Mi`.
+/// Returns whether a resource name is a huge-page resource, such as `hugepages-2Mi`.
 pub(crate) fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// Returns whether `spec.resources` of a Pod can contain this resource.
+/// Returns whether `spec.resources` of a Pod may contain this resource.
 pub(crate) fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || is_huge_page(name)
 }
@@ -139,7 +139,7 @@ fn requirements_quality(requests: &ResourceList, limits: &ResourceList) -> &'sta
     }))
 }
 
-/// Returns the common `QoS` class; `Burstable` if the classes differ, `BestEffort` if there are none.
+/// Returns the common `QoS` class; `Burstable` if the classes differ; `BestEffort` if the iterator is empty.
 fn agreed(mut qualities: impl Iterator<Item = &'static str>) -> &'static str {
     let first = qualities.next().unwrap_or("BestEffort");
     if qualities.all(|quality| quality == first) { first } else { "Burstable" }

@@ -1,4 +1,4 @@
-//! Implements the `scale` subresource, which represents an object as an `autoscaling/v1` `Scale`.
+//! Implements the `scale` subresource. It represents an object as an `autoscaling/v1` `Scale`.
 
 use kubernetes_types::json;
 use kubernetes_types::status::{FieldError, Status};
@@ -9,7 +9,7 @@ use crate::apimachinery::metadata;
 
 const BUILT_IN_REPLICAS: &str = "/spec/replicas";
 
-/// The replicas in the Scale that an update or a patch starts from, if the custom resource does not set them.
+/// The replicas in the Scale before an update or a patch if the custom resource does not set them.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/etcd.go, `invalidSpecReplicas`.
 const UNSET_REPLICAS: i32 = i32::MIN;
@@ -54,7 +54,7 @@ pub(crate) fn scale_of(object: &Value, resource: &Resource) -> Value {
     scale
 }
 
-/// Returns the Scale of an object that an update or a patch starts from.
+/// Returns the Scale of an object to which an update or a patch applies.
 ///
 /// Rule: KND-14.
 pub(crate) fn to_be_changed(object: &Value, resource: &Resource) -> Value {
@@ -106,7 +106,7 @@ fn custom_path(resource: &Resource) -> Option<&str> {
     paths.map(|paths| paths.spec_replicas.as_str())
 }
 
-/// Formats a selector like kubectl: `a=b,c in (d,e)`. A `ReplicationController` has plain labels.
+/// Formats a selector as kubectl does: `a=b,c in (d,e)`. The selector of a `ReplicationController` is a map of labels.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `Requirement.String`.
 fn selector_text(selector: Option<&Value>) -> String {
@@ -153,7 +153,7 @@ pub(crate) fn complete(scale: &mut Value) {
     }
 }
 
-/// Returns a copy of the object with the replicas of the Scale. Increments the generation if the object changes.
+/// Returns a copy of the object with the replicas from the Scale. Increments the generation if the object changes.
 ///
 /// # Errors
 /// Returns 500 if a field above the replicas of a custom resource is not an object.
@@ -188,7 +188,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) -> Result<(), Box<Status
 /// Validates the Scale of an object of a built-in kind.
 ///
 /// # Errors
-/// Returns 422 for a negative number of replicas, or 409 if the uid is not the uid of the object.
+/// Returns 422 for a negative number of replicas, or 409 if the Scale has another uid than the object.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`;
 /// pkg/registry/apps/deployment/storage/storage.go, `scaleUpdatedObjectInfo.UpdatedObject`.

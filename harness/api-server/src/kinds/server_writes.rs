@@ -1,4 +1,4 @@
-//! Updates the field managers of objects that the server and its built-in controllers write.
+//! Updates the `managedFields` of objects that the server and its built-in controllers write.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ pub(crate) fn made_by(object: Value, manager: &str) -> Value {
     written(None, object, "", &BTreeMap::new(), manager)
 }
 
-/// Returns the object with its field managers updated for a write by the server.
+/// Returns the object with its `managedFields` updated for a write by the server.
 pub(crate) fn updated(live: &Value, object: Value) -> Value {
     written(Some(live), object, "", &BTreeMap::new(), SERVER)
 }
 
-/// Returns the object with its field managers updated for a write of the status by the server.
+/// Returns the object with its `managedFields` updated for a status write by the server.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and pkg/controller/establish.
 pub(crate) fn with_status(live: &Value, object: Value) -> Value {
@@ -56,12 +56,12 @@ fn written(
     manager.update_no_errors(live, object, &Writer { manager: writer, now: &now }).object
 }
 
-/// Returns `live` after a controller has applied `fields` with force, with updated field managers.
+/// Returns `live` with `fields` force-applied by a controller, and with updated `managedFields`.
 pub(crate) fn applied(live: &Value, fields: &Value, manager: &str) -> Value {
     applied_to(live, "", fields, manager)
 }
 
-/// Returns `live` after a controller has applied `fields` to a subresource with force, with updated field managers.
+/// Returns `live` with `fields` force-applied to a subresource by a controller, and with updated `managedFields`.
 pub(crate) fn applied_to(live: &Value, subresource: &str, fields: &Value, manager: &str) -> Value {
     let kind = GroupVersionKind::from_object(live);
     let (version, now) = (kind.api_version(), metadata::now());

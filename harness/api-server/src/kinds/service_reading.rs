@@ -19,7 +19,7 @@ fn is_service(resource: &Resource) -> bool {
     resource.gvr.resource == "services" && resource.gvr.group.is_empty()
 }
 
-/// Returns `object` as clients read it; `object` is of `resource`, not of a subresource.
+/// Returns `object` in the form that clients read. `object` must belong to `resource`, not to a subresource.
 ///
 /// For an `ExternalName` Service, omits an internal traffic policy that was stored before the type changed.
 ///

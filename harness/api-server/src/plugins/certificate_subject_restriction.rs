@@ -13,7 +13,7 @@ use super::forbidden;
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Rejects a `CertificateSigningRequest` for the organization `system:masters` to the signer of API server clients.
+/// Rejects requests to `kubernetes.io/kube-apiserver-client` for a certificate of the organization `system:masters`.
 ///
 /// Source: kubernetes plugin/pkg/admission/certificates/subjectrestriction/admission.go.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Iterates the containers in the `spec` of a Pod for admission plugins.
+//! Iterates over the containers in the `spec` of a Pod for admission plugins.
 
 use serde_json::Value;
 

@@ -31,7 +31,7 @@ pub(crate) struct ClassedResource {
     markers: &'static [&'static str],
     /// The field of `spec` with the name of the class.
     field: &'static str,
-    /// The annotation that held the name of the class before the field existed.
+    /// The annotation that contained the name of the class before the field existed.
     annotation: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! `LimitPodHardAntiAffinityTopology`: limits required Pod anti-affinity to single nodes.
+//! `LimitPodHardAntiAffinityTopology`: rejects required Pod anti-affinity with a topology key other than the host name.
 
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::plugin::{Plugin, Remarks};

@@ -79,9 +79,9 @@ pub struct PluginConfiguration {
 
 /// The plugins of a server, in the order in which they run.
 pub(crate) struct Plugins {
-    /// Plugins that run before the webhooks.
+    /// The plugins that run before the webhooks.
     pub(crate) first: Vec<Box<dyn Plugin>>,
-    /// Plugins that run after the webhooks.
+    /// The plugins that run after the webhooks.
     pub(crate) last: Vec<Box<dyn Plugin>>,
 }
 

@@ -4,7 +4,7 @@ use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::plugin::Plugin;
 use kubernetes_types::status::{Status, Unsupported};
 
-/// Allows the writes of users that are not nodes. Writes of nodes are not supported.
+/// Allows writes by users that are not nodes. Writes by nodes are not supported.
 ///
 /// Source: kubernetes plugin/pkg/admission/noderestriction/admission.go.
 pub(crate) struct NodeRestriction;

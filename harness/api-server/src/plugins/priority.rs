@@ -42,7 +42,7 @@ impl Priority {
         Self { objects }
     }
 
-    /// Returns the stored class or the system class with this name.
+    /// Returns the stored or built-in `PriorityClass` with this name.
     fn named(&self, name: &str) -> Option<Class> {
         let of_the_system = || {
             let (_, priority) = *SYSTEM_PRIORITY_CLASSES.iter().find(|(known, _)| *known == name)?;

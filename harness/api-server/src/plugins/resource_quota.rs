@@ -1,4 +1,4 @@
-//! `ResourceQuota`: returns a 501 for requests that would be charged against a quota.
+//! `ResourceQuota`: returns 501 for requests that would be charged against a quota.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::storage::ObjectReader;
 
 /// Rejects requests that would be charged against a quota of the namespace, because admit does not support quotas.
 ///
-/// A quota is active after a controller has written limits to its status. With only a kube-apiserver, no quota is
+/// A quota is active after a controller has written limits to its status. If only kube-apiserver runs, no quota is
 /// active.
 ///
 /// Source: apiserver pkg/admission/plugin/resourcequota/{admission,controller}.go; kubernetes pkg/quota/v1/evaluator/core.

@@ -19,7 +19,7 @@ use crate::storage::ObjectReader;
 ///
 /// Also adds the account's image pull secrets. Rejects Pods whose service account does not exist.
 ///
-/// kube-apiserver waits a second or two for the account `default`, which a controller creates; admit does not wait.
+/// kube-apiserver waits a second or two until a controller has created the account `default`. admit does not wait.
 ///
 /// Source: kubernetes plugin/pkg/admission/serviceaccount/admission.go.
 pub(crate) struct ServiceAccount {
@@ -192,7 +192,9 @@ fn token_volume(name: &str) -> Value {
     ]}})
 }
 
-/// Checks a mirror pod, which cannot have a service account because a node runs it independently of the API server.
+/// Checks that a mirror Pod does not use a service account or Secrets.
+///
+/// It cannot use them, because a node runs it independently of the API server.
 fn check_mirror(pod: &Value) -> Result<(), &'static str> {
     let spec = at(pod, &["spec"]);
     if !text(spec, &["serviceAccountName"]).is_empty() {

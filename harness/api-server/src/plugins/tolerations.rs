@@ -86,13 +86,13 @@ fn seconds(toleration: &Value) -> Option<i64> {
     toleration.get("tolerationSeconds").and_then(Value::as_i64)
 }
 
-/// Returns the longest duration that the toleration covers in seconds; the maximum if unlimited.
+/// Returns the longest duration, in seconds, that the toleration covers; the maximum if unlimited.
 fn covered_seconds(wide: &Value) -> i128 {
     let limit = seconds(wide).filter(|_| field(wide, "effect") == "NoExecute");
     limit.map_or(i128::MAX, i128::from)
 }
 
-/// Returns the duration of the toleration in seconds; the maximum if unlimited.
+/// Returns the duration of the toleration, in seconds; the maximum if unlimited.
 fn tolerated_seconds(narrow: &Value) -> i128 {
     seconds(narrow).map_or(i128::MAX, i128::from)
 }
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Returns whether `wide` covers `narrow` by upstream's rules.
+    /// Returns whether `wide` covers `narrow` according to upstream's rules.
     fn covers(wide: &Value, narrow: &Value) -> bool {
         if wide == narrow {
             return true;

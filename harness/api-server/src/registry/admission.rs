@@ -92,13 +92,14 @@ impl WebhookSources {
 #[derive(Clone, Debug, Default)]
 struct CompiledConfigurations {
     configurations: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
-    /// The webhooks in call order: sorted by configuration name (compared byte by byte), then as listed in the
-    /// configuration.
+    /// The webhooks in call order.
+    ///
+    /// They are sorted by configuration name (compared byte by byte), then by their position in the configuration.
     in_order: Vec<Arc<Webhook>>,
 }
 
 impl CompiledConfigurations {
-    /// Parses the configurations, which must be sorted by name.
+    /// Parses the configurations. They must be sorted by name.
     ///
     /// Reuses the webhooks of each configuration in `before` that has not changed.
     fn new(stored: Vec<Arc<Value>>, before: &Self) -> Result<Self, ConfigError> {
@@ -128,7 +129,7 @@ pub(crate) struct RequestAdmission<'a> {
 }
 
 impl Admission {
-    /// Creates the admission of the server.
+    /// Creates the server's admission chain.
     ///
     /// `converter` contains the HTTPS client that admission webhooks and conversion webhooks share.
     pub(crate) fn new(
@@ -286,8 +287,9 @@ impl<'a> RequestAdmission<'a> {
         done.map_err(refused)
     }
 
-    /// Runs a phase until it completes or the client disconnects. The phase is pinned so that nested futures do not
-    /// copy it.
+    /// Runs a phase until it completes or the client disconnects.
+    ///
+    /// The phase is pinned so that nested futures do not copy it.
     async fn until_disconnected(
         &self,
         phase: Pin<&mut impl Future<Output = Result<(), Rejection>>>,
@@ -313,8 +315,9 @@ impl<'a> RequestAdmission<'a> {
         Instant::now() >= self.deadline
     }
 
-    /// Fails a request whose deadline has passed, regardless of the webhook responses. CONNECT does not have a
-    /// deadline.
+    /// Fails a request whose deadline has passed, regardless of the webhook responses.
+    ///
+    /// CONNECT does not have a deadline.
     ///
     /// Rule: ERR-16, HTTP-06, VAL-08.
     ///

@@ -26,7 +26,7 @@ impl Answer {
         Self::Object(StatusCode::OK, object)
     }
 
-    /// Returns the answer without the stored fields that reads do not show.
+    /// Returns the answer without the stored fields that reads omit.
     pub(crate) fn without_hidden_fields(self, target: &Target) -> Self {
         match self {
             Self::Object(code, object) if target.subresource.is_empty() => {

@@ -34,7 +34,7 @@ const STRICT_YAML_PREFIX: &str = "error converting YAML to JSON: yaml: unmarshal
 pub(crate) struct ApplyPatch {
     /// The applied fields, including `apiVersion` and `kind`.
     object: Value,
-    /// Whether conflicts are resolved by taking ownership from other managers.
+    /// Whether the apply takes the ownership of conflicting fields from other managers: the query parameter `force`.
     force: bool,
     /// The errors about duplicate keys, in the format of Go's YAML decoder.
     repeated: Vec<String>,

@@ -47,7 +47,7 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Box<Status>> {
 
 const FORMATS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// The media types of custom resources, which do not have a protobuf encoding.
+/// The media types of custom resources. Custom resources do not have a protobuf encoding.
 ///
 /// kube-apiserver panics on a protobuf body of a custom resource and closes the connection.
 const CUSTOM_FORMATS: &str = "application/json, application/yaml";
@@ -165,7 +165,7 @@ fn delete_options(body: &[u8]) -> Result<Value, DecodeError> {
     }
 }
 
-/// Returns the kind in the body, with the fields that the body omits taken from `kind`.
+/// Returns the kind in the body. Takes the fields that the body omits from `kind`.
 ///
 /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `copyKindDefaults`.
 fn filled_in(found: &GroupVersionKind, kind: &GroupVersionKind) -> GroupVersionKind {
@@ -240,7 +240,7 @@ pub(crate) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
     Ok(object)
 }
 
-/// Replaces the error of a body that cannot be decoded as the Scale of a custom resource.
+/// Replaces the error for a body that cannot be decoded as the Scale of a custom resource.
 ///
 /// kube-apiserver looks up the Go type of the Scale among the types of the custom resource, and reports that this fails.
 ///

@@ -21,7 +21,7 @@ use crate::kinds::strategy;
 use crate::registry::answer::Answer;
 use crate::registry::{body, field_manager, undecodable};
 
-/// The `Retry-After` value in seconds of the 429 for a conversion that does not have enough memory.
+/// The `Retry-After` value, in seconds, of the 429 if there is not enough memory for a conversion.
 const RETRY_AFTER: i32 = 1;
 
 /// The maximum number of attempts to generate an unused name.
@@ -30,15 +30,17 @@ const RETRY_AFTER: i32 = 1;
 /// Rule: CHN-05.
 const NAME_ATTEMPTS: usize = 8;
 
-/// The addition to the warning about duplicate owner references that the client sent.
+/// The suffix of the warning about duplicate owner references that the client sent.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and rest.go, `DuplicateOwnerReferencesWarningFormat`.
 pub(crate) const DUPLICATE_OWNERS: &str = "";
-/// The addition to the warning about duplicate owner references that remain after mutating webhooks.
+/// The suffix of the warning about duplicate owner references that remain after mutating webhooks.
 pub(crate) const DUPLICATE_OWNERS_AFTER_ADMISSION: &str = " after mutating admission happens";
 
-/// Creates an object in kube-apiserver's order: decoding and defaults, mutating admission, the strategy of the
-/// resource, validation, validating admission, storage.
+/// Creates an object.
+///
+/// The steps are in kube-apiserver's order: decoding and defaults, mutating admission, the strategy of the resource,
+/// validation, validating admission, and storage.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and pkg/registry/generic/registry/store.go.
 /// Rule: CHN-01, CHN-05, MUT-19, REQ-09, REQ-15, SEL-08.

@@ -22,7 +22,7 @@ use crate::registry::answer::Answer;
 use crate::registry::{body, create, preconditions, read, undecodable, unsafe_deletion};
 use crate::storage::Key;
 
-/// Whether a deletion runs admission.
+/// Determines whether a deletion runs admission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DeletePath<'a> {
     /// Runs admission with this object name. The name is empty for a collection.
@@ -283,8 +283,8 @@ async fn admit(
 
 /// Removes a Pod that the first step of its deletion has marked; `before` is the Pod before that step.
 ///
-/// Admission runs again for the marked Pod. kube-apiserver first tries to delete the Pod in its cache, which does not
-/// contain the mark yet, and ignores the result of that attempt unless the request times out.
+/// Admission runs again for the marked Pod. kube-apiserver first tries to delete the Pod in its cache. The cache does
+/// not contain the mark yet. kube-apiserver ignores the result of that attempt unless the request times out.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/cacher/cacher.go, `Delete`.
 /// Rule: CHN-06.

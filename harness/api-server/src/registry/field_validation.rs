@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::request::ObjectRequest;
 
-/// `fieldValidation` of a request: the treatment of unknown and duplicate fields.
+/// The `fieldValidation` of a request: the treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -38,7 +38,7 @@ impl FieldValidation {
         }
     }
 
-    /// Returns the errors of a strict YAML decoder like [`Self::tell`]; `repeated` contains the duplicate keys.
+    /// Returns the errors of a strict YAML decoder as [`Self::tell`] does; `repeated` contains the duplicate keys.
     ///
     /// Under strict validation, the duplicate keys form one error with several lines.
     ///
@@ -66,7 +66,7 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Value, String> {
     yaml::first_document(text).map_err(|error| format!("yaml: {}", yaml::message(text, &error)))
 }
 
-/// Returns the message about bytes that are not UTF-8.
+/// Returns the error message for bytes that are not UTF-8.
 ///
 /// Source: sigs.k8s.io/yaml goyaml.v2/readerc.go, `yaml_parser_update_buffer`.
 fn invalid_utf8(body: &[u8], error: &std::str::Utf8Error) -> String {

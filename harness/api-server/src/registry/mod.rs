@@ -51,11 +51,11 @@ pub(crate) struct Registry {
     pub(crate) services: ServiceAllocator,
     pub(crate) tokens: Arc<TokenAuthenticator>,
     pub(crate) in_flight: InFlightRequests,
-    /// The server that this registry belongs to. Unset until the server has been created.
+    /// The server to which this registry belongs. Unset until the server has been created.
     pub(crate) own_server: OnceLock<Box<dyn OwnServer>>,
 }
 
-/// The server that a registry belongs to.
+/// The server to which a registry belongs.
 pub(crate) trait OwnServer: fmt::Debug + Send + Sync {
     /// Updates an object as `system:apiserver`, with authorization and admission.
     ///

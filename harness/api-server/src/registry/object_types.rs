@@ -19,7 +19,7 @@ pub(crate) fn is_custom(resource: &Resource, kind: &GroupVersionKind) -> bool {
     matches!(Types::for_resource(resource, kind), Types::Custom(_))
 }
 
-/// The name of Go's registry of types in messages.
+/// The name of kube-apiserver's type registry, the scheme, in error messages.
 pub(super) const SCHEME: &str = "scheme \"pkg/runtime/scheme.go:111\"";
 
 /// The source of the known fields of an object.
@@ -53,12 +53,12 @@ pub(crate) fn internal_package(kind: &GroupVersionKind) -> &str {
     }
 }
 
-/// The kinds of `v1` that belong to no group.
+/// The kinds of `v1` that do not belong to a group.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/register.go`, `AddToGroupVersion`.
 const UNVERSIONED: [&str; 5] = ["Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"];
 
-/// Returns whether kube-apiserver's scheme contains a kind, which may be a list or a kind that no resource has.
+/// Returns whether kube-apiserver's scheme contains a kind, even if it is a list or does not have a resource.
 fn is_registered_kind(kind: &GroupVersionKind) -> bool {
     let is_list_of_known = || {
         let item = kind.kind.strip_suffix("List")?;
@@ -76,7 +76,7 @@ fn is_registered_kind(kind: &GroupVersionKind) -> bool {
 /// Sets `apiVersion` and `kind` if an object of a built-in type omits them.
 ///
 /// # Errors
-/// Returns 400 if the object is of another kind or a field has a wrong type, or 501 for a schema that admit does not
+/// Returns 400 if the object is of another kind or a field has the wrong type, or 501 for a schema that admit does not
 /// support.
 pub(crate) fn typed(
     mut object: Value,
@@ -138,11 +138,11 @@ pub(crate) fn typed(
 
 /// Decodes a custom resource whose body specifies the kind `found`.
 ///
-/// Without `custom`, only numbers and metadata are normalized. This function also accepts an object of another kind,
-/// which validation rejects later.
+/// Without `custom`, only numbers and metadata are normalized. This function also accepts an object of another kind.
+/// Validation rejects it later.
 ///
 /// # Errors
-/// Returns 400 for a field of a wrong type, or 501 for a schema that admit does not support.
+/// Returns 400 for a field of the wrong type, or 501 for a schema that admit does not support.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer`.
 /// Rule: SCH-01, SCH-19.

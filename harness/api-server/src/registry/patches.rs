@@ -128,7 +128,9 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
     }
 }
 
-/// The maximum depth of [`changed_by`]. No object of a built-in kind that a patch applies to is deeper.
+/// The maximum nesting depth of the object that [`changed_by`] returns.
+///
+/// Objects of built-in kinds to which patches apply are not nested more deeply.
 const MAX_DEPTH: usize = 64;
 
 /// Returns an object with a member for each object and list that a JSON patch reads or changes.
@@ -188,9 +190,11 @@ fn merged(old: &Value, patch: &Value) -> Value {
     object
 }
 
-/// Returns the part of an invalid patch that kube-apiserver quotes: for most patches, the object that they produce.
+/// Returns the text that kube-apiserver quotes in the error for an invalid patch.
 ///
-/// Only errors need the text, so it is not taken from the object of each request.
+/// For most patches, it is the resulting object.
+///
+/// Only errors contain the text, so it is not computed for each request.
 fn quoted(change: &Change, old: &Value, kind: &GroupVersionKind, custom: bool) -> String {
     let (object, changes) = match change {
         Change::Strategic(patch) => return printed(&patch.clone().into()),
@@ -297,8 +301,9 @@ fn patched_custom(
     Ok((read, unknown))
 }
 
-/// Returns the strict decoding errors of the patch: duplicate fields and, in a JSON patch, unknown fields of
-/// operations.
+/// Returns the strict decoding errors in the patch.
+///
+/// They are about duplicate fields and, in a JSON patch, about unknown fields of operations.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch` and `strategicPatchObject`.
 fn repeated(request: &ObjectRequest<'_>, change: &Change) -> Vec<String> {

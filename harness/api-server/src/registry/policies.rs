@@ -57,7 +57,7 @@ impl CompiledPolicies {
     }
 }
 
-/// Returns each stored object with the result of compiling it, which is taken from `before` if the object is the same.
+/// Returns each stored object with its compilation result. Reuses the result in `before` for an unchanged object.
 ///
 /// # Errors
 /// Returns the error of `compile`.

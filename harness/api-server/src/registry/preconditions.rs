@@ -1,4 +1,4 @@
-//! Preconditions: `uid` and `resourceVersion` of the stored object.
+//! Checks preconditions: the `uid` and the `resourceVersion` of the stored object.
 
 use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
@@ -95,7 +95,7 @@ pub(crate) fn check_versions(
     Ok(())
 }
 
-/// Checks the `resourceVersion` of the request, which some resources require, against the stored object.
+/// Checks the `resourceVersion` of an update against the stored object. Some resources require it.
 ///
 /// Rule: CFG-09, CHN-03.
 pub(crate) fn check_update(

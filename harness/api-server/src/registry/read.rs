@@ -28,7 +28,7 @@ use crate::storage::{EncodedObject, HistoryExpired, Snapshot, StoredObject, plac
 /// The number of objects in a list that webhooks convert concurrently.
 const CONCURRENT_CONVERSIONS: usize = 16;
 
-/// The time limit of a read, which waits only for conversion webhooks.
+/// The time limit of a read. A read waits only for conversion webhooks.
 ///
 /// Source: apiserver pkg/server/config.go, `RequestTimeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -74,9 +74,9 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     }
 }
 
-/// Rejects reads of `ComponentStatuses`, for which kube-apiserver queries other components.
+/// Rejects reads of `ComponentStatuses`. For these reads, kube-apiserver queries other components.
 ///
-/// These components are a scheduler, a controller manager, and etcd.
+/// The other components are a scheduler, a controller manager, and etcd.
 ///
 /// Source: kubernetes pkg/registry/core/componentstatus/rest.go; `pkg/registry/core/rest/storage_core.go`,
 /// `serversToValidate`.

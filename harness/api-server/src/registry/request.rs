@@ -27,7 +27,7 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// The subresource; empty for the object itself.
     pub(crate) subresource: String,
-    /// The path after `proxy`, as in the options of the connection. Empty, or begins with a slash.
+    /// The path after `proxy`, as in the options of the connection. Either empty or begins with a slash.
     pub(crate) subpath: String,
 }
 
@@ -96,9 +96,9 @@ pub(crate) struct ObjectRequest<'a> {
     pub(crate) sent: Option<Value>,
     /// The fields of the decoded object that are set to an empty list or map.
     pub(crate) empty_fields: EmptyFields,
-    /// Warnings from the server that precede the warnings from webhooks.
+    /// The server's warnings that precede the warnings from webhooks.
     pub(crate) early_warnings: Vec<String>,
-    /// Warnings from the server that follow the warnings from webhooks.
+    /// The server's warnings that follow the warnings from webhooks.
     pub(crate) warnings: Vec<String>,
     /// The audit annotations that admission did not add.
     pub(crate) annotations: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Parses the `resourceVersion` parameter and waits for a version in the future.
+//! Parses the `resourceVersion` parameter and waits for future versions.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) const BLOCK_TIMEOUT: Duration = Duration::from_secs(3);
 /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `resourceVersionTooHighRetrySeconds`.
 const RESOURCE_VERSION_TOO_HIGH_RETRY_SECONDS: i32 = 1;
 
-/// Returns whether kube-apiserver serves the objects from its watch cache, which is not used for Events.
+/// Returns whether kube-apiserver serves the objects from its watch cache. It does not use the cache for Events.
 ///
 /// Source: kubernetes `pkg/kubeapiserver/default_storage_factory_builder.go`, `DefaultWatchCacheSizes`.
 pub(crate) fn is_cached(resource: &Resource) -> bool {

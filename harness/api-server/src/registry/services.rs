@@ -12,7 +12,7 @@ use crate::storage::{ObjectReader, Storage};
 /// The namespace and the name of a Service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceName {
-    /// The namespace of the service.
+    /// The namespace of the Service.
     pub namespace: String,
     /// The name within the namespace.
     pub name: String,

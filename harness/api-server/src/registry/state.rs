@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// Converts like [`Self::to_storage`], but without calling a webhook.
+    /// Converts an object as [`Self::to_storage`] does, but without calling a webhook.
     ///
     /// # Errors
     /// Returns [`ConversionError::ByWebhook`] if a webhook must convert the object, and the errors of
@@ -143,7 +143,7 @@ impl State {
         }
     }
 
-    /// Normalizes `object` and returns the kind that it must be converted to before it is stored.
+    /// Normalizes `object` and returns the kind to which it must be converted before it is stored.
     fn kind_to_store(&self, object: &mut Value, resource: &Resource) -> Option<GroupVersionKind> {
         normalize_stored(object, resource);
         let kind = self.resources().storage_kind(resource);
@@ -305,7 +305,7 @@ impl State {
             && !service_reading::may_omit_fields(stored, resource)
     }
 
-    /// Converts like [`Self::in_version_of`], but without calling a webhook.
+    /// Converts an object as [`Self::in_version_of`] does, but without calling a webhook.
     ///
     /// # Errors
     /// Returns [`ConversionError::ByWebhook`] if a webhook must convert the object, and the errors of
@@ -360,8 +360,8 @@ fn defined(definition: Arc<Value>, before: &[DefinedResources]) -> DefinedResour
 
 /// Removes the fields of `object` that etcd does not store.
 ///
-/// Built-in kinds are stored as protobuf, except for custom resource definitions and API services, which are stored as
-/// JSON like custom resources.
+/// kube-apiserver stores custom resource definitions, API services, and custom resources as JSON, and all other objects
+/// as protobuf.
 ///
 /// Source: apiserver `pkg/server/storage/storage_codec.go`; apiextensions-apiserver and kube-aggregator `pkg/apiserver`.
 /// Rule: KND-06.

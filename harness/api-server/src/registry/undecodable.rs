@@ -53,7 +53,7 @@ pub(crate) fn of_write(error: ConversionError, object: &Value, resource: &Resour
     }
 }
 
-/// Returns the object from which an update starts. A dry run reports a failed conversion like a GET.
+/// Returns the object from which an update starts. A dry run reports a failed conversion as a GET does.
 ///
 /// # Errors
 /// Returns the Status that the client receives.

@@ -27,10 +27,10 @@ pub(crate) fn refused_for_collections() -> Box<Status> {
     ))
 }
 
-/// Returns the error for an unsafe deletion, which always fails.
+/// Returns the error for an unsafe deletion. An unsafe deletion always fails.
 ///
-/// The deletion fails because the user lacks permission, the object does not exist or can be decoded, or admit does not
-/// support the deletion.
+/// It fails if the user lacks permission, or if the object does not exist or can be decoded. Otherwise, it fails
+/// because admit does not support it.
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go, `authorizeUnsafeDelete`;
 /// `pkg/registry/generic/registry/corrupt_obj_deleter.go`.

@@ -99,7 +99,7 @@ pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> 
 
 /// An attempt to write an object.
 ///
-/// The first attempt starts from the server's cache, later attempts start from the storage.
+/// The first attempt starts from the server's cache. Later attempts start from the storage.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate` and `Delete`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -145,8 +145,7 @@ enum Controller {
 impl Controller {
     const ALL: [Self; 4] = [Self::Names, Self::Establishing, Self::Approval, Self::Finalizer];
 
-    /// Returns the definition as the controller writes it next; `None` if the controller does not change the
-    /// definition.
+    /// Returns the definition for the controller's next write; `None` if the controller does not change the definition.
     fn next(self, storage: &Storage, definition: &Value) -> Option<Value> {
         match self {
             Self::Names => definition_status::accept_names(definition, || {
@@ -168,7 +167,7 @@ struct PendingWrites {
 /// A failed write and its next retry.
 #[derive(Debug)]
 struct FailedWrite {
-    /// The definition at the time of the failure. A change of the definition triggers a retry.
+    /// The definition at the time of the failure. A change to the definition triggers a retry.
     definition: Arc<Value>,
     times: u32,
     /// The time of the next retry if the definition does not change; `None` if only a change triggers a retry.

@@ -105,10 +105,9 @@ impl ApiServer {
         self.server.put(object, Validation::AsNew)
     }
 
-    /// Stores an object like [`Self::put`], but accepts any object that an upgraded server may still have in its
-    /// storage.
+    /// Stores an object as [`Self::put`] does, but accepts any object that an upgraded server may have stored.
     ///
-    /// The object is not validated, and webhook configurations may be of version v1beta1.
+    /// The object is not validated, and webhook configurations may be of version `v1beta1`.
     ///
     /// # Errors
     /// Returns an error if the server cannot decode the object, or 404 for a kind that the server does not serve.
@@ -155,7 +154,7 @@ impl ApiServer {
 /// The validation of an object before it is put into the storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Validation {
-    /// The object is validated like an object that a client creates.
+    /// The object is validated in the same way as an object that a client creates.
     AsNew,
     /// The object is not validated.
     Skipped,

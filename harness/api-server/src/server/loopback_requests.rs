@@ -1,4 +1,4 @@
-//! Loopback requests of the server, which are authorized and admitted like requests from a connection.
+//! Sends loopback requests. The server authorizes and admits them in the same way as requests from a connection.
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};

@@ -97,12 +97,12 @@ impl ApiServer {
         Router::new().fallback(request::answer).with_state(Arc::clone(&self.server)).layer(authenticate)
     }
 
-    /// Returns the authenticator of a router with this `authentication`.
+    /// Returns the authenticator for a router with this `authentication`.
     pub fn authenticator(&self, authentication: Authentication) -> Authenticator {
         Authenticator::new(authentication, Arc::clone(&self.server.registry.tokens))
     }
 
-    /// Returns the authorizer, which uses the server's mode and its stored roles.
+    /// Returns the authorizer. It uses the server's authorization mode and stored roles.
     pub fn authorizer(&self) -> Arc<dyn Authorizer> {
         Arc::clone(&self.server.registry.state.authorizer)
     }

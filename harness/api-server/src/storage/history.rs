@@ -1,4 +1,4 @@
-//! Keeps the latest writes, which watches read.
+//! Keeps the latest writes for watches.
 //!
 //! The history is limited by size and by the number of changes. The watch cache of kube-apiserver is limited only by
 //! the number of events.

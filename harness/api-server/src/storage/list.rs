@@ -68,7 +68,7 @@ impl List {
         format!("{{\"kind\":{kind},\"apiVersion\":{version},\"metadata\":{metadata},\"items\":[")
     }
 
-    /// Returns how many bytes [`Self::write`] writes.
+    /// Returns the number of bytes that [`Self::write`] writes.
     pub(crate) fn length(&self) -> usize {
         let of_item = |item: &Item| {
             let encoded = item.encoded();
@@ -94,7 +94,7 @@ impl List {
         text.extend_from_slice(b"]}");
     }
 
-    /// Returns the list in protobuf; `None` if its kind does not have a message.
+    /// Returns the list in protobuf; `None` if its kind does not have a protobuf message.
     pub(crate) fn protobuf(&self) -> Option<Vec<u8>> {
         let head = self.head_document();
         let mut list = ListEncoder::new(&GroupVersionKind::from_object(&head))?;

@@ -31,7 +31,7 @@ type Collection = BTreeMap<String, Arc<StoredObject>>;
 
 /// Returns the key of an object within its collection: `NAMESPACE/NAME`, or `NAME` if it is cluster-scoped.
 ///
-/// The keys sort like etcd keys.
+/// The keys sort in the same order as etcd keys.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `NamespaceKeyFunc`.
 /// Rule: LST-03.
@@ -51,7 +51,7 @@ struct Contents {
     /// The version of the last write.
     resource_version: u64,
     history: History,
-    /// The total weight of the stored objects, which must not exceed `quota`.
+    /// The total weight of the stored objects. It must not exceed `quota`.
     weight: usize,
     quota: usize,
     /// The version of the last write in each API group; a group without writes is absent.
@@ -111,8 +111,9 @@ pub(crate) struct Storage {
     recent: Mutex<DecodedCache>,
 }
 
-/// The objects of an API group that exist when the server starts. They are parsed on first use, so that they do not
-/// delay the start.
+/// The objects of an API group that exist when the server starts.
+///
+/// They are parsed on first use, so that they do not delay the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InitialObjects {
     pub(crate) group: &'static str,
@@ -130,7 +131,7 @@ struct UnreadObjects {
     time: String,
 }
 
-/// The error of a write that failed because another write came first.
+/// The error for a write that failed because another write happened first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WriteConflict;
 
@@ -212,7 +213,7 @@ impl Storage {
         self.notifications.send_if_modified(|notifications| *notifications == StorageEvent::Written);
     }
 
-    /// Returns at most `limit` changes after `version`, which may be in the future.
+    /// Returns at most `limit` changes after `version`. The `version` may be in the future.
     pub(crate) fn changes_after(&self, version: u64, limit: usize) -> Result<Vec<Change>, HistoryExpired> {
         self.read().history.after_version(version, limit)
     }

@@ -1,4 +1,4 @@
-//! Stored objects, which are kept as JSON text and decoded on use.
+//! Keeps stored objects as JSON text, and decodes them on use.
 //!
 //! A decoded object takes several times the memory of its text, and most reads need only the text.
 
@@ -11,7 +11,7 @@ use kubernetes_admission::attributes::GroupVersionKind;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// The maximum total size in bytes of unused decoded objects in the cache, measured as JSON.
+/// The maximum total size of unused decoded objects in the cache, in bytes of JSON.
 const DECODED_CACHE_BYTES: usize = 1 << 20;
 
 /// The compact JSON of an object.
@@ -21,7 +21,7 @@ pub(crate) struct EncodedObject {
     /// The range of the member `apiVersion`, without a comma. `kind` is the range of the member `kind`.
     api_version: Range<usize>,
     kind: Range<usize>,
-    /// The range of the value of `metadata.resourceVersion`, which follows `apiVersion` and `kind`.
+    /// The range of the value of `metadata.resourceVersion`. It follows `apiVersion` and `kind`.
     version: Range<usize>,
 }
 
@@ -102,7 +102,7 @@ impl EncodedObject {
         text.push(b'}');
     }
 
-    /// Returns how many bytes [`Self::write_without_type`] writes.
+    /// Returns the number of bytes that [`Self::write_without_type`] writes.
     pub(crate) fn length_without_type(&self) -> usize {
         let lengths = self.parts_without_type().map(<[u8]>::len);
         let commas = lengths.iter().filter(|length| **length > 0).count().saturating_sub(1);
@@ -218,7 +218,7 @@ impl StoredObject {
         self.is_incomplete.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the memory in bytes that the object takes while it is not decoded.
+    /// Returns the memory, in bytes, that the object takes while it is not decoded.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>() + self.encoded.text.len()
     }

@@ -33,7 +33,7 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) resource: &'a str,
     /// The namespace; empty for all namespaces.
     pub(crate) namespace: &'a str,
-    /// The `resourceVersion`, which must not be in the future; the latest if `None`.
+    /// The `resourceVersion`; the latest if `None`. It must not be in the future.
     pub(crate) version: Option<u64>,
     /// The [`place`](super::place) of the first object; the start of the namespace if `None`.
     pub(crate) from: Option<&'a str>,

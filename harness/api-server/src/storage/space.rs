@@ -1,4 +1,4 @@
-//! Space limits of the storage.
+//! Enforces the space limits of the storage.
 
 use kubernetes_types::status::Status;
 use kubernetes_types::weight::{json_length, weight};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Key, Storage, StoredObject};
 
-/// The maximum size of an object as JSON in bytes.
+/// The maximum size of an object, in bytes of JSON.
 ///
 /// etcd accepts 1.5 MiB of protobuf, which rarely exceeds this size as JSON. A request body cannot be this large, but
 /// successive patches can exceed the maximum.
@@ -15,7 +15,7 @@ use super::{Key, Storage, StoredObject};
 pub(super) const MAX_OBJECT_BYTES: usize = 2 * crate::apimachinery::limits::MAX_REQUEST_BODY_BYTES;
 
 impl Storage {
-    /// Checks that there is space for an object, which may replace an existing one.
+    /// Checks that there is space for an object. The object may replace an existing object.
     ///
     /// # Errors
     /// Returns 500 with etcd's message if the object is too large or the storage is full.

@@ -1,4 +1,4 @@
-//! Handles Bindings, which assign Pods to nodes.
+//! Handles Bindings. A Binding assigns a Pod to a node.
 
 use kubernetes_admission::attributes::GroupVersionResource;
 use kubernetes_types::names;

@@ -19,7 +19,7 @@ use crate::registry::request::ObjectRequest;
 use crate::registry::{body, create};
 use crate::subresources::{binding, eviction};
 
-/// Returns the object that a subresource request refers to.
+/// Returns the object to which a subresource request refers.
 ///
 /// # Errors
 /// Returns 404 if the object does not exist.

@@ -26,7 +26,7 @@ use crate::storage::ObjectReader as _;
 
 const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-/// The `Retry-After` value in seconds if the disruption controller has not processed the budget yet.
+/// The `Retry-After` value, in seconds, if the disruption controller has not processed the budget yet.
 const RETRY_AFTER: i32 = 10;
 
 /// The maximum number of disrupted Pods in a budget.
@@ -82,7 +82,7 @@ fn is_empty(list: &Value) -> bool {
     list.as_array().is_none_or(Vec::is_empty)
 }
 
-/// Formats a list of strings like Go's `%v`.
+/// Formats a list of strings as Go's `%v` does.
 fn go_list(list: &Value) -> String {
     let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
     format!("[{}]", texts.collect::<Vec<_>>().join(" "))
@@ -194,7 +194,7 @@ async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) ->
     Ok(())
 }
 
-/// Returns the options without empty preconditions, which the first step of an eviction ignores.
+/// Returns the options without empty preconditions. The first step of an eviction ignores them.
 ///
 /// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `addConditionAndDeletePod`.
 fn without_empty_preconditions(options: &Value) -> Value {
@@ -372,7 +372,7 @@ fn add_cause(status: &mut Status, message: String) {
     status.details.get_or_insert_default().causes.push(cause);
 }
 
-/// Returns the budget with one fewer allowed disruption and the name of the evicted Pod.
+/// Returns the budget with one fewer allowed disruption, and with the name of the evicted Pod in its status.
 ///
 /// Source: also component-helpers apps/poddisruptionbudget/helpers.go, `UpdateDisruptionAllowedCondition`.
 fn with_one_disruption_less(budget: &Value, pod: &str) -> Value {

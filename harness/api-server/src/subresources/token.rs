@@ -133,7 +133,7 @@ fn validate(object: &Value) -> Result<(), Box<Status>> {
     Err(Box::new(Status::invalid(GROUP, KIND, "", &[error])))
 }
 
-/// Returns the objects that the token is bound to.
+/// Returns the objects to which the token is bound.
 ///
 /// Rule: TOK-04.
 fn bound(object: &Value, request: &ObjectRequest<'_>) -> Result<BoundObjects, Box<Status>> {

@@ -1,4 +1,4 @@
-//! Encodes objects as YAML like kube-apiserver.
+//! Encodes objects as YAML in the same way as kube-apiserver.
 //!
 //! Source: `go.yaml.in/yaml/v2`: `encode.go`, `resolve.go`, `sorter.go`, and `emitterc.go`.
 
@@ -261,9 +261,9 @@ impl Emitter {
 
 type Member<'a> = (&'a String, &'a Value);
 
-/// Returns the members sorted by key with merge sort.
+/// Sorts the members by key with a merge sort.
 ///
-/// For some keys with zeros, [`compare_keys`] is not a total order, and `sort_by` may panic.
+/// [`compare_keys`] is not a total order for some keys with zeros, so `sort_by` might panic.
 fn sorted(mut members: Vec<Member<'_>>) -> Vec<Member<'_>> {
     if members.len() < 2 {
         return members;

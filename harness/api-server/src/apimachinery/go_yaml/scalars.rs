@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use kubernetes_cel::value::format_double;
 use serde_json::Number;
 
-/// The position of a string in a mapping or a sequence.
+/// Whether a string is a key or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Key,
@@ -132,7 +132,7 @@ pub(super) fn escaped(character: char) -> String {
     format!("\\{short}")
 }
 
-/// Formats a number like Go: integers in full, others with the shortest precision.
+/// Formats a number as Go does: integers in full, other numbers with the shortest precision.
 pub(super) fn number(value: &Number) -> String {
     if value.is_i64() || value.is_u64() {
         return value.to_string();
@@ -260,7 +260,7 @@ fn is_timestamp(text: &str) -> bool {
     in_range(hour, 23) && in_range(minute, 59) && in_range(second, 59) && is_fraction
 }
 
-/// Returns whether a string is a number in base 60, such as `1:30`, which other parsers decode as a number.
+/// Returns whether a string is a base-60 number such as `1:30`. Other parsers decode such a string as a number.
 ///
 /// Source: `encode.go`, `base60float`.
 fn is_base_60(text: &str) -> bool {

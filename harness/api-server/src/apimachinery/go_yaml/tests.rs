@@ -1,4 +1,4 @@
-//! Tests of the YAML writer.
+//! Tests for the YAML encoder.
 
 use super::*;
 

@@ -10,29 +10,33 @@ use kubernetes_types::status::Status;
 /// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
 pub(crate) const MAX_REQUEST_BODY_BYTES: usize = 3 * 1024 * 1024;
 
-/// The bytes that each request may use outside the shared budget: the head, a small body, and a small response.
+/// The number of bytes that each request may use outside the shared budget.
+///
+/// The bytes are for the head, a small body, and a small response.
 pub(crate) const REQUEST_BYTES: usize = 64 << 10;
 
-/// The minimum size in bytes of a body or a response that is processed on a separate thread, because decoding,
-/// comparing, validating, and encoding megabytes would delay other requests.
+/// The minimum size in bytes of a body or a response that is processed on a separate thread.
+///
+/// Decoding, comparing, validating, and encoding megabytes would delay other requests.
 pub(crate) const LARGE_BYTES: usize = 64 << 10;
 
-/// Resource limits of a server. The defaults assume trusted clients.
+/// The resource limits of a server. The defaults assume trusted clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct Limits {
-    /// The maximum number of read-only requests in flight over connections, not counting watches.
+    /// The maximum number of in-flight read-only requests from connections, not counting watches.
     pub requests: usize,
-    /// The maximum number of mutating requests in flight over connections.
+    /// The maximum number of in-flight mutating requests from connections.
     pub mutating_requests: usize,
-    /// The memory in bytes for requests, their objects, webhook calls, and responses. The first 64 KiB of each request
-    /// do not count.
+    /// The memory, in bytes, for requests, their objects, webhook calls, and responses.
+    ///
+    /// The first 64 KiB of each request do not count.
     pub in_flight_bytes: usize,
     /// The memory for stored objects, in bytes of JSON.
     pub storage_bytes: usize,
     /// The memory for replaced objects that watches may still read, in bytes of JSON.
     pub watch_cache_bytes: usize,
-    /// The memory in bytes for events above 8 KiB that the server is sending.
+    /// The memory, in bytes, for events larger than 8 KiB while the server sends them.
     pub event_bytes: usize,
     /// The maximum number of open watches.
     pub watches: usize,
@@ -85,7 +89,7 @@ impl InFlightRequests {
     /// # Errors
     /// Returns 429 if too many requests are in flight.
     ///
-    /// Source: apiserver pkg/server/filters/maxinflight.go, `WithMaxInFlightLimit`, which lets system:masters pass.
+    /// Source: apiserver pkg/server/filters/maxinflight.go, `WithMaxInFlightLimit`, which exempts `system:masters`.
     pub(crate) fn begin(&self, effect: Effect) -> Result<Reservation, Box<Status>> {
         let places = match effect {
             Effect::Reads => &self.requests,
@@ -94,7 +98,7 @@ impl InFlightRequests {
         Ok(self.share().with(places.try_reserve(1)?))
     }
 
-    /// Returns a share of the memory budget.
+    /// Returns the share of the memory budget for one request.
     pub(crate) fn share(&self) -> Reservation {
         self.bytes.share(REQUEST_BYTES)
     }

@@ -1,4 +1,4 @@
-//! Tests of the memory that requests, responses, and watches use.
+//! Tests for the memory that requests, responses, and watches use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::Authentication;
 use crate::endpoints::context::ApiServer;
 use crate::endpoints::options::Options;
 
-/// The path of `ControllerRevision`s, which can have any size.
+/// The path of `ControllerRevision`s. These objects can have any size.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 
 /// Limits that allow a few large requests.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{PREFIX, fields_v1};
 
-/// Encodes an object in its envelope; returns `None` if the kind does not have a message.
+/// Encodes an object in its envelope; returns `None` if its kind does not have a protobuf message.
 ///
 /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `doEncode`.
 pub(crate) fn encode(object: &Value) -> Option<Vec<u8>> {
@@ -24,7 +24,7 @@ pub(crate) fn encode(object: &Value) -> Option<Vec<u8>> {
     Some(writer.end_envelope(end, object))
 }
 
-/// Encodes a list, whose kind does not have an entry in the table.
+/// Encodes a list. The table of messages does not have entries for kinds of lists.
 fn encode_list(object: &Value, kind: &GroupVersionKind) -> Option<Vec<u8>> {
     let mut list = ListEncoder::new(kind)?;
     let items = object.get("items").and_then(Value::as_array);
@@ -42,7 +42,7 @@ pub(crate) struct ListEncoder {
 }
 
 impl ListEncoder {
-    /// Creates an encoder for a list; returns `None` if the kind of its items does not have a message.
+    /// Creates an encoder for a list; returns `None` if the kind of its items does not have a protobuf message.
     pub(crate) fn new(kind: &GroupVersionKind) -> Option<Self> {
         let item = GroupVersionKind { kind: kind.kind.strip_suffix("List")?.to_owned(), ..kind.clone() };
         let items = MESSAGES.of_kind(&item)?;
@@ -92,7 +92,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Returns the current position, which callers pass to [`Self::close`] as the end of the content that follows.
+    /// Returns the current position. Callers pass it to [`Self::close`] as the end of the content that follows.
     fn end(&self) -> usize {
         self.reversed.len()
     }
@@ -183,7 +183,7 @@ impl Writer {
         }
     }
 
-    /// Writes an embedded struct, whose members are members of the parent.
+    /// Writes an embedded struct. In JSON, its members are members of the parent.
     fn embedded(&mut self, field: &Field, id: MessageId, members: Option<&Map<String, Value>>) {
         let message = MESSAGES.get(id);
         let is_member = |name: &String| message.member(name).is_some();
@@ -243,7 +243,7 @@ impl Writer {
         }
     }
 
-    /// Writes a value with its tag. `null` is the zero value.
+    /// Writes a value with its tag. `null` is encoded as the zero value.
     fn value(&mut self, number: i32, kind: Kind, value: &Value) {
         match kind {
             Kind::String => self.bytes(number, value.as_str().unwrap_or_default().as_bytes()),

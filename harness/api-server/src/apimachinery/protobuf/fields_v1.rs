@@ -29,7 +29,7 @@ fn write(text: &mut String, fields: &Value) {
     text.push('}');
 }
 
-/// Returns the members in order: the field itself, then its parts.
+/// Returns the members in order: the field itself (`.`) first, then its parts.
 fn sorted(members: &Map<String, Value>) -> Vec<(&str, &Value)> {
     let mut sorted: Vec<_> = members
         .iter()

@@ -10,7 +10,9 @@ use serde_json::{Map, Value};
 use super::DecodeError;
 use super::wire::{Fields, Wire, low_i32, varint};
 
-/// The maximum number of messages in an object. An empty message takes two bytes in the body and hundreds in memory.
+/// The maximum number of messages in an object.
+///
+/// An empty message takes two bytes in the body and hundreds of bytes in memory.
 pub(super) const MAX_MESSAGES: usize = 100_000;
 
 /// The maximum nesting depth of messages.
@@ -172,7 +174,7 @@ impl Decoder {
         })
     }
 
-    /// Returns Go's encoding of an unset value.
+    /// Returns the JSON that Go writes for an unset field of this kind.
     fn zero(&mut self, kind: Kind) -> Result<Value, DecodeError> {
         Ok(match kind {
             Kind::String => "".into(),
@@ -201,7 +203,7 @@ impl Merged<'_> {
     }
 }
 
-/// Merges all values of a field: concatenates messages, which merges them, or returns the last value of another type.
+/// Merges all values of a field. Concatenates messages; for any other type, returns the last value.
 fn merged<'a>(field: &Field, wires: &[Wire<'a>]) -> Result<Option<Merged<'a>>, DecodeError> {
     let Some((last, others)) = wires.split_last() else { return Ok(None) };
     if others.is_empty() || !matches!(field.kind, Kind::Message(_)) {
@@ -243,7 +245,7 @@ fn quantity(bytes: &[u8]) -> Result<Value, DecodeError> {
     Ok(quantity.to_string().into())
 }
 
-/// Decodes a time; returns `null` if unset. A `Time` has seconds, a `MicroTime` has microseconds.
+/// Decodes a time to JSON; returns `null` if unset. A `Time` has whole seconds; a `MicroTime` has microseconds.
 ///
 /// Source: `apimachinery pkg/apis/meta/v1/time_proto.go` and `micro_time_proto.go`.
 fn time(bytes: &[u8], is_micro: bool) -> Result<Value, DecodeError> {

@@ -18,15 +18,15 @@ use self::wire::{Fields, WireError};
 /// The media type of protobuf bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// The prefix of a body.
+/// The prefix of a protobuf body.
 ///
 /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `protoEncodingPrefix`.
 const PREFIX: &[u8] = b"k8s\0";
 
 /// The reason why a body cannot be decoded.
 ///
-/// The messages are kube-apiserver's, except for the last four variants and for a field with the wrong wire type, for
-/// which kube-apiserver reports the Go name of the field.
+/// The messages are kube-apiserver's, except for the last four variants and for a field with the wrong wire type. For
+/// the latter, kube-apiserver reports the Go name of the field.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
     #[error("empty data")]
@@ -109,7 +109,7 @@ impl<'a> Envelope<'a> {
     /// Decodes the object to JSON with its `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// Returns [`DecodeError`] if the server does not know `kind`, or if the bytes are not an object of this kind.
+    /// Returns [`DecodeError`] if the server does not support `kind`, or if the bytes are not an object of this kind.
     pub(crate) fn decode(&self, kind: &GroupVersionKind) -> Result<Value, DecodeError> {
         let Some(message) = MESSAGES.of_kind(kind) else {
             return Err(DecodeError::NotRegistered { version: kind.api_version(), kind: kind.kind.clone() });

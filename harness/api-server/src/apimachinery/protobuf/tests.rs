@@ -1,8 +1,8 @@
-//! Tests with bodies from kubectl and with the complete objects that upstream uses to test its encodings.
+//! Tests with bodies from kubectl, and with the complete objects with which upstream tests its encodings.
 //!
 //! `recorded.jsonl` contains the bodies that kubectl 1.37.1 sent to a kube-apiserver, then three objects that kubectl
-//! sends as JSON. `complete.jsonl` is a part of api testdata/HEAD. In both files, the JSON is upstream's decoding of
-//! the body.
+//! sends as JSON. `complete.jsonl` is an excerpt from `testdata/HEAD` in `k8s.io/api`. In both files, the JSON is
+//! upstream's decoding of the body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::*;
 
-/// A body and the JSON that Go decodes it to.
+/// A protobuf body and the JSON into which Go decodes it.
 #[derive(Deserialize)]
 struct Case {
     name: String,

@@ -1,6 +1,6 @@
 //! Decodes protobuf messages into numbered fields.
 
-/// The reason why bytes are not a message, with the messages of kube-apiserver's decoder.
+/// The reason why bytes are not a protobuf message. The error messages are those of kube-apiserver's decoder.
 ///
 /// Source: apimachinery pkg/runtime/generated.pb.go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,14 +27,14 @@ pub(super) enum Wire<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
-    /// A 32-bit value, which is discarded because API types do not use this encoding.
+    /// A 32-bit value. It is discarded, because API types do not use this encoding.
     Fixed32,
-    /// A group, whose content is discarded because API types do not use this encoding.
+    /// A group. Its content is discarded, because API types do not use this encoding.
     Group,
 }
 
 impl<'a> Wire<'a> {
-    /// Returns the error that this value has the wrong type for `field`.
+    /// Returns the error for a value that has the wrong wire type for `field`.
     pub(super) fn wrong(self, field: &str) -> WireError {
         let wire_type = match self {
             Self::Varint(_) => 0,
@@ -60,7 +60,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Returns the value as a string. Replaces invalid UTF-8 like Go's JSON encoder.
+    /// Returns the value as a string. Replaces invalid UTF-8 as Go's JSON encoder does.
     pub(super) fn text(self, field: &str) -> Result<String, WireError> {
         self.bytes(field).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
@@ -120,7 +120,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Returns the low 32 bits of a number as a signed integer, like a conversion in Go.
+/// Returns the low 32 bits of a number as a signed integer, as a conversion in Go does.
 pub(super) fn low_i32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])

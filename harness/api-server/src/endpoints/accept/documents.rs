@@ -1,4 +1,4 @@
-//! Content negotiation of the pages about the server.
+//! Negotiates the media type of the pages about the server.
 
 use http::HeaderMap;
 use kubernetes_types::status::Status;
@@ -6,7 +6,7 @@ use kubernetes_types::status::Status;
 use super::{MediaType, accept_header, clauses, is_indented, not_acceptable};
 use crate::apimachinery::query::Query;
 
-/// The form of a page about the server, such as `/statusz`.
+/// The format of a page about the server, such as `/statusz`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZPageForm {
     /// Plain text.
@@ -15,13 +15,13 @@ pub(crate) enum ZPageForm {
     Object(MediaType, &'static str),
 }
 
-/// Returns the form of a page about the server; `kind` is the kind of its object.
+/// Returns the format of a page about the server; `kind` is the kind of its object.
 ///
 /// Source: apiserver pkg/server/flagz/negotiate/negotiation.go, `AllowsMediaTypeTransform`.
 /// Rule: REQ-28.
 ///
 /// # Errors
-/// Returns 406 if the client does not accept any form.
+/// Returns 406 if the client does not accept any of the formats.
 pub(crate) fn negotiate_z_page(
     headers: &HeaderMap,
     query: &Query,

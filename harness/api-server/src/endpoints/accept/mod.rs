@@ -1,4 +1,4 @@
-//! Content negotiation: which form of a response the client accepts.
+//! Negotiates the media type and the representation of responses.
 
 mod documents;
 
@@ -18,7 +18,7 @@ use crate::registry::request::Verb;
 pub(crate) enum Representation {
     /// The whole object.
     Whole,
-    /// Only the metadata of the object: `PartialObjectMetadata`.
+    /// Only the metadata of the object, as a `PartialObjectMetadata`.
     Metadata(MetadataOptions),
     /// A row of a Table.
     Table(TableOptions),
@@ -40,7 +40,7 @@ pub(crate) struct Accepted {
     pub(crate) representation: Representation,
 }
 
-/// The kind of response, which determines the available representations.
+/// The kind of response. It determines the available representations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaScope {
     /// One object, or the Status of an operation.
@@ -74,14 +74,14 @@ pub(crate) struct AvailableForms {
     pub(crate) scope: MediaScope,
     /// Whether the server can convert the resource to a Table.
     pub(crate) has_table: bool,
-    /// Whether the resource is a custom resource, which does not have a protobuf encoding.
+    /// Whether the resource is a custom resource. Custom resources do not have a protobuf encoding.
     pub(crate) is_custom: bool,
 }
 
-/// The media types that the message of a 406 lists as supported.
+/// The media types that the error message for a 406 lists as supported.
 const SUPPORTED_MEDIA_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// The media types of watches that the message of a 406 lists as supported.
+/// The media types of watches that the error message for a 406 lists as supported.
 const SUPPORTED_STREAMS: &str =
     "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
@@ -156,7 +156,7 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// Returns the clauses of an `Accept` header, most preferred first.
+/// Returns the clauses of an `Accept` header, the most preferred clause first.
 fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let parts = accept.split(',').take(MAX_CLAUSES);
     let mut clauses: Vec<Clause<'_>> =

@@ -1,4 +1,4 @@
-//! Authentication as configured by kube-apiserver's flags: bearer tokens, client certificates, and anonymous requests.
+//! Authenticates clients as kube-apiserver's flags specify: with bearer tokens, client certificates, or anonymously.
 
 use http::HeaderMap;
 use kubernetes_admission::attributes::UserInfo;
@@ -10,8 +10,9 @@ use crate::kinds::service_account_tokens::authenticator::{
     ANONYMOUS, Authenticated, TokenAuthenticator, UNAUTHENTICATED, bearer, with_groups,
 };
 
-/// The authenticators of a server, as kube-apiserver's flags configure them. The listener verifies client certificates
-/// and adds a [`ClientCertificate`] to the extensions of a request.
+/// The authenticators of a server, as kube-apiserver's flags configure them.
+///
+/// The listener verifies client certificates and adds a [`ClientCertificate`] to the extensions of a request.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct Authenticators {

@@ -1,4 +1,4 @@
-//! Authentication: identifies the client of a request and the user that it impersonates.
+//! Identifies the client of a request and the user that the client impersonates.
 
 mod authenticators;
 mod certificate;
@@ -54,7 +54,7 @@ impl fmt::Debug for Authentication {
 pub(crate) struct Claim {
     /// The authenticated user.
     pub(crate) user: UserInfo,
-    /// The user in the impersonation headers; `None` if the request does not have these headers.
+    /// The user in the impersonation headers; `None` if the request does not have impersonation headers.
     pub(crate) wanted: Option<UserInfo>,
     /// The audit annotations about the credentials.
     pub(crate) annotations: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Responses to requests that are not for objects: discovery, version, health, metrics, and OpenAPI.
+//! Responds to requests that are not for objects: discovery, version, health, metrics, and OpenAPI.
 
 mod z_pages;
 
@@ -38,7 +38,7 @@ pub(crate) async fn answer(
     Ok((answer, media_type))
 }
 
-/// Returns the encoding of a document.
+/// Returns the encoding in which the server sends a document.
 ///
 /// # Errors
 /// Returns 406 for a media type in which kube-apiserver does not serve the document.
@@ -98,7 +98,7 @@ async fn any(
     }
 }
 
-/// Returns whether the server rejects methods other than GET on this route.
+/// Returns whether the server rejects methods other than GET for this route.
 ///
 /// The server ignores the method for lists of groups and for groups of custom resources.
 ///
@@ -113,7 +113,7 @@ fn is_only_read(route: &Route, resources: &Resources) -> bool {
         || matches!(route, Route::Version(group, version) if is_built_in(group, version))
 }
 
-/// Returns an OpenAPI document, and builds the document if it is not cached.
+/// Returns an OpenAPI document. Builds the document if it is not cached.
 async fn openapi_document(
     server: &Arc<Server>,
     path: openapi::Path,
@@ -199,7 +199,7 @@ fn text(text: String, media_type: &'static str) -> ResponseContent {
     ResponseContent::Prepared(Box::new(response))
 }
 
-/// Returns an aggregated discovery document, or 304 if the client has it.
+/// Returns an aggregated discovery document, or 304 if the client already has it.
 ///
 /// Source: apiserver pkg/endpoints/discovery/aggregated/etag.go, `ServeHTTPWithETag`.
 fn aggregated(document: Value, headers: &HeaderMap) -> ResponseContent {

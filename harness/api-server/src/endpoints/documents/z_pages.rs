@@ -1,7 +1,7 @@
 //! Serves `/flagz` and `/statusz`, the pages about the server.
 //!
-//! kube-apiserver uses a random separator in the text, so that programs do not depend on the format. admit always
-//! uses a colon.
+//! kube-apiserver uses a random separator in the text to keep programs from depending on the format. admit always uses
+//! a colon.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use crate::apimachinery::query::Query;
 use crate::endpoints::context::Server;
 use crate::endpoints::options::Options;
 
-/// The flags of kube-apiserver 1.37.1 and their default values, as in its `/flagz`.
+/// The flags of kube-apiserver 1.37.1 and their default values, from its `/flagz`.
 const FLAGS: &str = include_str!("flagz.txt");
 
 const HEADER: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility \
@@ -55,7 +55,7 @@ impl ZPage {
     /// Returns the page for any method.
     ///
     /// # Errors
-    /// Returns 406 if the client does not accept plain text or a version of the page.
+    /// Returns 406 if the client does not accept plain text or a supported version of the page.
     ///
     /// Source: apiserver pkg/server/flagz/flagz.go and pkg/server/statusz/statusz.go.
     /// Rule: REQ-28.

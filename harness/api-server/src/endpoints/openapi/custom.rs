@@ -1,4 +1,4 @@
-//! OpenAPI documents of custom resources.
+//! Builds the OpenAPI documents of custom resources.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/openapi`, `pkg/controller/openapiv3`.
 

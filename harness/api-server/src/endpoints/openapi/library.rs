@@ -1,4 +1,4 @@
-//! The OpenAPI documents of kube-apiserver, as recorded by `tests openapi --record`.
+//! The OpenAPI documents of kube-apiserver. `tests openapi --record` records them.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -11,12 +11,12 @@ use super::Document;
 
 /// The gzip-compressed documents and their shared parts.
 ///
-/// One line for each part, an empty line, then one line for each document with its name, its `ETag`, and its text,
-/// separated by tabs. In parts and documents, `\u{1}N;` refers to the part on line N, counted from zero. A part refers
-/// only to earlier parts.
+/// The data consists of one line for each part, an empty line, and one line for each document with its name, its
+/// `ETag`, and its text, separated by tabs. In parts and documents, `\u{1}N;` refers to the part on line N, counted
+/// from zero. A part refers only to earlier parts.
 const PACKED: &[u8] = include_bytes!("documents.gz");
 
-/// The documents, which are decompressed on first use.
+/// The documents. They are decompressed on first use.
 pub(super) static LIBRARY: LazyLock<Library> = LazyLock::new(|| match Library::read(PACKED) {
     Ok(library) => library,
     Err(error) => unreachable!("documents.gz is part of the program: {error}"),
@@ -78,7 +78,7 @@ impl Library {
         whole
     }
 
-    /// Appends `text` to `whole` and expands references to parts before line `limit`. The limit prevents cycles.
+    /// Appends `text` to `whole`. Expands references to parts before line `limit`; the limit prevents cycles.
     fn expand(&self, mut text: &str, limit: usize, whole: &mut String) {
         while let Some((literal, rest)) = text.split_once('\u{1}') {
             whole.push_str(literal);

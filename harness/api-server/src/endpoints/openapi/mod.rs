@@ -1,4 +1,4 @@
-//! OpenAPI documents: v3 with its index, and v2.
+//! Serves the OpenAPI documents: the v3 documents, their index, and the v2 document.
 
 mod custom;
 mod library;
@@ -105,7 +105,7 @@ impl BuiltDocuments {
     /// Adds the size of a document to the total.
     ///
     /// # Errors
-    /// Returns an error if the documents of custom resources are too large.
+    /// Returns an error if the total exceeds [`MAX_DOCUMENT_BYTES`].
     fn take(&mut self, document: &Document) -> Result<(), Unsupported> {
         let size = self.size + document.text.len();
         if size > MAX_DOCUMENT_BYTES {
@@ -118,7 +118,7 @@ impl BuiltDocuments {
     }
 }
 
-/// The maximum total size in bytes of the documents of custom resources, which are cached.
+/// The maximum total size, in bytes, of the cached documents of custom resources.
 const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
 /// The OpenAPI documents of a server, built on request and cached until custom resource definitions change.
@@ -202,7 +202,7 @@ impl OpenApi {
         })
     }
 
-    /// Calls `work` with the cached documents of `definitions`. Drops cached documents of other definitions.
+    /// Calls `work` with the cached documents of `definitions`. First drops cached documents of other definitions.
     fn current<T>(&self, definitions: &[Arc<Value>], work: impl FnOnce(&mut BuiltDocuments) -> T) -> T {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = made.definitions.len() == definitions.len()

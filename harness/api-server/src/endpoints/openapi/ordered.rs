@@ -1,4 +1,4 @@
-//! Represents JSON values with ordered members, because the protobuf and YAML encodings preserve the order.
+//! Represents JSON values with ordered members. The protobuf and YAML encodings preserve the order.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ impl Node {
         if let Self::Text(text) = self { text } else { "" }
     }
 
-    /// Returns the items of a list; for any other value, the value as the only item.
+    /// Returns the items of a list; for any other value, returns the value as the only item.
     pub(super) fn items(&self) -> &[Node] {
         if let Self::List(items) = self { items } else { std::slice::from_ref(self) }
     }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::Format;
 use super::library::LIBRARY;
 
-/// The names to replace in the sample documents, in search order.
+/// The names in the sample documents that are replaced, in search order.
 const MARKERS: &[(&str, Slot)] = &[
     (" a Kkkk\"", Slot::OneKind),
     (" a Cccc\"", Slot::OneKind),
@@ -53,7 +53,7 @@ enum Slot {
     Plural,
 }
 
-/// The names of one version of a definition that fill the pattern.
+/// The names of one version of a definition. They replace the slots of the pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names<'a> {
     pub(super) group: &'a str,
@@ -125,7 +125,7 @@ fn identifier(text: &str, mut capitalize: bool) -> String {
     identifier
 }
 
-/// Returns the indefinite article for a kind between spaces; a single space for a plural.
+/// Returns the indefinite article for a kind, surrounded by spaces; a single space for a plural.
 ///
 /// Source: apiserver `pkg/endpoints/installer.go`, `GetArticleForNoun`.
 fn article(kind: &str) -> &'static str {
@@ -174,11 +174,11 @@ pub(super) struct Pattern {
     cluster_scoped: Vec<(Box<str>, Template)>,
     /// The schema of a list, without the extension for selectable fields.
     pub(super) list: Template,
-    /// The Kubernetes schemas that all documents refer to.
+    /// The Kubernetes schemas to which all documents refer.
     pub(super) shared: BTreeMap<String, Box<str>>,
-    /// `apiVersion`, `kind`, and `metadata` of an object.
+    /// The schemas of `apiVersion`, `kind`, and `metadata` in an object.
     pub(super) of_object: BTreeMap<String, Box<str>>,
-    /// `apiVersion`, `kind`, and `metadata` of an embedded object.
+    /// The schemas of `apiVersion`, `kind`, and `metadata` in an embedded object.
     pub(super) of_embedded: BTreeMap<String, Box<str>>,
 }
 

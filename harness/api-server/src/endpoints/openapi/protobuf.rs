@@ -1,4 +1,6 @@
-//! Encodes the v2 document as protobuf, which kubectl requests for client-side validation, for example of a `List`.
+//! Encodes the v2 document as protobuf.
+//!
+//! kubectl requests this encoding for client-side validation, for example of a `List`.
 //!
 //! Source: gnostic-models `openapiv2/OpenAPIv2.proto` and `OpenAPIv2.go`; kube-openapi `pkg/handler/handler.go`,
 //! `ToProtoBinary`.
@@ -8,7 +10,7 @@ use super::yaml::yaml;
 
 use self::Kind::{Any, Anys, By, Double, Flag, Integer, One, Text, Texts};
 
-/// The encoding of a member.
+/// The protobuf encoding of a member.
 enum Kind {
     Text,
     Flag,
@@ -108,7 +110,7 @@ static BODY: Message = Message {
     extensions: 6,
 };
 
-/// Path and header parameters, with the members that Kubernetes uses.
+/// The message for path and header parameters, with the members that Kubernetes uses.
 static PARAMETER: Message = Message {
     fields: &[
         ("required", 1, Flag),
@@ -125,7 +127,7 @@ static PARAMETER: Message = Message {
     extensions: 22,
 };
 
-/// Query parameters, with the members that Kubernetes uses.
+/// The message for query parameters, with the members that Kubernetes uses.
 static QUERY_PARAMETER: Message = Message {
     fields: &[
         ("required", 1, Flag),
@@ -262,7 +264,7 @@ fn text(out: &mut Vec<u8>, number: u32, text: &str) {
     }
 }
 
-/// Encodes a list of strings. Items may be empty.
+/// Encodes a list of strings, including empty strings.
 fn texts(out: &mut Vec<u8>, number: u32, list: &Node) {
     for item in list.items() {
         nested(out, number, |out| out.extend(item.text().as_bytes()));

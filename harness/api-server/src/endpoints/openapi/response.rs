@@ -1,4 +1,4 @@
-//! Responses to requests for OpenAPI documents.
+//! Responds to requests for OpenAPI documents.
 //!
 //! Source: kube-openapi `pkg/handler/handler.go`, `pkg/handler3/handler.go`; kube-aggregator
 //! `pkg/controllers/openapiv3/aggregator/aggregator.go`.
@@ -25,7 +25,7 @@ pub(crate) enum Path {
     V2,
     /// `/openapi/v3`.
     Index,
-    /// The path after `/openapi/v3/`.
+    /// A path below `/openapi/v3/`, without this prefix.
     V3(String),
 }
 
@@ -39,7 +39,7 @@ impl Path {
     }
 }
 
-/// Returns the response to a request for a document. The method of the request does not matter.
+/// Returns the response to a request for a document, for any method.
 ///
 /// `definitions` are the served custom resource definitions.
 ///

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Format;
 use super::pattern::Pattern;
 
-/// The schema members that are copied unchanged, in document order. They precede the members that contain schemas.
+/// The schema members that are copied unchanged, in document order. Members that contain schemas follow them.
 const PLAIN: &[&str] = &[
     "description",
     "type",
@@ -46,7 +46,7 @@ const EXTENSIONS: &[&str] = &[
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
-/// Returns the schema of a custom resource as JSON, with the `extensions` at its root.
+/// Returns the schema of a custom resource as JSON, with `extensions` at its root.
 pub(super) fn of_object(schema: &Value, format: Format, extensions: &BTreeMap<String, String>) -> String {
     let writer = Writer { format, pattern: Pattern::for_format(format) };
     let mut text = String::new();
@@ -256,7 +256,7 @@ impl Writer {
     }
 }
 
-/// Formats a number like Go.
+/// Formats a number as Go does.
 fn number(value: &Value) -> String {
     let text = value.to_string();
     match text.strip_suffix(".0") {
@@ -276,7 +276,7 @@ impl<'a> Members<'a> {
         Self { text, separator: '{' }
     }
 
-    /// Writes the name of a member and returns the buffer for its value.
+    /// Writes the name of a member. Returns the buffer to which the caller writes the value.
     pub(super) fn begin(&mut self, name: &str) -> &mut String {
         self.text.push(self.separator);
         self.separator = ',';
@@ -301,7 +301,7 @@ impl<'a> Members<'a> {
 mod tests {
     use super::*;
 
-    /// Asserts that `schema` is published as `v3` in OpenAPI v3 and as `v2` in OpenAPI v2.
+    /// Asserts that the OpenAPI v3 and v2 documents contain `schema` as `v3` and `v2`.
     #[track_caller]
     fn check(schema: &Value, v3: &Value, v2: &Value) {
         for (format, expected) in [(Format::V3, v3), (Format::V2, v2)] {

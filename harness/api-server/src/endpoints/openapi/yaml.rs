@@ -4,7 +4,7 @@
 
 use super::ordered::Node;
 
-/// Formats a value as YAML, which protobuf messages use for values of any type.
+/// Formats a value as YAML. Protobuf messages contain values of any type as YAML.
 pub(super) fn yaml(node: &Node) -> String {
     let mut out = String::new();
     block(&mut out, node, 0);
@@ -66,7 +66,7 @@ fn block(out: &mut String, node: &Node, depth: usize) {
     }
 }
 
-/// The unquoted words that YAML parsers do not read as strings.
+/// The words that YAML parsers do not parse as strings unless they are quoted.
 const WORDS: [&str; 10] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null", "~"];
 
 /// Returns whether an unquoted string would be parsed as another type, such as a number.

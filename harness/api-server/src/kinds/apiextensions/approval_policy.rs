@@ -19,9 +19,9 @@ pub(crate) enum Approval {
     Invalid,
     /// The annotation is missing.
     Missing,
-    /// The value is the URL of the approval.
+    /// The value is a URL that refers to the approval.
     Approved,
-    /// The value is `unapproved` and a reason.
+    /// The value is `unapproved` followed by a reason.
     Bypassed,
 }
 

@@ -18,7 +18,7 @@ use crate::kinds::tables::CustomColumns;
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
 pub(crate) const RESOURCE: &str = "customresourcedefinitions";
 
-/// The attributes of a resource that only custom resources have.
+/// The attributes that only custom resources have.
 #[derive(Clone, Debug)]
 pub(crate) struct CustomResourceInfo {
     /// The version in which objects are stored.
@@ -29,38 +29,40 @@ pub(crate) struct CustomResourceInfo {
     pub(crate) conversion: Strategy,
     /// The paths in `subresources.scale`; `None` if the version does not have a scale subresource.
     pub(crate) scale: Option<ScalePaths>,
-    /// The compiled `schema.openAPIV3Schema`, or the construct in it that admit does not support.
+    /// The compiled `schema.openAPIV3Schema`; an error if admit does not support a construct in it.
     pub(crate) schema: Result<Arc<Compiled>, Unsupported>,
-    /// The resource version of the definition that introduced this schema. Older objects were written under another
-    /// schema.
+    /// The resource version of the definition that introduced this schema.
+    ///
+    /// The server wrote older objects with a different schema.
     pub(crate) schema_since: u64,
-    /// The resource version of the definition that introduced its present `spec` and accepted names. The server ends
-    /// older watches.
+    /// The resource version of the definition that introduced its present `spec` and accepted names.
+    ///
+    /// The server ends older watches.
     pub(crate) served_since: u64,
-    /// The selectable fields in addition to name and namespace, such as `spec.size`.
+    /// The selectable fields in addition to the name and the namespace, such as `spec.size`.
     pub(crate) selectable: Vec<String>,
-    /// The warning for each request to this version if it is deprecated.
+    /// The warning for each request to this version; `None` if the version is not deprecated.
     pub(crate) deprecation: Option<String>,
     /// The lifecycle stage of the definition.
     pub(crate) stage: DefinitionStage,
     /// The `storageVersionHash` in discovery.
     pub(crate) storage_hash: String,
-    /// The columns of Tables, or the construct in their definition that admit does not support.
+    /// The columns of Tables; an error if admit does not support a construct in their definition.
     pub(crate) columns: Result<Arc<CustomColumns>, Unsupported>,
-    /// The columns of Tables of the scale subresource.
+    /// The columns of Tables for the scale subresource.
     pub(crate) scale_columns: Result<Arc<CustomColumns>, Unsupported>,
 }
 
 /// The lifecycle stage of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DefinitionStage {
-    /// The definition was never established, because its `caBundle` is invalid.
+    /// The definition was never established because its `caBundle` is invalid.
     Unusable,
-    /// The objects of the definition are served.
+    /// The server serves the objects of the definition.
     Established,
-    /// The definition is being deleted: the server rejects new objects.
+    /// The definition is being deleted. The server rejects new objects.
     Terminating,
-    /// The objects of the definition are being deleted: discovery does not list verbs that write.
+    /// The objects of the definition are being deleted. Discovery does not list mutating verbs.
     Emptied,
 }
 
@@ -82,13 +84,13 @@ impl CustomResourceInfo {
     /// Returns the compiled schema.
     ///
     /// # Errors
-    /// Returns the construct in the schema that admit does not support.
+    /// Returns an error if admit does not support a construct in the schema.
     pub(crate) fn schema(&self) -> Result<&Compiled, Unsupported> {
         self.schema.as_deref().map_err(Clone::clone)
     }
 }
 
-/// JSON pointers to the fields of a custom resource that its `Scale` contains.
+/// The JSON pointers to the fields of a custom resource that its `Scale` contains.
 #[derive(Clone, Debug)]
 pub(crate) struct ScalePaths {
     pub(crate) spec_replicas: String,
@@ -96,15 +98,15 @@ pub(crate) struct ScalePaths {
     pub(crate) label_selector: Option<String>,
 }
 
-/// Returns the group and the plural of a definition.
+/// Returns the group and the plural name of a definition.
 pub(crate) fn group_resource(definition: &Value) -> (&str, &str) {
     (text_at(definition, &["spec", "group"]), text_at(definition, &["spec", "names", "plural"]))
 }
 
 /// Returns the resources of a definition, one for each version in the order of `spec.versions`.
 ///
-/// The resources have the accepted names; without accepted names, the result is empty. A schema that has not changed
-/// since `before` is not compiled again.
+/// The resources have the accepted names. If there are no accepted names, the result is empty. The compiled schemas in
+/// `before` are reused if the schemas have not changed.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`;
 /// `pkg/apiserver/customresource_discovery_controller.go`, `sync`.

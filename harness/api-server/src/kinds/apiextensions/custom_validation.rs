@@ -1,4 +1,4 @@
-//! Validates custom resources, which are not decoded into Go types before admission.
+//! Validates custom resources. They are not decoded into Go types before admission.
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::quoting::{go_type, printed};
@@ -12,7 +12,7 @@ use crate::apimachinery::metadata;
 use crate::kinds::discovery::Resource;
 use crate::kinds::metadata_validation;
 
-/// Returns the errors about a wrong `kind` or `apiVersion`, which stop further validation.
+/// Returns the errors about a wrong `kind` or `apiVersion`. Such errors stop the validation.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateTypeMeta`.
 /// Rule: SCH-19.

@@ -16,7 +16,7 @@ const PATH: &str = "spec.conversion";
 const ONLY_FOR_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
 const SUPPORTED_REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Validates `spec.conversion` of a definition in a creation or an update of `old`.
+/// Validates `spec.conversion` of a definition; `old` is `None` for a new definition.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateCustomResourceConversion`
 /// and `validateConversionReviewVersions`.

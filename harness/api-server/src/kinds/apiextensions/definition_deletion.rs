@@ -1,4 +1,4 @@
-//! Deletes custom resource definitions: a definition remains until all its objects are deleted.
+//! Deletes custom resource definitions. A definition remains until all its objects are deleted.
 //!
 //! In kube-apiserver, a controller deletes the objects shortly after the request. admit deletes the objects before the
 //! response, unless a webhook rule matches the writes of the controller.
@@ -17,7 +17,7 @@ use crate::storage::{Key, ObjectReader as _, Storage};
 /// The finalizer that keeps a definition until its objects are deleted.
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Returns the definition marked as being deleted.
+/// Marks a definition as being deleted, and returns it.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go, `Delete`.
 /// Rule: SCH-17.
@@ -52,7 +52,7 @@ pub(crate) fn finish(storage: &Storage) {
     }
 }
 
-/// Deletes the objects of one definition, then the definition. Returns `None` if another write came first.
+/// Deletes the objects of one definition, then the definition. Returns `None` if another write happened first.
 fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
     let name = metadata::text(&stored, "name").to_owned();
     while let Some(next) = next(storage, &stored) {
@@ -67,7 +67,7 @@ fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
     Some(())
 }
 
-/// Returns the definition for the next write of the deletion; `None` if no write is possible or required.
+/// Returns the definition for the next write of its deletion; `None` if no write is possible or required.
 ///
 /// The first write reports that the deletion of the objects is in progress. The next call deletes the objects and
 /// returns the second write, which reports that all objects are deleted and removes the finalizer. The caller must
@@ -111,7 +111,7 @@ pub(crate) fn next(storage: &Storage, stored: &Value) -> Option<Value> {
     Some(next)
 }
 
-/// Deletes the objects of a definition unless finalizers keep them. Returns whether all objects are deleted.
+/// Deletes the objects of a definition; only marks objects with finalizers. Returns whether all objects are deleted.
 fn delete_objects(storage: &Storage, definition: &Value) -> bool {
     let (group, plural) = group_resource(definition);
     let mut is_empty = true;

@@ -1,5 +1,7 @@
-//! Updates the status of custom resource definitions like the controllers in kube-apiserver: accepted names, whether
-//! the resource is established, and the approval of protected groups.
+//! Updates the status of custom resource definitions as the controllers in kube-apiserver do.
+//!
+//! The status contains the accepted names, whether the resource is established, and whether it is approved if its group
+//! is protected.
 //!
 //! In kube-apiserver, these controllers watch definitions and write shortly after a request. admit makes all writes
 //! before the response to the request that caused them, each with a separate `resourceVersion`. If a webhook rule
@@ -18,7 +20,7 @@ use crate::apimachinery::metadata;
 use crate::kinds::server_writes;
 use crate::storage::{Key, ObjectReader as _, Storage};
 
-/// A condition without `lastTransitionTime`.
+/// A condition of a definition, without `lastTransitionTime`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Condition<'a> {
     pub(crate) kind: &'a str,
@@ -27,7 +29,7 @@ pub(crate) struct Condition<'a> {
     pub(crate) message: &'a str,
 }
 
-/// Updates the status of all stored definitions until no controller has a change to write.
+/// Updates the status of all stored definitions until no controller would make another change.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go`,
 /// `pkg/controller/establish/establishing_controller.go` and `pkg/controller/apiapproval/apiapproval_controller.go`.
@@ -53,7 +55,7 @@ pub(crate) fn reconcile(storage: &Storage) {
     }
 }
 
-/// Stores a definition in place of `stored`. Returns false if another write came first.
+/// Replaces the stored definition `stored`. Returns false if another write happened first.
 pub(crate) fn write(storage: &Storage, stored: &Arc<Value>, definition: Value) -> bool {
     let key = key(metadata::text(stored, "name"));
     storage.replace(&key, Some(stored), server_writes::with_status(stored, definition)).is_ok()
@@ -68,7 +70,7 @@ pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
     find(definition, kind).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Returns whether the objects of a definition are served.
+/// Returns whether the server serves the objects of a definition.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `ServeHTTP`.
 pub(crate) fn is_served(definition: &Value) -> bool {
@@ -111,12 +113,12 @@ fn has(definition: &Value, condition: Condition<'_>) -> bool {
     })
 }
 
-/// Returns the definition with the next change of a controller; `None` if no controller has a change.
+/// Returns the definition with the next change by a controller; `None` if no controller changes the definition.
 fn next(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
     accept_names(definition, taken).or_else(|| establish(definition)).or_else(|| approve(definition))
 }
 
-/// The names used by the definitions of one group.
+/// The names that the definitions of one group use.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     resources: HashSet<String>,
@@ -144,7 +146,7 @@ fn short_names(names: &Value) -> Vec<&str> {
     at(names, &["shortNames"]).as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Returns whether the names in two objects are equal. An empty list equals an absent list.
+/// Returns whether two `names` objects are equal. An empty list equals an absent list.
 fn same_names(one: &Value, other: &Value) -> bool {
     let list = |names: &Value, field: &str| at(names, &[field]).as_array().cloned().unwrap_or_default();
     ["plural", "singular", "kind", "listKind"]
@@ -153,7 +155,7 @@ fn same_names(one: &Value, other: &Value) -> bool {
         && ["shortNames", "categories"].iter().all(|field| list(one, field) == list(other, field))
 }
 
-/// Returns the definition with the names that no other definition of the group uses; `None` if nothing changes.
+/// Returns the definition with those names accepted that no other definition uses; `None` if nothing changes.
 ///
 /// If several names conflict, the condition `NamesAccepted` reports the last conflict.
 ///

@@ -1,4 +1,4 @@
-//! Validates immutable fields and stored versions of custom resource definitions, and finds warnings.
+//! Validates immutable fields and stored versions of custom resource definitions, and returns warnings.
 //!
 //! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go and
 //! pkg/registry/customresourcedefinition/strategy.go.
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::definition_status::is_true;
 
-/// Rejects changes of immutable fields: group and plural, and after establishment also scope and kind.
+/// Rejects changes to immutable fields: the group and the plural and, after establishment, the scope and the kind.
 ///
 /// Source: `validateCustomResourceDefinitionSpecUpdate`.
 /// Rule: SCH-11.
@@ -67,7 +67,7 @@ pub(crate) fn wrong_stored_versions(definition: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Adds the storage version to the stored versions.
+/// Adds the storage version to `status.storedVersions`.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `PrepareForUpdate`.
 /// Rule: SCH-12.
@@ -84,9 +84,9 @@ pub(crate) fn note_storage_version(definition: &mut Value) {
     }
 }
 
-/// Returns the warnings about a definition: unknown formats, and sets of non-scalar items.
+/// Returns the warnings about a definition: about unknown formats, and about sets with non-scalar items.
 ///
-/// Problems that the old definition already has are not reported again.
+/// Does not report problems that the old definition already has.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `WarningsOnCreate` and
 /// `WarningsOnUpdate`.

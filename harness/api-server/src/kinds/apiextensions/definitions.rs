@@ -19,7 +19,7 @@ use crate::kinds::validation;
 
 /// Validates a definition and returns the warnings. On `/status`, validates only the accepted names.
 ///
-/// `errors` must contain the errors of the metadata, which come first in the 422.
+/// `errors` must contain the errors in the metadata. They come first in the 422.
 ///
 /// # Errors
 /// Returns 422 for an invalid definition, or 501 for constructs that admit does not support.
@@ -82,7 +82,7 @@ fn versions_of(spec: &Value) -> &[Value] {
 
 /// Returns the value that all versions share; `None` if the versions differ or the value is absent.
 ///
-/// The server reports an error in the shared value once, as an error in a field of the definition.
+/// The server reports an error in the shared value once: in the field of `spec` that applies to all versions.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/conversion.go,
 /// `Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec`.
@@ -201,7 +201,7 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     Ok(errors)
 }
 
-/// Returns the versions of the internal type, without the fields that apply to the whole definition.
+/// Returns the versions as in the internal type, without the fields that apply to all versions.
 fn own_parts(spec: &Value) -> Value {
     const COMMON_FIELDS: [&str; 4] =
         ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];

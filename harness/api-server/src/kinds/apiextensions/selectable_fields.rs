@@ -9,7 +9,7 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 use kubernetes_types::structural::{Notation, resolve};
 
-/// The maximum number of selectable fields of a version.
+/// The maximum number of selectable fields in a version.
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
 /// Returns the names of a version's selectable fields, such as `spec.size`.
@@ -21,7 +21,9 @@ pub(crate) fn names(version: &Value) -> Vec<String> {
     paths.map(|path| path.strip_prefix('.').unwrap_or(path).to_owned()).collect()
 }
 
-/// The location of selectable fields and schemas: the definition if all versions share them, otherwise each version.
+/// The location of selectable fields and schemas in the internal type.
+///
+/// It is the definition if all versions share them, or else each version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldLocation {
     Definition,

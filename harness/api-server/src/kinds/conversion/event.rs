@@ -1,8 +1,8 @@
-//! Converts Events between the core group and `events.k8s.io`, which have the same fields with different names.
+//! Converts Events between the core group and `events.k8s.io`. Some fields have different names in the two groups.
 
 use serde_json::{Map, Value, json};
 
-/// Field names in the core group and in `events.k8s.io`.
+/// The field names that differ: in the core group and in `events.k8s.io`.
 ///
 /// Source: kubernetes pkg/apis/events/v1/conversion.go.
 const NAMES: [(&str, &str); 7] = [

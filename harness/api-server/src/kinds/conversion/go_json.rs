@@ -3,7 +3,7 @@
 use kubernetes_types::quoting::{encode, escape_html};
 use serde_json::Value;
 
-/// A total order of fields that matches the order in each Go struct in a `HorizontalPodAutoscaler` annotation.
+/// A total order of fields. It matches the order in each Go struct in a `HorizontalPodAutoscaler` annotation.
 const ORDER: &[&str] = &[
     // A metric and its sources.
     "type",

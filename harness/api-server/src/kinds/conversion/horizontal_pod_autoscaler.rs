@@ -119,8 +119,9 @@ fn cpu_metric(utilization: &Value) -> Value {
     })
 }
 
-/// The fields of scaling rules in `autoscaling/v2` and their Go names. The annotation contains `null` for missing
-/// fields.
+/// The fields of scaling rules in `autoscaling/v2` and their Go names.
+///
+/// The annotation contains `null` for missing fields.
 const RULES: [(&str, &str); 4] = [
     ("stabilizationWindowSeconds", "StabilizationWindowSeconds"),
     ("selectPolicy", "SelectPolicy"),
@@ -153,7 +154,7 @@ fn internal_behavior(behavior: &Value) -> Value {
 
 /// Parses a behavior; `None` if `text` is not JSON or does not contain scaling rules.
 ///
-/// Like Go, matches field names case-insensitively.
+/// As Go does, matches field names case-insensitively.
 fn external_behavior(text: &str) -> Option<Value> {
     let internal: Value = serde_json::from_str(text).ok()?;
     let mut behavior = Map::new();

@@ -4,12 +4,12 @@
 
 use serde_json::{Map, Value, json};
 
-/// The location of a metric, which determines its amounts.
+/// The location of a metric. It determines the amounts of the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricLocation {
-    /// A metric in `spec.metrics`, which has target amounts.
+    /// The metric is in `spec.metrics` and has target amounts.
     Spec,
-    /// A metric in `status.currentMetrics`, which has measured amounts.
+    /// The metric is in `status.currentMetrics` and has measured amounts.
     Status,
 }
 
@@ -17,11 +17,11 @@ pub(super) enum MetricLocation {
 struct Source {
     /// The name of the source's field in both versions.
     name: &'static str,
-    /// The `autoscaling/v1` name of `metric.selector`; `None` for a resource metric, which has a resource name instead.
+    /// The `autoscaling/v1` name of `metric.selector`; `None` for a resource metric, which does not have a selector.
     selector: Option<&'static str>,
-    /// The fields of `target`.
+    /// The amounts in `target`.
     target: &'static [Amount],
-    /// The fields of `current`.
+    /// The amounts in `current`.
     current: &'static [Amount],
 }
 
@@ -136,7 +136,7 @@ pub(super) fn to_version_2(metric: &Value, place: MetricLocation) -> Value {
 }
 
 impl MetricLocation {
-    /// Returns the field that contains the amounts of a source in `autoscaling/v2`, and the amounts.
+    /// Returns the `autoscaling/v2` field that contains the amounts of a source, and the list of these amounts.
     fn amounts(self, source: &Source) -> (&'static str, &'static [Amount]) {
         match self {
             Self::Spec => ("target", source.target),
@@ -154,7 +154,7 @@ impl Amount {
     }
 }
 
-/// Sets the type of a target, which is implicit in `autoscaling/v1`.
+/// Sets the `type` of a target. The type is implicit in `autoscaling/v1`.
 fn name_type(target: &mut Map<String, Value>, source: &Source) {
     let target_type = if source.name == OBJECT && target.contains_key("averageValue") {
         // Zero is an unset value, which `autoscaling/v1` cannot omit.
@@ -184,7 +184,7 @@ fn each_source(metric: &Value, rewrite: impl Fn(&Source, &Value) -> Map<String, 
     Value::Object(result)
 }
 
-/// Returns the names of a resource and its container, which are the same in both versions.
+/// Returns the names of a resource and its container. They are the same in both versions.
 fn resource(source: &Value) -> Map<String, Value> {
     let mut names = Map::new();
     insert_text(&mut names, "name", Some(source), "name");

@@ -23,8 +23,9 @@ pub(crate) enum Strategy {
     Scheme,
     /// Conversion changes only `apiVersion`: `spec.conversion.strategy: None`.
     None,
-    /// A webhook converts objects: `spec.conversion.strategy: Webhook`. The error is the reason why the configuration
-    /// is invalid.
+    /// A webhook converts objects: `spec.conversion.strategy: Webhook`.
+    ///
+    /// The error is the reason why the configuration is invalid.
     Webhook(Result<Arc<ConversionWebhook>, Unsupported>),
 }
 

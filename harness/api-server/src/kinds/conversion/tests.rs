@@ -1,6 +1,6 @@
 //! Tests with objects that kube-apiserver 1.37.1 returned in both versions.
 //!
-//! `v2_of_v1` is `v1` as kube-apiserver converted it to `autoscaling/v2`.
+//! `v2_of_v1` is the object `v1` after kube-apiserver converted it to `autoscaling/v2`.
 
 use serde_json::json;
 

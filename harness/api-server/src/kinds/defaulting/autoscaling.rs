@@ -36,7 +36,7 @@ pub(super) fn version_1_through_internal(object: &mut Value) {
     }
 }
 
-/// Converts like [`version_1_through_internal`], but into the existing internal object `before`.
+/// Converts as [`version_1_through_internal`] does, but into the existing internal object `before`.
 ///
 /// The result keeps the fields of `before` that the object does not have. If the object has metrics in its annotation
 /// but no target, the server appends the first metric of `before` and an empty metric for each other metric of
@@ -84,8 +84,9 @@ fn replace_by_internal(object: &mut Value, internal: &Value) {
     }
 }
 
-/// Converts an object of `autoscaling/v2` to the internal type and back, which removes the `autoscaling/v1`
-/// annotations.
+/// Converts an object of `autoscaling/v2` to the internal type and back.
+///
+/// This removes the `autoscaling/v1` annotations.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/conversion.go.
 pub(super) fn version_2_through_internal(object: &mut Value) {

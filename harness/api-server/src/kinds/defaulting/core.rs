@@ -92,8 +92,9 @@ pub(super) fn service(object: &mut Value) {
     }
 }
 
-/// Sets the defaults of a `LimitRange`: for containers, `default` defaults to `max`, and `defaultRequest` to `default`,
-/// then to `min`.
+/// Sets the defaults of a `LimitRange`.
+///
+/// For containers, `default` defaults to `max`, and `defaultRequest` to `default`, or else to `min`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_LimitRangeItem`.
 pub(super) fn limit_range(object: &mut Value) {
@@ -136,7 +137,7 @@ pub(super) fn resource_quota(object: &mut Value) {
     }
 }
 
-/// Removes the empty maps of a `ConfigMap`, which the server omits when encoding.
+/// Removes empty maps from a `ConfigMap`. The server omits them when encoding.
 ///
 /// Source: api core/v1/types.go, `ConfigMap`.
 pub(super) fn config_map(object: &mut Value) {

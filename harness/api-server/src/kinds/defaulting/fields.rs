@@ -38,8 +38,9 @@ pub(super) fn remove(object: &mut Value, field: &str) -> Option<Value> {
     object.as_object_mut()?.remove(field)
 }
 
-/// Returns the object at `object[field]` and creates it if absent or `null`. Returns `None` for a value of another
-/// type.
+/// Returns the object at `object[field]`; creates it if absent or `null`.
+///
+/// Returns `None` for a value of another type.
 pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let child = object.as_object_mut()?.entry(field).or_insert(Value::Null);
     if child.is_null() {
@@ -85,7 +86,7 @@ pub(super) fn is_empty(object: &Value, field: &str) -> bool {
 
 /// Rounds the quantities of the resource list `object[field]` up to thousandths.
 ///
-/// Does not change invalid quantities, which validation rejects.
+/// Does not change invalid quantities. Validation rejects them later.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ResourceList`.
 /// Rule: KND-01.

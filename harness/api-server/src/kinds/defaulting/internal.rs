@@ -11,7 +11,7 @@ use super::super::strategy::TEMPLATE_GENERATION;
 use super::autoscaling;
 use super::fields::{each, ensure, fill_pointer, has, remove, text, with};
 
-/// Converts an object to the internal type and back. Returns whether the object may have changed. This is idempotent.
+/// Converts an object to the internal type and back. Returns whether the object may have changed. Is idempotent.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go and pkg/apis/core/v1/conversion.go; apiextensions-apiserver
 /// pkg/apis/apiextensions/v1/conversion.go.
@@ -37,7 +37,7 @@ pub(crate) fn preserves_unpatched_fields(kind: &GroupVersionKind) -> bool {
     )
 }
 
-/// Converts like [`through_internal`], but into the existing internal object `before`.
+/// Converts as [`through_internal`] does, but into the existing internal object `before`.
 ///
 /// Callers must use this function if [`preserves_unpatched_fields`] returns true. Returns whether the object may have
 /// changed.
@@ -75,7 +75,7 @@ fn annotations(object: &mut Value) -> Option<&mut Value> {
     ensure(ensure(object, "metadata")?, "annotations")
 }
 
-/// Removes a conversion webhook without fields, which the internal type cannot represent.
+/// Removes a conversion webhook without fields. The internal type cannot represent it.
 ///
 /// Source: `Convert_v1_CustomResourceConversion_To_apiextensions_CustomResourceConversion` and back.
 fn custom_resource_definition(object: &mut Value) {

@@ -22,7 +22,7 @@ use kubernetes_types::schema;
 
 pub(crate) use self::internal::{into_internal, preserves_unpatched_fields, through_internal};
 
-/// Sets the defaults that apply to the `apiVersion` and `kind` of `object`. This is idempotent.
+/// Sets the defaults that apply to the `apiVersion` and `kind` of `object`. Is idempotent.
 ///
 /// Rule: KND-01.
 pub(crate) fn set_defaults(object: &mut Value) {
@@ -30,7 +30,7 @@ pub(crate) fn set_defaults(object: &mut Value) {
     through_internal(object);
 }
 
-/// Sets defaults like [`set_defaults`], but does not convert to the internal type and back.
+/// Sets defaults as [`set_defaults`] does, but does not convert the object to the internal type and back.
 ///
 /// If a webhook patches an object, the next webhooks receive the object with these defaults but without the conversion.
 pub(crate) fn set_own_defaults(object: &mut Value) {
@@ -121,8 +121,8 @@ mod tests {
 
     /// Test cases from kube-apiserver 1.37.1.
     ///
-    /// `input` is the object sent to kube-apiserver. `defaulted` is the `requestObject` of the audit event, which is
-    /// the object after decoding and before admission.
+    /// `input` is the object sent to kube-apiserver. `defaulted` is the `requestObject` of the audit event: the object
+    /// after decoding and before admission.
     const CASES: &str = include_str!("cases.json");
 
     fn cases() -> Vec<Value> {

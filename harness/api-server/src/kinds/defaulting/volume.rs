@@ -68,7 +68,7 @@ pub(super) fn field_reference(owner: &mut Value) {
 
 /// Returns the default pull policy: `Always` for the tag `latest`, otherwise `IfNotPresent`.
 ///
-/// An image without tag and digest has the tag `latest`. An invalid image name gets `IfNotPresent`.
+/// An image with neither a tag nor a digest has the tag `latest`. An invalid image name gets `IfNotPresent`.
 ///
 /// Source: kubernetes pkg/util/parsers/parsers.go, `ParseImageName`.
 pub(super) fn pull_policy(image: &str) -> &'static str {
@@ -85,7 +85,7 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
 /// Source: github.com/distribution/reference `reference.go`, `RepositoryNameTotalLengthMax`.
 const REPOSITORY_NAME_TOTAL_LENGTH_MAX: usize = 255;
 
-/// Returns whether the path of an image name, after the registry, has valid characters.
+/// Returns whether the part of an image name after the registry consists of valid characters.
 fn is_image_name(name: &str) -> bool {
     let path = match name.split_once('/') {
         Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => rest,

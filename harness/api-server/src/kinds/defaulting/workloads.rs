@@ -137,7 +137,7 @@ pub(super) fn cron_job(object: &mut Value) {
     }
 }
 
-/// Sets the defaults of the pod template and returns the spec.
+/// Sets the defaults of the pod template in `spec`, and returns `spec`.
 fn with_template(object: &mut Value) -> Option<&mut Value> {
     ensure(object, "metadata");
     let spec = ensure(object, "spec")?;

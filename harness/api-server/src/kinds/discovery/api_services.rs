@@ -1,8 +1,7 @@
-//! Manages `APIService`s: the initial objects, the controllers of kube-aggregator, and the order of groups in
-//! discovery.
+//! Manages `APIService`s and the order of groups in discovery.
 //!
 //! admit stores `APIService`s that refer to a Service but does not proxy requests to the Service. Requests to their
-//! groups get a 503, as if the server were unavailable.
+//! groups get 503, as if the Service were unavailable.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -86,7 +85,7 @@ impl ApiService {
         }
     }
 
-    /// Returns the `APIService` of a group and version of custom resources.
+    /// Returns the `APIService` for a group and version of custom resources.
     fn of_custom(group: &str, version: &str) -> Self {
         Self {
             group: group.to_owned(),
@@ -113,7 +112,7 @@ impl ApiService {
         spec
     }
 
-    /// Returns the object that kube-aggregator creates; `managed` is the value of its label.
+    /// Returns the object that kube-aggregator creates; `managed` is the value of its label [`MANAGED`].
     fn object(&self, managed: &str) -> Value {
         json!({
             "apiVersion": "apiregistration.k8s.io/v1",
@@ -160,7 +159,7 @@ pub(crate) fn stored(storage: &Storage) -> Vec<ApiService> {
 /// A group with the `APIService`s of its versions.
 pub(crate) type Group<'a> = (&'a str, Vec<&'a ApiService>);
 
-/// Returns the named groups and their versions in the order of `/apis`.
+/// Returns the groups, except the core group, and their versions in the order of `/apis`.
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/v1/helper/helpers.go, `SortedByGroupAndVersion`.
 pub(crate) fn by_priority(services: &[ApiService]) -> Vec<Group<'_>> {
@@ -171,7 +170,7 @@ pub(crate) fn by_priority(services: &[ApiService]) -> Vec<Group<'_>> {
     grouped(sorted.into_iter().map(|(_, service)| service))
 }
 
-/// Returns the named groups and their versions in the order of aggregated discovery.
+/// Returns the groups, except the core group, and their versions in the order of aggregated discovery.
 ///
 /// Source: apiserver pkg/endpoints/discovery/aggregated/handler.go, `calculateAPIGroupsLocked`.
 pub(crate) fn by_highest_priority(services: &[ApiService]) -> Vec<Group<'_>> {
@@ -210,9 +209,9 @@ fn is_remote(object: &Value) -> bool {
     !at(object, &["spec", "service"]).is_null()
 }
 
-/// Updates the stored `APIService`s like the controllers of kube-aggregator. Returns whether any has changed.
+/// Updates the stored `APIService`s as kube-aggregator's controllers do. Returns whether any `APIService` has changed.
 ///
-/// The controllers write to the storage, before the response to the request that caused the write.
+/// Writes to the storage without admission, before the response to the request that caused the write.
 ///
 /// Source: kube-aggregator `pkg/controllers/autoregister/autoregister_controller.go`, `checkAPIService`;
 /// `pkg/controllers/status/{local,remote}`.
@@ -278,7 +277,7 @@ fn key(object: &Value) -> Key {
     Key::cluster_scoped(GROUP, RESOURCE, metadata::text(object, "name"))
 }
 
-/// The condition `Available` without `lastTransitionTime`.
+/// The condition `Available` of an `APIService`, without `lastTransitionTime`.
 struct Available {
     status: &'static str,
     reason: &'static str,

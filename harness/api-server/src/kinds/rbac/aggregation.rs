@@ -14,7 +14,7 @@ use crate::storage::{Key, ObjectReader as _, Storage};
 
 const CONTROLLER: &str = "clusterrole-aggregation-controller";
 
-/// The maximum number of aggregation rounds. The limit prevents an endless loop if roles aggregate each other.
+/// The maximum number of aggregation rounds. The limit prevents an infinite loop if roles aggregate each other.
 const MAX_ROUNDS: usize = 8;
 
 /// Fills in the rules of the aggregated roles among `objects`.

@@ -14,7 +14,7 @@ use crate::storage::InitialObjects;
 /// Rule: RBAC-21.
 const OBJECTS: &str = include_str!("bootstrap.json");
 
-/// The roles and bindings of a storage.
+/// The roles and bindings that a new storage contains.
 pub(crate) const INITIAL_OBJECTS: InitialObjects = InitialObjects {
     group: RBAC_GROUP,
     count: COUNT,

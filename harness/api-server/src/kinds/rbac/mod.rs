@@ -12,10 +12,10 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthorizationMode {
-    /// RBAC; members of `system:masters` are always allowed.
+    /// The server authorizes requests with RBAC. Members of `system:masters` have all permissions.
     #[default]
     Rbac,
-    /// All requests are allowed.
+    /// The server allows all requests.
     AlwaysAllow,
 }
 

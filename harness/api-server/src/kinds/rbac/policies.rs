@@ -1,4 +1,4 @@
-//! Implements the RBAC authorizer, which evaluates the stored roles and bindings.
+//! Implements the RBAC authorizer. It evaluates the stored roles and bindings.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,7 +11,7 @@ use kubernetes_admission::authorizer::{
 
 use crate::storage::{ObjectReader as _, Storage};
 
-/// Authorizes requests by the stored roles and bindings.
+/// Authorizes requests according to the stored roles and bindings.
 ///
 /// Loads the roles and bindings for the first request that needs them, and again after a change.
 ///
@@ -22,7 +22,7 @@ pub(crate) struct StoredPolicies {
 }
 
 struct LoadedPolicies {
-    /// The storage version that `policies` reflects.
+    /// The `resourceVersion` of the latest RBAC write that `policies` reflects.
     version: u64,
     policies: Arc<Policies>,
 }

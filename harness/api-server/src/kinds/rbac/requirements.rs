@@ -8,11 +8,11 @@ use kubernetes_types::status::{FieldError, MAX_ERRORS};
 const MISSING_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const UNEXPECTED_VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// The treatment of an unknown operator.
+/// Determines whether an unknown operator is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownOperator {
     Refused,
-    /// An unknown operator is accepted, because a newer client may have written it.
+    /// Accepts an unknown operator, because a newer client may have written it.
     Allowed,
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn authenticate(
     Ok(Some(Authenticated { user, audiences: shared, annotations }))
 }
 
-/// Formats strings like the verb `%q` in Go.
+/// Formats strings as Go's verb `%q` does.
 fn list(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
 }

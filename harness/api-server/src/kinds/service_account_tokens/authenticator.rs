@@ -21,8 +21,9 @@ pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The user name of requests that are not authenticated.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
-/// The users of bearer tokens. Stores SHA-256 hashes of the tokens, so that the lookup time does not reveal token
-/// prefixes.
+/// The users of bearer tokens.
+///
+/// Stores SHA-256 hashes of the tokens, so that the lookup time does not reveal token prefixes.
 #[derive(Clone, Default)]
 pub struct Tokens(HashMap<[u8; 32], UserInfo>);
 
@@ -48,7 +49,7 @@ impl fmt::Debug for Tokens {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Authenticated {
     pub(crate) user: UserInfo,
-    /// The requested audiences that the credentials are valid for.
+    /// The requested audiences for which the credentials are valid.
     pub(crate) audiences: Vec<String>,
     /// The audit annotations about the credentials.
     pub(crate) annotations: BTreeMap<String, String>,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// The claim with the Kubernetes data.
 pub(crate) const KUBERNETES: &str = "kubernetes.io";
 
-/// The objects that a token is bound to, in addition to its service account.
+/// The objects to which a token is bound, in addition to its service account.
 #[derive(Debug, Default)]
 pub(crate) struct BoundObjects {
     pub(crate) pod: Option<Reference>,
@@ -17,7 +17,7 @@ pub(crate) struct BoundObjects {
     pub(crate) node: Option<Reference>,
 }
 
-/// An object by name and uid; the uid of a missing node is absent.
+/// A reference to an object by name and uid. The uid is absent if the object is a node that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reference {
     pub(crate) name: String,
@@ -146,7 +146,7 @@ impl Claims {
         })
     }
 
-    /// Checks that the token is valid at `now`, with a clock skew of a minute.
+    /// Checks that the token is valid at `now`. Allows a clock skew of one minute.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Claims {
     }
 }
 
-/// Converts a Unix time to seconds since year 1 with wrap-around, like Go's `time.Unix`.
+/// Converts a Unix time to seconds since year 1. Wraps around on overflow, as Go's `time.Unix` does.
 fn since_year_one(second: i64) -> i64 {
     second.wrapping_add(62_135_596_800)
 }
@@ -222,7 +222,7 @@ fn audiences(payload: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// Reads a time in seconds since 1970, which may have a fraction or an exponent (RFC 7519, section 2).
+/// Reads a `NumericDate` (RFC 7519, section 2): a Unix time that may have a fraction or an exponent.
 fn numeric_date(owner: &Value, name: &str) -> Result<Option<i64>, String> {
     match member(owner, name) {
         None => Ok(None),
@@ -231,7 +231,7 @@ fn numeric_date(owner: &Value, name: &str) -> Result<Option<i64>, String> {
     }
 }
 
-/// Converts a float to an integer like Go on amd64, where a number out of range becomes the smallest integer.
+/// Converts a float to an integer as Go does on amd64: a number out of range becomes the smallest integer.
 fn truncated(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) {

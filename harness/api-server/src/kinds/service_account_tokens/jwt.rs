@@ -11,7 +11,7 @@ use super::keys::{SigningKey, VerifyingKey};
 /// A token whose signature has not been verified.
 #[derive(Debug)]
 pub(crate) struct UnverifiedToken<'a> {
-    /// The signed text: header and claims as encoded in the token.
+    /// The signed text: the encoded header and claims.
     message: &'a str,
     signature: Vec<u8>,
     algorithm: String,

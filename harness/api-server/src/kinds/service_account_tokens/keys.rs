@@ -31,7 +31,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// Returns the name in the `alg` header.
+    /// Returns the name of the algorithm, as in the `alg` header.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -286,7 +286,7 @@ impl SigningKey {
         Some(Self { pair: Pair::Ecdsa(Box::new(pair)), public })
     }
 
-    /// Returns the public key, which verifies the signatures of this key.
+    /// Returns the public key for verifying the signatures of this key.
     pub fn public(&self) -> &VerifyingKey {
         &self.public
     }
@@ -316,13 +316,13 @@ const NULL: u8 = 0x05;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 
-/// The DER content of the object identifier `rsaEncryption`.
+/// The DER-encoded content of the object identifier `rsaEncryption`.
 const RSA: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
-/// The DER content of the object identifier `id-ecPublicKey`.
+/// The DER-encoded content of the object identifier `id-ecPublicKey`.
 const EC: [u8; 7] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-/// The DER content of the object identifier `secp256r1`.
+/// The DER-encoded content of the object identifier `secp256r1`.
 const P256: [u8; 8] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-/// The DER content of the object identifier `secp384r1`.
+/// The DER-encoded content of the object identifier `secp384r1`.
 const P384: [u8; 5] = [0x2b, 0x81, 0x04, 0x00, 0x22];
 
 /// Returns the members of an ECDSA `AlgorithmIdentifier`.

@@ -15,11 +15,11 @@ pub use self::keys::{KeyError, SigningKey, VerifyingKey};
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct ServiceAccountTokens {
-    /// `--service-account-issuer`: the first issuer is used for new tokens; tokens of all issuers are accepted.
+    /// `--service-account-issuer`: the first issuer issues new tokens; the server accepts tokens from all issuers.
     pub issuers: Vec<String>,
     /// `--api-audiences`; defaults to the issuers.
     pub api_audiences: Vec<String>,
-    /// `--service-account-signing-key-file`. If `None`, a key is generated on first use and also verifies tokens.
+    /// `--service-account-signing-key-file`. If `None`, the server generates a key, and also verifies tokens with it.
     pub signing_key: Option<Arc<SigningKey>>,
     /// `--service-account-key-file`: the keys that verify tokens.
     pub keys: Vec<VerifyingKey>,

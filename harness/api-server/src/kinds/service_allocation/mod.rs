@@ -1,7 +1,7 @@
 //! Allocates addresses and ports of Services.
 //!
-//! The server has one address range for each configured IP family. Values that stored Services use or that requests in
-//! flight hold are not available.
+//! The server has one address range for each configured IP family. Values that stored Services use or that in-flight
+//! requests hold are not available.
 
 mod families;
 mod ports;
@@ -25,7 +25,7 @@ use crate::storage::{ObjectReader as _, Storage};
 
 const HEADLESS: &str = "None";
 
-/// Addresses and ports that are allocated to Services or held by requests.
+/// The addresses and ports that are allocated to Services or held by requests.
 #[derive(Debug, Default, Clone)]
 struct AllocatedValues {
     addresses: BTreeSet<IpAddr>,
@@ -45,7 +45,7 @@ impl AllocatedValues {
 pub(crate) struct ServiceAllocator {
     storage: Arc<Storage>,
     ranges: ServiceRanges,
-    /// Values held by requests in flight.
+    /// The values held by in-flight requests.
     held: Mutex<AllocatedValues>,
 }
 
@@ -274,7 +274,7 @@ mod tests {
         assert!(allocator.complete(&mut service(&any), None, &resource, false).is_ok());
     }
 
-    /// The answers of kube-apiserver 1.37.1 with `--service-cluster-ip-range=10.0.0.0/24,fd00::/108`.
+    /// Expects the responses of kube-apiserver 1.37.1 with `--service-cluster-ip-range=10.0.0.0/24,fd00::/108`.
     #[test]
     fn dual_stack_services_get_an_address_of_each_family() {
         let range = |text| ServiceRange::parse(text).unwrap();

@@ -1,11 +1,11 @@
-//! Defines the address ranges of Services and the range of node ports.
+//! Defines the address ranges and the node port range of Services.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use crate::kinds::validation::addresses;
 
-/// An address range of Services, IPv4 or IPv6. The default is `10.0.0.0/24`.
+/// An IPv4 or IPv6 address range for Services. The default is `10.0.0.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceRange {
     network: IpAddr,
@@ -19,7 +19,7 @@ impl Default for ServiceRange {
 }
 
 impl ServiceRange {
-    /// Parses a CIDR such as `10.96.0.0/16` or `fd00::/108`, in which numbers may have leading zeros.
+    /// Parses a CIDR such as `10.96.0.0/16` or `fd00::/108`. Numbers may have leading zeros.
     ///
     /// Source: k8s.io/utils/net `ParseCIDRSloppy`.
     pub fn parse(text: &str) -> Option<Self> {
@@ -49,7 +49,7 @@ impl ServiceRange {
         (3..=if self.is_ipv4() { 30 } else { 126 }).contains(&self.host_bits())
     }
 
-    /// Returns the IP family in the spelling of a Service: `IPv4` or `IPv6`.
+    /// Returns the IP family as it is spelled in a Service: `IPv4` or `IPv6`.
     pub(crate) fn family(self) -> &'static str {
         family(self.network)
     }
@@ -62,12 +62,12 @@ impl ServiceRange {
         }
     }
 
-    /// Returns the network address, which a dry run returns as the cluster IP.
+    /// Returns the network address. A dry run returns it as the cluster IP.
     pub(super) fn network(self) -> IpAddr {
         self.network
     }
 
-    /// Returns the first address, which belongs to the Service `kubernetes`.
+    /// Returns the first address. It belongs to the Service `kubernetes`.
     pub fn first(self) -> IpAddr {
         self.address(bits(self.network).saturating_add(1))
     }
@@ -99,7 +99,7 @@ impl std::fmt::Display for ServiceRange {
     }
 }
 
-/// Returns the IP family of an address in the spelling of a Service: `IPv4` or `IPv6`.
+/// Returns the IP family of an address as it is spelled in a Service: `IPv4` or `IPv6`.
 pub(crate) fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
@@ -112,7 +112,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// Returns how many values of a range are reserved for Services that request a specific value.
+/// Returns the number of values in a range that are reserved for Services that request a specific value.
 ///
 /// Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
 fn offset(size: u128, most: u128, step: u128) -> u128 {
@@ -163,11 +163,11 @@ impl NodePortRange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "each has a default")]
 pub struct ServiceRanges {
-    /// The addresses of the default IP family of Services.
+    /// The address range of the default IP family.
     pub addresses: ServiceRange,
-    /// The addresses of the other IP family, if the server is dual-stack.
+    /// The address range of the other IP family, if the server is dual-stack.
     pub secondary_addresses: Option<ServiceRange>,
-    /// The node ports.
+    /// The range of node ports.
     pub node_ports: NodePortRange,
 }
 

@@ -34,7 +34,7 @@ pub(super) fn complete_conditions(request: &mut Value, old: &Value) {
     set_times(conditions, before);
 }
 
-/// Discards all changes in an update of the approval except for the conditions.
+/// Discards all changes in an update of the approval except changes to the conditions.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrApprovalStrategy.PrepareForUpdate`.
 /// Rule: KND-08.
@@ -83,8 +83,8 @@ fn set_times(conditions: &mut [Value], before: &[Value]) {
 /// Does not report an error if the stored conditions already contained it.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateConditions` and
-/// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go`, whose errors come
-/// last.
+/// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go` (its errors come
+/// last).
 /// Rule: KND-09.
 pub(super) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
     let (new, old) = (conditions(object), conditions(old));

@@ -60,7 +60,7 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     disabled_fields::drop(object, resource);
 }
 
-/// Returns whether a new object is a Job whose template has a map of labels, which may be empty.
+/// Returns whether a new object is a Job whose template has a map of labels. The map may be empty.
 ///
 /// In kube-apiserver, a Job without labels and its template share that map until the Job is copied or decoded again.
 pub(crate) fn shares_labels(object: &Value, resource: &Resource) -> bool {
@@ -145,7 +145,7 @@ pub(super) fn keep_names_of_secrets(account: &mut Value) {
     }
 }
 
-/// Removes `deprecatedTopology`, which is read-only in `discovery.k8s.io/v1`.
+/// Removes `deprecatedTopology`. The field is read-only in `discovery.k8s.io/v1`.
 ///
 /// Sets `nodeName` of an endpoint from its topology if the old slice contains an endpoint with this topology.
 ///
@@ -177,7 +177,8 @@ pub(super) fn drop_topology(slice: &mut Value, old: Option<&Value>) {
 
 /// Returns whether a field of a new object gets its default only when the object is read from the storage.
 ///
-/// These fields are the labels of a Job, which default to the labels of its pod template, and the phase of a claim.
+/// These fields are the labels of a Job and the phase of a claim. The labels of a Job default to the labels of its pod
+/// template.
 pub(crate) fn lacks_late_default(object: &Value, resource: &Resource) -> bool {
     match resource.gvr.group_resource().as_str() {
         "jobs.batch" => !metadata::has_labels(object),

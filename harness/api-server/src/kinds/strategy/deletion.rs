@@ -54,7 +54,8 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
 /// # Errors
 /// Returns 403 for a system priority class.
 ///
-/// Source: kubernetes pkg/registry/scheduling/priorityclass/storage/storage.go, `Delete`; a collection is not asked.
+/// Source: kubernetes pkg/registry/scheduling/priorityclass/storage/storage.go, `Delete`. Upstream does not check the
+/// deletion of a collection.
 /// Rule: KND-17.
 pub(crate) fn check_deletion(resource: &Resource, name: &str) -> Result<(), Box<Status>> {
     let is_system = ["system-node-critical", "system-cluster-critical"].contains(&name);

@@ -1,4 +1,4 @@
-//! Removes the fields of feature gates that are off by default.
+//! Removes the fields that belong to feature gates that are off by default.
 //!
 //! Mutating webhooks receive these fields, but the server does not store them.
 //!
@@ -13,7 +13,10 @@ type Path = &'static [&'static str];
 
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// Pod fields of `GenericWorkload`, `EvictionRequestAPI`, `EmptyDirVolumeMode`, and `AtomicWriteVolumeUserFields`.
+/// The Pod fields that belong to disabled feature gates.
+///
+/// The feature gates are `GenericWorkload`, `EvictionRequestAPI`, `EmptyDirVolumeMode`, and
+/// `AtomicWriteVolumeUserFields`.
 const OF_PODS: &[Path] = &[
     &["schedulingGroup"],
     &["evictionResponders"],
@@ -33,7 +36,9 @@ const OF_PODS: &[Path] = &[
     &["volumes", "*", "projected", "sources", "*", "podCertificate", "user"],
 ];
 
-/// Container fields of `VolumeBindMountOptions`, `GRPCContainerProbeTLS`, and `H2CContainerProbe`.
+/// The container fields that belong to disabled feature gates.
+///
+/// The feature gates are `VolumeBindMountOptions`, `GRPCContainerProbeTLS`, and `H2CContainerProbe`.
 const OF_CONTAINERS: &[Path] = &[
     &["volumeMounts", "*", "bindMountOptions"],
     &["livenessProbe", "grpc", "mode"],
@@ -46,7 +51,9 @@ const OF_CONTAINERS: &[Path] = &[
     &["lifecycle", "preStop", "httpGet", "protocol"],
 ];
 
-/// Pod status fields of `ImageVolumeWithDigest`, `DRANodeAllocatableResources`, and `CSIVolumeHealth`.
+/// The Pod status fields that belong to disabled feature gates.
+///
+/// The feature gates are `ImageVolumeWithDigest`, `DRANodeAllocatableResources`, and `CSIVolumeHealth`.
 const OF_POD_STATUSES: &[Path] = &[
     &["containerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
     &["initContainerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
@@ -55,13 +62,15 @@ const OF_POD_STATUSES: &[Path] = &[
     &["volumeHealth"],
 ];
 
-/// Claim fields of the gate `DRADerivedAttributes`.
+/// The `ResourceClaim` fields that belong to the feature gate `DRADerivedAttributes`.
 const OF_CLAIMS: &[Path] = &[
     &["devices", "requests", "*", "exactly", "derivedAttributes"],
     &["devices", "requests", "*", "firstAvailable", "*", "derivedAttributes"],
 ];
 
-/// Slice fields of `DRADeviceCompatibilityGroups`, `DRANodeAllocatableResources`, `DRAListTypeAttributes`,
+/// The `ResourceSlice` fields that belong to disabled feature gates.
+///
+/// The feature gates are `DRADeviceCompatibilityGroups`, `DRANodeAllocatableResources`, `DRAListTypeAttributes`,
 /// `DRAPartitionableDevicesType`, and `DRAOptionalNodeOperations`.
 const OF_SLICES: &[Path] = &[
     &["devices", "*", "consumesCounters", "*", "compatibilityGroups"],
@@ -117,7 +126,7 @@ pub(super) fn drop(object: &mut Value, resource: &Resource) {
     }
 }
 
-/// Removes the Job fields of the gate `WorkloadWithJob`.
+/// Removes the Job fields that belong to the feature gate `WorkloadWithJob`.
 fn drop_of_job(spec: Option<&mut Value>) {
     let Some(spec) = spec else { return };
     drop_at(spec, &["scheduling"]);
@@ -140,7 +149,7 @@ fn drop_of_pod(spec: Option<&mut Value>) {
     }
 }
 
-/// Removes the stop signal (gate `ContainerStopSignals`) and a lifecycle that is empty without the signal.
+/// Removes the stop signal (feature gate `ContainerStopSignals`), and the lifecycle if it is empty without the signal.
 fn drop_stop_signal(container: &mut Value) {
     let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
     let was_set = lifecycle.remove("stopSignal").is_some_and(|signal| !signal.is_null());

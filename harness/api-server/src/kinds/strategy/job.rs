@@ -10,7 +10,7 @@ const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 
 /// Adds labels with the name and uid of a new Job to its pod template and selects Pods by uid.
 ///
-/// Does not change a Job with `manualSelector`. Does not replace existing values, which validation checks later.
+/// Does not change a Job with `manualSelector`. Does not replace existing values. Validation checks them later.
 ///
 /// Source: kubernetes pkg/registry/batch/job/strategy.go, `generateSelectorIfNeeded`.
 pub(super) fn generate_selector(job: &mut Value) {

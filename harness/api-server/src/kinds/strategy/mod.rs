@@ -1,5 +1,6 @@
-//! Implements the strategies of resources, which prepare objects before they are stored: names, times, status, and
-//! generation.
+//! Implements the strategies of resources.
+//!
+//! A strategy prepares objects before they are stored. It sets names, times, the status, and the generation.
 
 mod app_armor;
 mod certificate;
@@ -115,7 +116,7 @@ const CONDITIONAL_UPDATE_RESOURCES: [&str; 20] = [
     "apiservices.apiregistration.k8s.io",
 ];
 
-/// The `apps/v1` annotation with the template generation of a `DaemonSet`, which is a field of the internal type.
+/// The `apps/v1` annotation for the template generation of a `DaemonSet`. The internal type has a field for it.
 pub(crate) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Returns a name that consists of the prefix `base` and a random suffix.
@@ -218,7 +219,7 @@ pub(crate) fn validate(
     validate_after(Vec::new(), object, old, resource, subresource)
 }
 
-/// Validates like [`validate`] and reports the errors `first` before all others.
+/// Validates an object as [`validate`] does. Reports the errors in `first` before all others.
 ///
 /// # Errors
 /// Returns 422 for an invalid object, or 501 for constructs that admit does not support.
@@ -337,7 +338,7 @@ pub(crate) fn is_configuration(resource: &Resource) -> bool {
 
 /// Returns whether setting an absent list or map to an empty list or map counts as a change.
 ///
-/// The strategies of other resources treat absent and empty alike.
+/// The strategies of other resources treat absent and empty fields alike.
 ///
 /// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
 /// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
@@ -414,7 +415,7 @@ fn set_in_metadata(object: &mut Value, field: &str, key: &str, value: &str) {
     metadata::set(object, field, texts);
 }
 
-/// Returns whether an object of kind `given` is an `Eviction` of `policy/v1beta1`, which the subresource also accepts.
+/// Returns whether `given` is the kind `Eviction` of `policy/v1beta1`. The subresource also accepts this kind.
 ///
 /// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `EvictionREST.AcceptsGroupVersion`.
 pub(crate) fn accepts_beta_eviction(given: &GroupVersionKind, kind: &GroupVersionKind) -> bool {

@@ -31,7 +31,7 @@ pub(super) fn prepare_for_create(pod: &mut Value) {
     set_status(pod, status);
 }
 
-/// Discards all changes except for changes of ephemeral containers.
+/// Discards all changes except changes to ephemeral containers.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `dropNonEphemeralContainerUpdates`.
 pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
@@ -48,7 +48,7 @@ pub(super) fn keep_all_but_ephemeral_containers(pod: &mut Value, old: &Value) {
     update::keep_metadata(pod, old);
 }
 
-/// Discards all changes except for changes of resources and resize policies, and completes the resources of the Pod.
+/// Discards all changes except changes to resources and resize policies. Completes the resources of the Pod.
 ///
 /// If containers were added, removed, or renamed, keeps the changes for validation to reject.
 ///

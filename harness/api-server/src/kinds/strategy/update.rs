@@ -17,7 +17,7 @@ use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::definition_update;
 use crate::kinds::validation;
 
-/// The resources whose `/status` changes only the status: labels, annotations, finalizers, and owners stay unchanged.
+/// The resources whose `/status` does not change labels, annotations, finalizers, and owner references.
 ///
 /// Source: `ResetObjectMetaForStatus` in kubernetes `pkg/registry/*/*/strategy.go`; kube-aggregator
 /// pkg/registry/apiservice/strategy.go.
@@ -218,7 +218,7 @@ fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
     }
 }
 
-/// Returns `metadata.generation`, which counts changes of the spec.
+/// Returns `metadata.generation`. It counts the changes to the spec.
 pub(crate) fn generation(object: &Value) -> i64 {
     object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0)
 }
@@ -255,7 +255,7 @@ fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
     }
 }
 
-/// Discards the changes that `/status` cannot make.
+/// Discards the changes that an update of `/status` cannot make.
 fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     let fields: Vec<String> = object
         .as_object()
@@ -291,7 +291,7 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     }
 }
 
-/// Discards changes of the metadata in a write of a subresource.
+/// Discards changes to the metadata in a write to a subresource.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/meta.go, `ResetObjectMetaForStatus`.
 pub(super) fn keep_metadata(object: &mut Value, old: &Value) {
@@ -315,7 +315,7 @@ fn same_intent(object: &Value, old: &Value, resource: &Resource) -> bool {
     semantically_equal(&intent(object), &intent(old), &kind_of(object, resource))
 }
 
-/// Returns the kind of an object in its storage version, which may differ from the version of the resource.
+/// Returns the kind of an object with its storage version. It may differ from the version of the resource.
 fn kind_of(object: &Value, resource: &Resource) -> GroupVersionKind {
     let kind = GroupVersionKind::from_object(object);
     if kind.kind == resource.kind.kind { kind } else { resource.kind.clone() }

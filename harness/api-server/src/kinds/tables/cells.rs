@@ -81,7 +81,7 @@ pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &
     }
 }
 
-/// Returns the string at a path, which may be empty; `other` if absent.
+/// Returns the string at a path, even if it is empty; `other` if absent.
 pub(super) fn present_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
     at(object, path).as_str().unwrap_or(other)
 }
@@ -96,7 +96,7 @@ pub(super) fn count(value: &Value) -> usize {
     value.as_object().map_or_else(|| value.as_array().map_or(0, Vec::len), serde_json::Map::len)
 }
 
-/// Formats a quantity like Go; `0` if absent.
+/// Formats a quantity as Go does; `0` if absent.
 pub(super) fn amount(value: &Value) -> String {
     quantity::from_value(value).map_or_else(|| "0".to_owned(), |amount| amount.to_string())
 }

@@ -344,7 +344,7 @@ fn policy_binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
     row![name(object), text(object, &["spec", "policyName"]), parameter, age_of(object, context)]
 }
 
-/// Formats a `LabelSelector` like the verb `%v` in Go.
+/// Formats a `LabelSelector` as Go's verb `%v` does.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/generated.pb.go, `String`.
 fn go_selector(selector: &Value) -> String {

@@ -28,7 +28,9 @@ struct Column {
 }
 
 impl CustomColumns {
-    /// Parses the columns of a version of a definition. If the version does not define columns, returns the age.
+    /// Parses the columns of a version of a definition.
+    ///
+    /// If the version does not define columns, returns the column `Age`.
     ///
     /// Rule: TBL-09.
     pub(crate) fn for_version(version: &Value) -> Result<Arc<Self>, Unsupported> {
@@ -128,12 +130,12 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// Converts a float64 like Go's JSON encoder, which omits a zero fraction.
+/// Converts a float64 as Go's JSON encoder does: omits a fraction of zero.
 fn go_number(float: f64) -> Value {
     if float.fract() == 0.0 && float.abs() < 9e18 { truncated(float).into() } else { float.into() }
 }
 
-/// Formats a float64 like Go's `fmt.Fprint`.
+/// Formats a float64 as Go's `fmt.Fprint` does.
 fn go_float(float: f64) -> String {
     if float == 0.0 || (1e-4..1e21).contains(&float.abs()) {
         return float.to_string();

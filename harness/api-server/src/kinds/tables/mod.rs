@@ -1,6 +1,6 @@
-//! Converts objects to Tables, whose rows and columns kubectl prints.
+//! Converts objects to Tables. kubectl prints the rows and columns of a Table.
 //!
-//! The columns of built-in kinds are in `columns.json`, which `harness/tools/columns.sh` writes. The cells are pure
+//! The columns of built-in kinds are in `columns.json`. `harness/tools/columns.sh` writes this file. The cells are pure
 //! functions of an object and the time. Rows are created while they are written, so they are never all in memory.
 //!
 //! Source: apiserver pkg/endpoints/handlers/response.go, `asTable`; kubernetes pkg/printers/storage/storage.go.
@@ -37,7 +37,7 @@ use crate::apimachinery::metadata::METADATA_KIND;
 use crate::apimachinery::query::Query;
 use crate::storage::list::Item;
 
-/// The columns of the built-in kinds by kind; the key `default` is for all other kinds.
+/// The columns of the built-in kinds, by kind. The key `default` is for all other kinds.
 static COLUMNS: LazyLock<HashMap<String, Value>> =
     LazyLock::new(|| match serde_json::from_str(include_str!("columns.json")) {
         Ok(columns) => columns,
@@ -62,7 +62,7 @@ pub(crate) struct TableOptions {
 /// The part of the object that a row contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Include {
-    /// `PartialObjectMetadata`.
+    /// The metadata, as a `PartialObjectMetadata`.
     #[default]
     Metadata,
     Object,
@@ -166,7 +166,7 @@ impl Rows {
     }
 }
 
-/// Objects as a Table.
+/// A Table of objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     options: TableOptions,
@@ -182,7 +182,7 @@ pub(crate) struct Table {
 #[derive(Clone, Debug)]
 enum Objects {
     One(Arc<Value>),
-    /// A list, in which each object is decoded when its row is written.
+    /// A list. Each object is decoded when its row is written.
     List(Vec<Item>),
 }
 
@@ -320,9 +320,11 @@ impl Serialize for Row<'_> {
     }
 }
 
-/// Returns the metadata of an object in the internal version, which has fields instead of some annotations.
+/// Returns the metadata of an object in the internal version.
 ///
-/// Tables and metadata-only objects are built from this metadata.
+/// The internal version has fields instead of some annotations.
+///
+/// The server builds Tables and metadata-only objects from this metadata.
 ///
 /// Source: kubernetes pkg/apis/apps/v1/conversion.go, pkg/apis/autoscaling/v1/conversion.go.
 /// Rule: TBL-12.
@@ -350,7 +352,7 @@ pub(crate) fn internal_metadata(object: &Value) -> Cow<'_, Value> {
     Cow::Owned(metadata)
 }
 
-/// The metadata of an object, which rows contain as `PartialObjectMetadata`.
+/// The metadata of an object. Rows contain it as a `PartialObjectMetadata`.
 struct PartialMetadata<'a> {
     object: &'a Value,
     api_version: &'static str,

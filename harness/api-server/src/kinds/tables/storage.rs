@@ -22,7 +22,7 @@ pub(super) fn for_kind(kind: &str) -> Option<Cells> {
     })
 }
 
-/// Formats access modes by their short names, such as `RWO`.
+/// Formats access modes with their short names, such as `RWO`.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetAccessModesAsString`.
 fn access_modes(modes: &[Value]) -> String {
@@ -36,7 +36,7 @@ fn access_modes(modes: &[Value]) -> String {
     known.map(|(_, short)| *short).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the class of a volume or a claim.
+/// Returns the name of the storage class of a volume or a claim.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetPersistentVolumeClass`.
 fn class_of(object: &Value) -> &str {
@@ -105,7 +105,7 @@ fn class(object: &Value, context: &Context<'_>) -> Vec<Value> {
     ]
 }
 
-/// Returns the name of the default class: the newest class that is marked as the default.
+/// Returns the name of the default storage class: the newest class that is marked as the default.
 ///
 /// Source: `getEffectiveDefaultStorageClass`.
 /// Rule: TBL-08.

@@ -9,7 +9,7 @@ use super::warnings::Warnings;
 
 /// Validates an IP address.
 ///
-/// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField`, which is strict.
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField` with strict validation.
 pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
     if let Some(why) = ip_error(text) {
         errors.invalid_text(path, text, why);
@@ -18,7 +18,7 @@ pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
 
 /// Returns the error for an invalid IP address; `None` if the address is valid.
 ///
-/// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField`, which is strict.
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField` with strict validation.
 pub(crate) fn ip_error(text: &str) -> Option<&'static str> {
     match text.parse::<IpAddr>() {
         Ok(address) if is_mapped(address) => Some("must not be an IPv4-mapped IPv6 address"),
@@ -28,7 +28,7 @@ pub(crate) fn ip_error(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Validates an IP address, which must be in canonical form.
+/// Validates an IP address that must be in canonical form.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIP`.
 pub(super) fn canonical_ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
@@ -67,7 +67,7 @@ struct Range {
     has_zeros: bool,
 }
 
-/// Parses a CIDR, in which numbers may have leading zeros.
+/// Parses a CIDR. Numbers may have leading zeros.
 ///
 /// Source: k8s.io/utils/net `ParseCIDRSloppy`.
 fn parse_range(text: &str) -> Option<Range> {
@@ -81,7 +81,7 @@ fn parse_range(text: &str) -> Option<Range> {
     (bits <= most).then_some(Range { address, bits, has_zeros })
 }
 
-/// Parses a CIDR, in which numbers may have leading zeros, into an address and the length of the prefix.
+/// Parses a CIDR into an address and a prefix length. Numbers may have leading zeros.
 pub(crate) fn parse_sloppy(text: &str) -> Option<(IpAddr, u32)> {
     parse_range(text).map(|range| (range.address, range.bits))
 }
@@ -92,7 +92,7 @@ pub(super) fn is_range(text: &str) -> bool {
 
 /// Validates a CIDR.
 ///
-/// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDRForLegacyField`, which is strict.
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDRForLegacyField` with strict validation.
 pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     const INVALID: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
     match parse_range(text) {
@@ -110,7 +110,7 @@ pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     }
 }
 
-/// Validates a CIDR, which must be in canonical form.
+/// Validates a CIDR that must be in canonical form.
 ///
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDR`.
 pub(super) fn canonical_range(errors: &mut Errors, path: &Path<'_>, text: &str) {
@@ -193,7 +193,7 @@ pub(super) fn unusual_range(warnings: &mut Warnings, path: &Path<'_>, text: &str
     }
 }
 
-/// Formats the network with the prefix length `bits` like Go.
+/// Formats the network with the prefix length `bits` as Go does.
 fn network(address: IpAddr, bits: u32) -> String {
     match address {
         IpAddr::V4(address) => {
@@ -211,7 +211,7 @@ fn network(address: IpAddr, bits: u32) -> String {
     }
 }
 
-/// Returns whether bits after the first `bits` are set.
+/// Returns whether an address has a bit set after the first `bits` bits.
 fn has_more_bits(address: IpAddr, bits: u32) -> bool {
     match address {
         IpAddr::V4(address) => address.to_bits().checked_shl(bits).unwrap_or(0) != 0,

@@ -43,7 +43,7 @@ pub(super) fn attachment(errors: &mut Errors, object: &Value, change: Option<Cha
     generated_for_attacher(errors, &path.child("attacher"), attacher);
 }
 
-/// Validates the attacher like upstream's generated validation.
+/// Validates the attacher as upstream's generated validation does.
 ///
 /// Source: api storage/v1/types.go, `Attacher`; apimachinery pkg/api/validate/content/dns.go,
 /// `IsDNS1123SubdomainCaseless`.

@@ -108,10 +108,10 @@ pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {
     !serde_json::from_slice::<Value>(&bytes).is_ok_and(|value| value.is_object() || value.is_null())
 }
 
-/// How an immutable object's maps are compared.
+/// Determines how the maps of an immutable object are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Maps {
-    /// The defaults of a `ConfigMap` make absent maps empty.
+    /// An empty map equals an absent map, because the defaults of a `ConfigMap` replace absent maps with empty maps.
     EmptyIsAbsent,
     /// An empty map differs from an absent map.
     EmptyIsPresent,

@@ -92,7 +92,7 @@ pub(super) fn new_event(errors: &mut Errors, event: &Value) {
     }
 }
 
-/// Validates an update of an Event of `events.k8s.io`, which may change only the series.
+/// Validates an update of an Event of `events.k8s.io`. An update may change only the series.
 ///
 /// Errors contain the field names of the internal type.
 ///

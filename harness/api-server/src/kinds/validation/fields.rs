@@ -66,7 +66,7 @@ impl fmt::Display for Path<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Errors {
     own: Vec<FieldError>,
-    /// Errors of generated validation, which come last.
+    /// The errors of generated validation. They come last in the list.
     generated: Vec<FieldError>,
     /// The reason why admit cannot validate the object; `None` if admit can validate it.
     unsupported: Option<Unsupported>,
@@ -143,7 +143,7 @@ impl Errors {
         self.invalid(path, quote(text), why);
     }
 
-    /// Adds an error for each reason in `whys` why a string is invalid.
+    /// Adds an error about the string for each reason in `whys`.
     pub(super) fn all_invalid(&mut self, path: &Path<'_>, text: &str, whys: Vec<String>) {
         for why in whys {
             self.invalid_text(path, text, why);
@@ -155,7 +155,7 @@ impl Errors {
         self.push(FieldError::invalid_unshown(path.to_string(), why));
     }
 
-    /// Adds a forbidden error with the difference of two values of an internal type.
+    /// Adds a forbidden error with the difference between two values of an internal type.
     ///
     /// Source: apimachinery pkg/util/diff/diff.go, `Diff`.
     pub(super) fn forbidden_change(
@@ -190,7 +190,7 @@ impl Errors {
 
     /// Returns the result of `shown` unless the values are too large to be reported.
     ///
-    /// An empty object may take a hundred times more bytes when shown, and many errors may show the same value.
+    /// In an error, an empty object may take a hundred times more bytes, and many errors may contain the same value.
     fn unless_large(&mut self, values: &[&Value], shown: impl FnOnce() -> Option<String>) -> String {
         let is_told = self.unsupported.is_none() && !values.iter().any(|value| internal::is_large(value));
         let text = is_told.then(shown).flatten();
@@ -219,7 +219,7 @@ impl Errors {
         self.push(FieldError::too_many(path.to_string(), count, limit));
     }
 
-    /// Adds an unsupported-value error that lists the `supported` values like upstream.
+    /// Adds an unsupported-value error that lists the `supported` values as upstream does.
     pub(super) fn unsupported(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|value| quote(value)).collect();
         self.push(FieldError::not_supported(path.to_string(), quote(text), supported.join(", ")));
@@ -265,15 +265,15 @@ impl Errors {
     }
 }
 
-/// The message for a number that must not be negative.
+/// The error message for a number that must not be negative.
 ///
 /// Source: apimachinery pkg/api/validation/generic.go, `IsNegativeErrorMsg`.
 pub(super) const NEGATIVE: &str = "must be greater than or equal to 0";
-/// The message for a number that must be positive.
+/// The error message for a number that must be positive.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `isNotPositiveErrorMsg`.
 pub(super) const NOT_POSITIVE: &str = "must be greater than zero";
-/// The message for a change of an immutable field.
+/// The error message for a change to an immutable field.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `FieldImmutableErrorMsg`.
 pub(super) const IMMUTABLE: &str = "field is immutable";

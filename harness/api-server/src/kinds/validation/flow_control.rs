@@ -130,7 +130,7 @@ fn has_all(rule: &Value, field: &str) -> bool {
     texts(rule, field).any(|item| item == "*")
 }
 
-/// Reports a list that contains other items in addition to `*`, which matches everything.
+/// Reports a list that contains other items in addition to the wildcard `*`.
 fn alone(errors: &mut Errors, path: &Path<'_>, rule: &Value, field: &str, others: &str) {
     if list(rule, field).len() > 1 && has_all(rule, field) {
         let why = format!("if '*' is present, must not specify other {others}");
@@ -367,7 +367,7 @@ fn queuing(errors: &mut Errors, path: &Path<'_>, queuing: &Value) {
     }
 }
 
-/// Validates a priority level like upstream's generated validation.
+/// Validates a priority level as upstream's generated validation does.
 fn generated_for_level(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let kind = text(spec, "type");
     if kind != "Exempt" && set(spec, "exempt").is_some() {

@@ -144,14 +144,14 @@ pub(super) fn dns_label(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_label(name));
 }
 
-/// Returns the message with the wording of generated validation, which counts bytes instead of characters.
+/// Returns the message in the wording of generated validation: with bytes instead of characters.
 ///
 /// Source: apimachinery pkg/api/validate/content/errors.go, `MaxLenError`.
 pub(super) fn in_bytes(why: &str) -> String {
     if why.starts_with("must be no more than") { why.replace("characters", "bytes") } else { why.to_owned() }
 }
 
-/// Validates the name of an object like upstream's generated validation.
+/// Validates the name of an object as upstream's generated validation does.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `LongName`.
 /// Rule: VLO-25.
@@ -170,7 +170,7 @@ pub(super) fn dns_subdomain(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_subdomain(name));
 }
 
-/// Validates a DNS-1123 subdomain, in which labels may begin with an underscore.
+/// Validates a DNS-1123 subdomain whose labels may begin with an underscore.
 ///
 /// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123SubdomainWithUnderscore`.
 pub(super) fn dns_subdomain_with_underscores(name: &str) -> Vec<String> {
@@ -319,7 +319,7 @@ pub(super) fn descending_path(errors: &mut Errors, path: &Path<'_>, target: &str
     no_backsteps(errors, path, target);
 }
 
-/// Validates a path, which must not contain `..`.
+/// Validates a path that must not contain `..`.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePathNoBacksteps`.
 pub(super) fn no_backsteps(errors: &mut Errors, path: &Path<'_>, target: &str) {

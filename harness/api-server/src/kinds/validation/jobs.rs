@@ -128,7 +128,7 @@ fn job_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
 fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     const MAX_PARALLELISM_FOR_INDEXED_JOB: i64 = 100_000;
     const MAX_FAILED_INDEXES_FOR_INDEXED_JOB: i64 = 100_000;
-    /// The number of completions above which lower limits apply.
+    /// The number of completions of a Job above which lower limits apply.
     const COMPLETIONS_SOFT_LIMIT: i64 = 100_000;
     const LIMIT_FOR_HIGH_COMPLETIONS: i64 = 10_000;
     let of = |field: &str| int(spec, field);
@@ -242,7 +242,7 @@ fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Chang
     }
 }
 
-/// Validates a change of the pod template, which is allowed only in a suspended Job without active Pods.
+/// Validates a change to the pod template. A change is allowed only in a suspended Job without active Pods.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `validatePodTemplateUpdate`.
 fn template_update(errors: &mut Errors, path: &Path<'_>, change: Change<'_>) {
@@ -352,7 +352,7 @@ fn time_zone(errors: &mut Errors, path: &Path<'_>, zone: &str) {
 /// `pkg/apis/batch/v1/zz_generated.validations.go`.
 /// Rule: VLO-17.
 pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// The maximum length of a name. The names of created Jobs are eleven characters longer.
+    /// The maximum length of the name of a `CronJob`. The names of created Jobs are eleven characters longer.
     const MAX_NAME_LENGTH: usize = 52;
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let schedule = text(spec, "schedule");

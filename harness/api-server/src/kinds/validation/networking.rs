@@ -66,7 +66,7 @@ fn host_of_rule(errors: &mut Errors, path: &Path<'_>, host: &str) {
     host_name(errors, path, host);
 }
 
-/// Validates a host name, which may begin with a wildcard.
+/// Validates a host name that may begin with a wildcard.
 fn host_name(errors: &mut Errors, path: &Path<'_>, host: &str) {
     if host.contains('*') {
         errors.all_invalid(path, host, formats::wildcard(host));

@@ -82,7 +82,7 @@ fn amounts(errors: &mut Errors, object: &Value) {
 
 /// Validates an update of a Node.
 ///
-/// The caller must also validate an update of the object, not of the status, like a new Node.
+/// If the update is not a status update, the caller must also validate the object as a new Node.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeUpdate`; pkg/registry/core/node/strategy.go.
 /// Rule: VLO-34.
@@ -126,7 +126,7 @@ pub(super) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'
     }
 }
 
-/// Validates the declared features of a Node, which must be sorted.
+/// Validates the declared features of a Node. They must be sorted.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateNodeDeclaredFeatures`.
 fn declared_features(errors: &mut Errors, object: &Value) {

@@ -42,13 +42,13 @@ enum KeyType {
     P256,
     P384,
     P521,
-    /// An RSA key with this number of bits, rounded up to bytes.
+    /// An RSA key with this number of bits, rounded up to whole bytes.
     Rsa(usize),
     /// A key of a type that Pod certificates do not support.
     Other,
 }
 
-/// Returns the type of a public key; `None` if the key is invalid or of a type that Go does not know.
+/// Returns the type of a public key; `None` if the key is invalid or Go does not support its type.
 ///
 /// Source: Go crypto/x509/parser.go, `parsePublicKey`.
 fn key_type(key: &SubjectPublicKeyInfo<'_>) -> Option<KeyType> {
@@ -80,7 +80,7 @@ fn key_type(key: &SubjectPublicKeyInfo<'_>) -> Option<KeyType> {
     }
 }
 
-/// Returns whether a point is on its curve. Points on curves that `ring` does not support are not checked.
+/// Returns whether a point is on its curve. Does not check points on curves that `ring` does not support.
 fn is_on_curve(of: KeyType, point: &[u8]) -> bool {
     let algorithm = match of {
         KeyType::P256 => &ECDH_P256,
@@ -203,7 +203,7 @@ pub(super) fn stub_request(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Returns whether a key is of a type that Go knows, but is invalid.
+/// Returns whether a key is invalid although Go supports its type.
 pub(super) fn has_invalid_key(key: &SubjectPublicKeyInfo<'_>) -> bool {
     let known = ["1.2.840.10045.2.1", "1.3.101.112", "1.2.840.113549.1.1.1"];
     known.contains(&key.algorithm.algorithm.to_id_string().as_str()) && key_type(key).is_none()

@@ -38,7 +38,7 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
 /// `ValidatePriorityClassUpdate`; pkg/apis/scheduling/v1/helpers.go, `IsKnownSystemPriorityClass`.
 /// Rule: VLO-23.
 pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    /// The maximum value of a class that a user defines.
+    /// The maximum value of a user-defined priority class.
     const HIGHEST_USER_DEFINABLE_PRIORITY: i64 = 1_000_000_000;
     if let Some(change) = change {
         let value = |object| int(object, "value").unwrap_or(0);

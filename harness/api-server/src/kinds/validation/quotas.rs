@@ -156,7 +156,7 @@ fn quotient(one: i64, other: i64) -> f64 {
     one as f64 / other as f64
 }
 
-/// Formats a number like the verb `%f` in Go.
+/// Formats a number as Go's verb `%f` does.
 fn shown(number: f64) -> String {
     if number.is_infinite() {
         if number > 0.0 { "+Inf".to_owned() } else { "-Inf".to_owned() }

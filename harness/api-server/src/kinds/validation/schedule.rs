@@ -1,6 +1,6 @@
 //! Validates the schedule of a `CronJob`.
 
-/// The limits of a field in a schedule and the names of its values.
+/// The limits of a schedule field, and the names of its values.
 struct Field {
     least: u32,
     most: u32,
@@ -22,7 +22,7 @@ const FIELDS: [Field; 5] = [
 /// Checks that a schedule can be parsed.
 ///
 /// # Errors
-/// Returns the message of the library that kube-apiserver uses if the schedule is invalid.
+/// Returns the message of kube-apiserver's cron library if the schedule is invalid.
 ///
 /// Source: github.com/robfig/cron/v3 parser.go, `Parse`.
 pub(super) fn parse(schedule: &str) -> Result<(), String> {

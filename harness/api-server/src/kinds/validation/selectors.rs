@@ -59,7 +59,7 @@ pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {
     Some(selector.matches(labels))
 }
 
-/// Formats a selector for a message.
+/// Formats a selector for an error message.
 pub(super) fn shown(selector: &Value) -> String {
     internal::shown(Form::Pointer, "v1.LabelSelector", selector)
 }

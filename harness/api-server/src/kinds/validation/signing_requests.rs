@@ -17,7 +17,7 @@ use x509_parser::prelude::FromDer as _;
 
 use super::fields::{Errors, Path, get, int, list, set, text, texts};
 
-/// The key usages.
+/// The key usages that a request may contain.
 ///
 /// Source: kubernetes pkg/apis/certificates/types.go, `KeyUsage`, in alphabetical order.
 const USAGES: [&str; 23] = [

@@ -153,7 +153,7 @@ fn unchanged(errors: &mut Errors, claim: &Value, new: &Value, old: &Value, chang
     }
 }
 
-/// The annotation that named the class of a claim before the field existed.
+/// The annotation that contained the storage class of a claim before `storageClassName` existed.
 ///
 /// Source: api core/v1/types.go, `BetaStorageClassAnnotation`.
 const BETA_STORAGE_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -362,7 +362,7 @@ pub(super) fn claim_status(errors: &mut Errors, claim: &Value) {
     }
 }
 
-/// Validates a quantity, which must not be negative. Returns whether it is valid.
+/// Validates a quantity that must not be negative. Returns whether it is valid.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateBasicResource`.
 fn is_basic_quantity(errors: &mut Errors, path: &Path<'_>, amount: &Value) -> bool {

@@ -252,7 +252,7 @@ fn iscsi(errors: &mut Errors, path: &Path<'_>, source: &Value, owner: Owner<'_>)
     }
 }
 
-/// Reports a volume name and a portal that are too long together for a source with an initiator name.
+/// Reports that a volume name and a portal are too long together. Applies to an iSCSI source with an initiator name.
 ///
 /// The error contains `shown`.
 pub(super) fn initiator_length(

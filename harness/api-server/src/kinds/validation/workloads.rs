@@ -33,7 +33,7 @@ fn keeps_running(errors: &mut Errors, path: &Path<'_>, template: &Value, kind: &
     }
 }
 
-/// Validates the selector of a workload, which is required.
+/// Validates the required selector of a workload.
 fn selector(errors: &mut Errors, path: &Path<'_>, spec: &Value, kind: &str) {
     let path = path.child("selector");
     let Some(selector) = set(spec, "selector") else {
@@ -55,7 +55,7 @@ fn selector_stays(errors: &mut Errors, spec: &Value, change: Change<'_>) {
     }
 }
 
-/// Validates the template of a `ReplicaSet` or of a Deployment, which creates `ReplicaSet`s.
+/// Validates the template of a `ReplicaSet`, or of a Deployment, because a Deployment creates `ReplicaSet`s.
 ///
 /// Source: kubernetes pkg/apis/apps/validation/validation.go, `ValidatePodTemplateSpecForReplicaSet`.
 fn template_of_replica_set(errors: &mut Errors, path: &Path<'_>, spec: &Value) {

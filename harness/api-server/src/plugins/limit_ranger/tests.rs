@@ -1,5 +1,6 @@
-//! Tests against `cases.json`, the responses of kube-apiserver 1.37.1 to dry-run creations in a namespace with one
-//! `LimitRange`.
+//! Tests against `cases.json`.
+//!
+//! The file contains the responses of kube-apiserver 1.37.1 to dry-run creations in a namespace with one `LimitRange`.
 
 use serde_json::json;
 

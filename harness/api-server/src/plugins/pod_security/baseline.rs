@@ -1,4 +1,4 @@
-//! The checks of the baseline level, which prevents known privilege escalations.
+//! The checks of the baseline level. This level prevents known privilege escalations.
 
 use std::collections::BTreeSet;
 

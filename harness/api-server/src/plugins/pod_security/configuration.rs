@@ -12,7 +12,7 @@ use super::policy::{Level, LevelVersion, Policy, Version};
 
 /// A valid `PodSecurityConfiguration`.
 ///
-/// Like kube-apiserver's, the default configuration does not enforce a level in namespaces without labels.
+/// As in kube-apiserver, the default configuration does not enforce a level in namespaces without labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurityConfiguration {
     pub(super) defaults: Policy,
@@ -39,11 +39,11 @@ pub struct PodSecurityDefaults {
 /// The requests that are exempt from Pod Security.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSecurityExemptions {
-    /// Exempt user names.
+    /// The exempt user names.
     pub usernames: Vec<String>,
-    /// Exempt namespaces.
+    /// The exempt namespaces.
     pub namespaces: Vec<String>,
-    /// Exempt runtime classes of Pods.
+    /// The exempt runtime classes.
     pub runtime_classes: Vec<String>,
 }
 

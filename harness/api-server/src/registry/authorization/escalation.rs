@@ -131,7 +131,7 @@ impl EscalationCheck<'_> {
     }
 }
 
-/// Returns the rules of `cluster-admin`, which allow all requests.
+/// Returns the rules of `cluster-admin`. They allow all requests.
 fn everything() -> [PolicyRule; 2] {
     let all = || vec!["*".to_owned()];
     let resources = PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() };

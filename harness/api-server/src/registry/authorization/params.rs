@@ -14,8 +14,8 @@ use crate::storage::Key;
 
 /// Checks that the user of a request may read the params that a policy or binding refers to.
 ///
-/// An update of a policy is checked only if it changes the kind of the params. Upstream compares the params of a
-/// binding by address, so every update of a binding with params is checked.
+/// An update of a policy is checked only if it changes the `paramKind`. Upstream compares the params of a binding by
+/// address, so every update of a binding with params is checked.
 ///
 /// Source: kubernetes `pkg/registry/admissionregistration/*admissionpolicy*/authz.go`.
 /// Rule: POL-H.
@@ -110,7 +110,7 @@ struct Required {
 }
 
 impl Required {
-    /// Returns the resource that serves a kind of params, as discovery shows it.
+    /// Returns the resource that serves a param kind, according to discovery.
     ///
     /// Source: kubernetes pkg/registry/admissionregistration/resolver/resolver.go, `Resolve`.
     fn for_kind(request: &ObjectRequest<'_>, kind: &Value) -> Self {

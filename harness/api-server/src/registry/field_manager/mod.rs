@@ -28,7 +28,7 @@ use crate::kinds::discovery::{Resource, Resources};
 use crate::kinds::scale;
 use crate::registry::create;
 
-/// The maximum memory in bytes for the conversions of one request.
+/// The maximum memory, in bytes, for the conversions of one request.
 ///
 /// An object may have a manager in each version, and a definition may have many versions.
 const MAX_CONVERSION_BYTES: usize = 64 << 20;
@@ -164,7 +164,7 @@ impl<'a> WriteContext<'a> {
         Self { state: &request.registry.state, resource, subresource, kind, manager }
     }
 
-    /// Returns `new` with updated `managedFields` like [`update`], but does not require a request.
+    /// Returns `new` with updated `managedFields` as [`update`] does, but does not require a request.
     ///
     /// # Errors
     /// Returns [`ConversionError::ByWebhook`] if a webhook must convert an object, or another [`ConversionError`] if a
@@ -188,8 +188,8 @@ impl<'a> WriteContext<'a> {
     /// Runs the field manager with these responses of conversion webhooks.
     ///
     /// # Errors
-    /// Returns the first conversion that could not be attempted, for example because the response of its webhook is
-    /// missing.
+    /// Returns the error of the first conversion that could not be attempted, for example because the response of its
+    /// webhook is missing.
     fn compute<T>(
         &self,
         now: &str,

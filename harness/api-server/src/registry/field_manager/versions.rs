@@ -20,7 +20,7 @@ pub(super) struct KindVersions<'a> {
     pub(super) resources: &'a Resources,
     pub(super) kind: &'a GroupVersionKind,
     pub(super) answers: &'a Answers,
-    /// The first conversion that could not be attempted. If it is set, the caller discards the computed result.
+    /// The error of the first conversion that could not be attempted. If it is set, the caller discards the result.
     pub(super) obstacle: RefCell<Option<ConversionError>>,
 }
 

@@ -219,8 +219,9 @@ impl ClusterFixture {
         self.state.complete_or_keep(object);
     }
 
-    /// Returns the resource and subresource to which clients POST an object of `kind`; `None` if the kind is not
-    /// served.
+    /// Returns the resource and the subresource to which clients POST an object of `kind`.
+    ///
+    /// Returns `None` if the kind is not served.
     ///
     /// For example, clients POST an `Eviction` to a subresource of the Pod.
     pub fn created_at(&self, kind: &GroupVersionKind) -> Option<(ServedResource, String)> {
@@ -245,7 +246,7 @@ impl ClusterFixture {
     /// subresource of the object with the same name.
     ///
     /// # Errors
-    /// Returns 404 if the kind is not served, or 400 if the object has fields of wrong types.
+    /// Returns 404 if the kind is not served, or 400 if a field of the object has the wrong type.
     pub fn create(&self, object: Value, namespace: &str, user: UserInfo) -> Result<Attributes, Box<Status>> {
         let kind = GroupVersionKind::from_object(&object);
         let (resource, subresource) = self.created_at(&kind).ok_or_else(|| {

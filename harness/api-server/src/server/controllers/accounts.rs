@@ -1,5 +1,6 @@
-//! Creates objects in each namespace: the service account `default` and the ConfigMap with the server's root
-//! certificates.
+//! Creates default objects in each namespace.
+//!
+//! These objects are the service account `default` and the ConfigMap with the server's root certificates.
 
 use http::Method;
 use kubernetes_types::json::set;
@@ -12,7 +13,7 @@ use crate::storage::ObjectReader as _;
 
 /// The name of the service account that Pods use by default.
 pub(super) const ACCOUNT: &str = "default";
-/// The name of the ConfigMap with the certificates.
+/// The name of the ConfigMap with the server's root certificates.
 pub(super) const ROOT_CERTIFICATES: &str = "kube-root-ca.crt";
 
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \

@@ -69,7 +69,7 @@ impl Actors {
         Self { server, options, users }
     }
 
-    /// Sends a request. The server authorizes and admits it like a request from a connection.
+    /// Sends a request. The server authorizes and admits it in the same way as a request from a connection.
     ///
     /// # Errors
     /// Returns the Status of the response if the request fails.

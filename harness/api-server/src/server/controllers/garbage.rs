@@ -13,7 +13,7 @@ use super::queue::Outcome;
 use crate::apimachinery::metadata;
 use crate::kinds::discovery::Resource;
 
-/// The state of an owner that an owner reference names.
+/// The state of the owner to which an owner reference refers.
 enum OwnerState {
     /// The owner exists.
     Exists,

@@ -47,7 +47,7 @@ pub(super) struct Neighbors {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: HashMap<String, Node>,
-    /// The uids of the dependents by the uid of the owner.
+    /// The uids of the dependents, by the uid of the owner.
     dependents: HashMap<String, BTreeSet<String>>,
 }
 

@@ -1,7 +1,8 @@
-//! Runs controllers of kube-controller-manager: namespace deletion, garbage collection, and default objects in
-//! namespaces.
+//! Runs controllers of kube-controller-manager.
 //!
-//! The server authorizes and admits the requests of the controllers like requests of any other client.
+//! They delete namespaces, collect garbage, and create default objects in namespaces.
+//!
+//! The server authorizes and admits the controllers' requests in the same way as requests from any other client.
 //!
 //! One task reads the changes of the storage, maintains a [graph](graph) of owners, and [queues](queue) items to
 //! process. A few workers process one item each, based on the stored state at that time.

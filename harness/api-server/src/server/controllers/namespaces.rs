@@ -39,9 +39,9 @@ const CONDITIONS: [(&str, &str, &str); 5] = [
 /// The content that remains after an attempt to empty a namespace.
 #[derive(Debug, Default)]
 struct RemainingContent {
-    /// The number of remaining objects by `RESOURCE.GROUP`.
+    /// The number of remaining objects, by `RESOURCE.GROUP`.
     objects: BTreeMap<String, usize>,
-    /// The number of remaining objects by finalizer.
+    /// The number of remaining objects, by finalizer.
     finalizers: BTreeMap<String, usize>,
     /// The errors of failed deletions.
     errors: Vec<String>,

@@ -1,4 +1,4 @@
-//! The work queue, which deduplicates its items.
+//! The work queue of the controllers. It deduplicates its items.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -43,9 +43,9 @@ pub(super) struct Queue {
     ready: VecDeque<Item>,
     is_ready: HashSet<Item>,
     active: HashSet<Item>,
-    /// Items that were added while they were processed.
+    /// The items that were added while they were processed.
     again: HashSet<Item>,
-    /// Delayed items by due time; the number distinguishes items with the same time.
+    /// The delayed items, by due time. The number distinguishes items with the same due time.
     delayed: BTreeMap<(Instant, u64), Item>,
     count: u64,
     failures: HashMap<Item, u32>,

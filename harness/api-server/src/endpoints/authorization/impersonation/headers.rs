@@ -62,7 +62,7 @@ pub(crate) fn unescaped(key: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| key.to_owned())
 }
 
-/// Formats the user like Go's `%#v`.
+/// Formats the user as Go's `%#v` does.
 fn go_syntax(user: &UserInfo) -> String {
     let list = |values: &[String]| {
         let quoted: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();

@@ -1,4 +1,4 @@
-//! Impersonation: checks which user a client may impersonate.
+//! Checks which user a client may impersonate.
 
 mod headers;
 
@@ -51,21 +51,22 @@ enum Mode {
     ArbitraryNode,
     ServiceAccount,
     UserInfo,
-    /// Impersonation with the verb `impersonate`, which applies to any requested user.
+    /// Impersonation with the verb `impersonate`. It applies to any requested user.
     Legacy,
 }
 
 const MODES: [Mode; 5] =
     [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
 
-/// Resolves impersonation. For each user, caches the mode that last allowed an impersonation, and tries that mode
-/// first.
+/// Resolves impersonation.
+///
+/// For each user, caches the mode that last allowed an impersonation, and tries that mode first.
 #[derive(Debug, Default)]
 pub(crate) struct Impersonation {
     last: Mutex<HashMap<String, Mode>>,
 }
 
-/// Returns the user that kubectl's `--as` and `--as-group` request, with the groups that the server adds.
+/// Returns the user that kubectl's `--as` and `--as-group` specify, with the groups that the server adds.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation.
 pub fn impersonated_user(username: impl Into<String>, groups: Vec<String>) -> UserInfo {
@@ -132,7 +133,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Checks whether a mode allows the impersonation. Returns `None` if the mode does not apply to the requested user.
+    /// Checks whether the mode allows the impersonation. Returns `None` if the mode does not apply to the wanted user.
     fn check(&self, info: &RequestInfo) -> Result<Option<Impersonated>, Box<Status>> {
         if !self.applies() {
             return Ok(None);
@@ -277,7 +278,7 @@ impl Mode {
         self.name().map_or_else(|| "impersonate".to_owned(), |name| format!("impersonate:{name}"))
     }
 
-    /// Returns the API group in which users and groups are resources.
+    /// Returns the API group of the virtual resources `users` and `groups`.
     fn group_of_users(self) -> &'static str {
         if self == Self::Legacy { "" } else { AUTHENTICATION }
     }

@@ -1,4 +1,4 @@
-//! Tests of impersonation headers, modes, and errors.
+//! Tests for impersonation headers, modes, and errors.
 
 use std::collections::BTreeSet;
 

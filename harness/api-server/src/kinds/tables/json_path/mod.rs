@@ -1,4 +1,4 @@
-//! Evaluates the `JSONPath` of printer columns in client-go's dialect, which differs from RFC 9535.
+//! Evaluates the `JSONPath` expressions of printer columns. client-go's dialect differs from RFC 9535.
 //!
 //! Source: client-go util/jsonpath/jsonpath.go.
 
@@ -18,7 +18,7 @@ pub(super) struct Path(Vec<Vec<Node>>);
 enum Node {
     Field(String),
     Wildcard,
-    /// `..`, which selects a value and its descendants that have children.
+    /// `..`: selects a value and its descendants that have children.
     Recursive,
     /// `[START:END:STEP]` or `[INDEX]`. For `[INDEX]`, `end` is INDEX + 1.
     Slice {
@@ -27,21 +27,21 @@ enum Node {
         is_index: bool,
         step: Option<i64>,
     },
-    /// `[?(LEFT OPERATOR RIGHT)]`, which selects the matching items.
+    /// `[?(LEFT OPERATOR RIGHT)]`: selects the matching items.
     Filter {
         left: Vec<Self>,
         operator: Operator,
         right: Vec<Self>,
     },
     Union(Vec<Vec<Self>>),
-    /// A quoted string, which results in one value regardless of the input.
+    /// A quoted string. It results in one value regardless of the input.
     Text(Value),
-    /// A boolean or a number with a fraction, which replaces each input value.
+    /// A boolean or a number with a fraction. It replaces each input value.
     Literal(Value),
     Integer(i64),
-    /// An `end` without a preceding `range`, at which evaluation stops.
+    /// An `end` without a preceding `range`. Evaluation stops there.
     End,
-    /// An unknown word, which evaluation ignores.
+    /// An unknown word. Evaluation ignores it.
     Unknown,
 }
 
@@ -105,7 +105,7 @@ impl Path {
 #[derive(Clone, Copy, Debug)]
 struct PathMismatch;
 
-/// The maximum number of values that one path may visit, because several `..` or lists in brackets multiply them.
+/// The maximum number of values that a path may visit. Several `..` or lists in brackets multiply the values.
 const MAX_VALUES: usize = 100_000;
 
 /// The number of values that may still be visited.
@@ -241,7 +241,7 @@ fn descend<'a>(
     Ok(())
 }
 
-/// Selects a range of items. Returns `None` for an empty range, after which the following nodes are not evaluated.
+/// Selects a range of items. Returns `None` for an empty range; the nodes that follow are then not evaluated.
 fn slice(
     list: &[Value],
     start: Option<i64>,
@@ -319,7 +319,7 @@ impl<'a> Comparable<'a> {
     }
 }
 
-/// Compares two values. Returns a mismatch for values of different types.
+/// Compares two values. Returns [`PathMismatch`] for values of different types.
 ///
 /// Source: client-go `third_party/forked/golang/template/funcs.go`: values of different types cannot be compared.
 fn compare(left: Found<'_>, operator: Operator, right: Found<'_>) -> Result<bool, PathMismatch> {

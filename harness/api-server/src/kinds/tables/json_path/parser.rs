@@ -123,7 +123,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Parses a field name, in which a backslash escapes the next character.
+    /// Parses a field name. A backslash escapes the next character.
     fn field(&mut self) {
         let mut characters = self.rest.chars();
         let (mut raw, mut rest) = (String::new(), self.rest);
@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Parses a filter, which ends at the first closing parenthesis outside its first quoted string.
+    /// Parses a filter. It ends at the first closing parenthesis outside its first quoted string.
     fn filter(&mut self) -> Result<(), Unreadable> {
         let text = self.rest;
         let (mut quote, mut is_closed, mut before) = (None, false, ' ');

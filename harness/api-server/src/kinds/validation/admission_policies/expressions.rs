@@ -11,18 +11,19 @@ use serde_json::Value;
 use super::super::fields::{Errors, Path, list, text};
 use super::super::formats;
 
-/// The expressions in a part of the stored policy. Unlike new expressions, they may use features that the previous
-/// release does not support.
+/// The expressions in a part of the stored policy.
+///
+/// Unlike new expressions, they may use features that the previous release does not support.
 #[derive(Debug, Default)]
 pub(super) struct Stored<'a>(HashSet<&'a str>);
 
 impl<'a> Stored<'a> {
-    /// Returns the `field` of all `items`.
+    /// Collects the expressions in the `field` of all `items`.
     pub(super) fn new(items: &'a [Value], field: &str) -> Self {
         Self(items.iter().map(|item| text(item, field)).collect())
     }
 
-    /// Returns the environment for an expression.
+    /// Returns the CEL environment for compiling an expression.
     pub(super) fn environment(&self, expression: &str) -> Environment {
         if self.0.contains(expression) { Environment::Stored } else { Environment::New }
     }

@@ -12,7 +12,7 @@ const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
 /// The operations that a mutating policy can match.
 const MUTATING_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
-/// Validates `matchConstraints` of a policy, which must contain a rule.
+/// Validates the `matchConstraints` of a policy. They must contain a rule.
 pub(super) fn constraints(errors: &mut Errors, path: &Path<'_>, constraints: &Value) {
     resources(errors, path, constraints);
     if list(constraints, "resourceRules").is_empty() {
@@ -20,7 +20,7 @@ pub(super) fn constraints(errors: &mut Errors, path: &Path<'_>, constraints: &Va
     }
 }
 
-/// Validates `matchResources` of a binding, which may be absent, or `matchConstraints`.
+/// Validates the `matchResources` of a binding, if present, or the `matchConstraints` of a policy.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMatchResources`.
 /// Rule: POL-D.

@@ -41,7 +41,7 @@ fn definition(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Validates the kind of the params.
+/// Validates the `paramKind` of a policy.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateParamKind`.
 fn param_kind(errors: &mut Errors, path: &Path<'_>, param_kind: &Value) {

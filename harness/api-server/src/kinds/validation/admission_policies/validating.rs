@@ -81,7 +81,7 @@ pub(in super::super) fn validating_policy(errors: &mut Errors, object: &Value, c
     }
 }
 
-/// Returns whether an update changes neither the match conditions nor the kind of the params.
+/// Returns whether an update changes neither the match conditions nor the `paramKind`.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `ignoreValidatingAdmissionPolicyMatchConditions`.

@@ -91,7 +91,7 @@ fn values(errors: &mut Errors, path: &Path<'_>, values: &[Quantity], usual: &Qua
 
 /// Validates `validRange` of a request policy. Rounds fractions up.
 ///
-/// The gate `DRAFractionalCapacityRange` is off while a rollback to the previous release is possible.
+/// The feature gate `DRAFractionalCapacityRange` is off while a rollback to the previous release is possible.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRequestPolicyRange`.
 fn range(errors: &mut Errors, path: &Path<'_>, range: &Value, usual: &Quantity, most: &Quantity) {

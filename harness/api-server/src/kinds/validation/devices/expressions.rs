@@ -20,7 +20,7 @@ static ENVIRONMENT: LazyLock<Environment> =
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// Returns the construct that admit's CEL implementation does not support.
+/// Returns an error if the expression uses a construct that admit's CEL implementation does not support.
 pub(super) fn check(errors: &mut Errors, path: &Path<'_>, expression: &str) -> Result<(), Unsupported> {
     const CEL_SELECTOR_EXPRESSION_MAX_LENGTH: usize = 10 * 1024;
     const CEL_SELECTOR_EXPRESSION_MAX_COST: u64 = 1_000_000;

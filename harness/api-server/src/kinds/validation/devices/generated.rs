@@ -1,4 +1,4 @@
-//! Validates devices like upstream's generated validation. These errors follow all other errors.
+//! Validates devices as upstream's generated validation does. These errors follow all other errors.
 //!
 //! Source: kubernetes `pkg/apis/resource/v1/zz_generated.validations.go`; apimachinery pkg/api/validate.
 
@@ -187,7 +187,7 @@ pub(super) fn names_of_requests(errors: &mut Errors, path: &Path<'_>, owner: &Va
     }
 }
 
-/// Validates a name and named counters.
+/// Validates the name of a counter set, which is in the field `name`, and its `counters`.
 ///
 /// Source: `Validate_CounterSet` and `Validate_DeviceCounterConsumption`.
 pub(super) fn counters(errors: &mut Errors, path: &Path<'_>, owner: &Value, name: &str) {
@@ -223,7 +223,7 @@ pub(super) fn attribute(errors: &mut Errors, path: &Path<'_>, attribute: &Value)
     }
 }
 
-/// Validates the ID of a share, which must be a UUID.
+/// Validates the ID of a share. The ID must be a UUID.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `UUID`.
 pub(super) fn share(errors: &mut Errors, path: &Path<'_>, id: &str) {

@@ -21,7 +21,7 @@ pub(crate) use self::status::device_id;
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts};
 use super::{Change, conditions, formats, storage};
 
-/// The maximum lengths of lists.
+/// The maximum lengths of the lists in objects of dynamic resource allocation.
 ///
 /// Source: kubernetes pkg/apis/resource/types.go.
 mod most {
@@ -38,7 +38,7 @@ mod most {
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// Returns the construct that admit cannot validate like kube-apiserver.
+/// Returns an error for a construct that admit cannot validate as kube-apiserver does.
 pub(super) fn claim(
     errors: &mut Errors,
     object: &Value,
@@ -63,7 +63,7 @@ pub(super) fn claim(
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// Returns the construct that admit cannot validate like kube-apiserver.
+/// Returns an error for a construct that admit cannot validate as kube-apiserver does.
 pub(super) fn template(
     errors: &mut Errors,
     object: &Value,
@@ -85,7 +85,7 @@ pub(super) fn template(
 /// Rule: VLO-45.
 ///
 /// # Errors
-/// Returns the construct that admit cannot validate like kube-apiserver.
+/// Returns an error for a construct that admit cannot validate as kube-apiserver does.
 pub(super) fn class(
     errors: &mut Errors,
     object: &Value,
@@ -346,7 +346,7 @@ fn configuration(errors: &mut Errors, path: &Path<'_>, config: &Value, is_stored
     }
 }
 
-/// Validates opaque JSON, which must be an object of at most `largest` bytes.
+/// Validates opaque JSON. It must be an object of at most `largest` bytes.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateRawExtension`.
 fn free_object(errors: &mut Errors, path: &Path<'_>, found: &Value, largest: usize) {
@@ -383,7 +383,7 @@ impl<'a> RequestNames<'a> {
         }
     }
 
-    /// Validates the names of requests in `owner`, which is a part of the claim.
+    /// Validates the names of requests in `owner`, a part of the claim.
     fn check(&self, errors: &mut Errors, path: &Path<'_>, owner: &Value) {
         let path = path.child("requests");
         if list(owner, "requests").len() > most::REQUESTS {

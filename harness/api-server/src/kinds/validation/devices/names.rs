@@ -30,7 +30,7 @@ pub(super) fn pool(errors: &mut Errors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// Validates the name of a pool like upstream's generated validation.
+/// Validates the name of a pool as upstream's generated validation does.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ResourcePoolName`.
 pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
@@ -56,7 +56,7 @@ pub(super) fn pool_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// Validates the name of an attribute or a capacity, which may be qualified with a domain.
+/// Validates the name of an attribute or a capacity. The name may be qualified with a domain.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateQualifiedName`.
 pub(super) fn qualified(errors: &mut Errors, path: &Path<'_>, name: &str) {
@@ -96,7 +96,7 @@ fn is_identifier(id: &str) -> bool {
         && id.bytes().all(is_word)
 }
 
-/// Validates a qualified attribute name like upstream's generated validation.
+/// Validates a qualified attribute name as upstream's generated validation does.
 ///
 /// Source: apimachinery pkg/api/validate/strfmt.go, `ResourceFullyQualifiedName`.
 pub(super) fn full_by_type(errors: &mut Errors, path: &Path<'_>, name: &str) {

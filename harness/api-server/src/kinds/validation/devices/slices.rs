@@ -20,7 +20,7 @@ const RESOURCE_SLICE_MAX_ATTRIBUTES_AND_CAPACITIES: usize = 32;
 const RESOURCE_SLICE_MAX_ATTRIBUTE_VALUES: usize = 48;
 const DEVICE_TAINTS_MAX_LENGTH: usize = 16;
 const BINDING_CONDITIONS_MAX_SIZE: usize = 4;
-/// The length above which messages contain truncated attribute keys.
+/// The maximum length of an attribute key in error messages. Longer keys are truncated.
 const MAX_SHOWN_KEY_LENGTH: usize = 63 + 1 + 32;
 
 /// Validates a `ResourceSlice`.
@@ -322,7 +322,7 @@ pub(super) fn binding(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     }
 }
 
-/// Validates the spec of a slice like upstream's generated validation.
+/// Validates the spec of a slice as upstream's generated validation does.
 ///
 /// Source: `Validate_ResourceSliceSpec` and `Validate_Device`.
 fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
@@ -365,7 +365,7 @@ fn generated_for_slice(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
 }
 
-/// Validates the number of binding conditions like upstream's generated validation.
+/// Validates the number of binding conditions as upstream's generated validation does.
 pub(super) fn few_conditions(errors: &mut Errors, path: &Path<'_>, owner: &Value) {
     for field in ["bindingConditions", "bindingFailureConditions"] {
         generated::few(errors, &path.child(field), owner, field, BINDING_CONDITIONS_MAX_SIZE);

@@ -145,7 +145,7 @@ fn allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value, names: &
     }
 }
 
-/// Validates the allocation of a claim like upstream's generated validation.
+/// Validates the allocation of a claim as upstream's generated validation does.
 ///
 /// Source: `Validate_AllocationResult`.
 fn generated_for_allocation(errors: &mut Errors, path: &Path<'_>, allocation: &Value) {
@@ -178,7 +178,7 @@ fn generated_for_allocation(errors: &mut Errors, path: &Path<'_>, allocation: &V
     }
 }
 
-/// Validates the status of a device like upstream's generated validation.
+/// Validates the status of a device as upstream's generated validation does.
 ///
 /// Source: `Validate_AllocatedDeviceStatus`.
 fn generated_for_device(errors: &mut Errors, path: &Path<'_>, device: &Value) {

@@ -8,7 +8,9 @@ use std::ops::Range;
 
 /// The number of context lines around a difference.
 const CONTEXT_LINES: usize = 3;
-/// The minimum number of lines in the new text for which the diff ignores lines that make up more than one percent.
+/// The minimum length of the new text, in lines, for which the diff ignores frequent lines.
+///
+/// A line is frequent if it makes up more than one percent of the text.
 const AUTO_JUNK_MIN_LINES: usize = 200;
 /// The maximum number of pairs of equal lines to compare. Comparing this many pairs takes a few tenths of a second.
 const MAX_PAIRS: usize = 2_000_000;

@@ -1,8 +1,8 @@
-//! Formats objects like kube-apiserver in errors: as internal types in Go's JSON with all fields.
+//! Formats objects in errors as kube-apiserver does: as internal types in Go's JSON with all fields.
 //!
-//! `types.json` is written by `harness/tools/internal.sh` from upstream's types. For each type it lists the fields in
-//! order, each with the shown name, its path in the versioned object, its form, its type, and whether it is omitted if
-//! empty. A path has a slash between two members, and is empty if the object itself is one of several types.
+//! `harness/tools/internal.sh` writes `types.json` from upstream's types. For each type, the file lists the fields in
+//! order, each with its name in errors, its path in the versioned object, its form, its type, and whether it is omitted
+//! if empty. A path has a slash between two members, and is empty if the object itself is one of several types.
 //!
 //! Source: apimachinery pkg/util/diff/diff.go; pkg/util/validation/field/errors.go, `ErrorBody`; Go encoding/json.
 
@@ -30,10 +30,10 @@ struct Field(String, String, Form, String, bool);
 /// The form in which Go stores a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) enum Form {
-    /// A value type: an absent value is shown as the empty value.
+    /// A value type. An absent value is shown as the empty value.
     #[serde(rename = "")]
     Plain,
-    /// A pointer, for which an absent value is shown as `null`. This also applies to lists and maps.
+    /// A pointer. An absent value is shown as `null`, as for lists and maps.
     #[serde(rename = "*")]
     Pointer,
     #[serde(rename = "[]")]
@@ -50,10 +50,10 @@ struct InternalValue<'a> {
     value: &'a Value,
 }
 
-/// The maximum number of values in a shown object. A value can take about thirty lines.
+/// The maximum number of values in an object that an error contains. A value can take about thirty lines.
 const MAX_VALUES: usize = 5_000;
 
-/// Returns whether a value is too large to be shown.
+/// Returns whether a value is too large for an error.
 pub(super) fn is_large(value: &Value) -> bool {
     fn count(value: &Value, left: &mut usize) -> bool {
         let Some(less) = left.checked_sub(1) else { return false };
@@ -119,7 +119,7 @@ impl Serialize for InternalValue<'_> {
     }
 }
 
-/// Returns whether a type is a union, which in Go has a field for each possible type.
+/// Returns whether a type is a union. In Go, a union has a field for each possible type.
 fn is_one_of_several(fields: &[Field]) -> bool {
     fields.iter().any(|Field(_, path, ..)| path.is_empty())
 }

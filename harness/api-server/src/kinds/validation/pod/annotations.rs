@@ -83,7 +83,7 @@ fn profiles(errors: &mut Errors, path: &Path<'_>, annotations: &Value, spec: &Va
 
 /// Decodes the annotation `key`, a list of structs with these fields. Returns `None` after an error.
 ///
-/// Like Go, matches member names case-insensitively.
+/// As Go does, matches member names case-insensitively.
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetTolerationsFromPodAnnotations` and
 /// `GetTaintsFromNodeAnnotations`.

@@ -240,7 +240,7 @@ fn host_ports(errors: &mut Errors, path: &Path<'_>, containers: &[Value]) {
     }
 }
 
-/// Checks that host ports equal container ports in a Pod that uses the network of the host.
+/// Checks that host ports equal container ports in a Pod that uses the host network.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodHostNetworkDeps`.
 pub(super) fn host_network(errors: &mut Errors, path: &Path<'_>, spec: &Value, is_pod: bool) {

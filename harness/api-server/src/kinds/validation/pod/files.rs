@@ -9,7 +9,7 @@ use super::super::{certificates, formats, selectors, signing_requests};
 use super::environment::{FieldTarget, field_reference, resource_reference};
 use crate::kinds::object_names;
 
-/// The message for an invalid file mode.
+/// The error message for an invalid file mode.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `fileModeErrorMsg`.
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
@@ -40,7 +40,7 @@ fn key_to_path(errors: &mut Errors, path: &Path<'_>, item: &Value) {
 
 /// Validates the files with Pod fields.
 ///
-/// Like upstream, reports errors in a file with the path of the volume.
+/// As upstream does, reports errors in a file with the path of the volume.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateDownwardAPIVolumeSource`.
 pub(super) fn of_fields(errors: &mut Errors, path: &Path<'_>, source: &Value) {
@@ -151,7 +151,7 @@ fn keys<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value, paths: &mut
     }
 }
 
-/// Validates a projected token. Like upstream, reports errors in the token's `path` with the path of the volume.
+/// Validates a projected token. As upstream does, reports errors in the token's `path` with the path of the volume.
 fn token(errors: &mut Errors, path: &Path<'_>, source: &Value, paths: &Paths<'_>) {
     let seconds = path.child("expirationSeconds");
     match int(source, "expirationSeconds") {
@@ -172,7 +172,7 @@ fn token(errors: &mut Errors, path: &Path<'_>, source: &Value, paths: &Paths<'_>
     }
 }
 
-/// Validates a projected certificate and key, which can be in one file or several files.
+/// Validates a projected certificate and key. They can be in one file or in several files.
 fn certificate<'a>(errors: &mut Errors, path: &Path<'_>, source: &'a Value, paths: &mut Paths<'a>) {
     certificates::projected(errors, path, source);
     let mut has_path = false;

@@ -91,7 +91,7 @@ fn has_resources(spec: &Value) -> bool {
     ["requests", "limits"].iter().any(|field| !names(resources, field).is_empty())
 }
 
-/// Validates a change of the Pod-level resources.
+/// Validates a change to the Pod-level resources.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodLevelResourcesResize`.
 fn of_pod_level(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value, of: Type) {
@@ -123,7 +123,7 @@ fn of_pod_level(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value, 
     }
 }
 
-/// Reports containers that are added, removed, renamed, or reordered. Returns whether there are none.
+/// Reports containers that are added, removed, renamed, or reordered. Returns true if there are none.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodResizeContainerOrdering`.
 fn is_in_order(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) -> bool {

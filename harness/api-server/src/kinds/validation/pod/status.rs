@@ -327,7 +327,7 @@ fn users(errors: &mut Errors, path: &Path<'_>, statuses: &[Value], os: &str) {
 
 /// Validates the status of the resources that are allocated to containers.
 ///
-/// `containers` is `None` for ephemeral containers, which do not have such a status.
+/// `containers` is `None` for ephemeral containers, because they do not have such a status.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateContainerStatusAllocatedResourcesStatus` and
 /// `validateContainerStatusNoAllocatedResourcesStatus`.

@@ -14,7 +14,7 @@ use super::super::{Change, formats};
 use super::annotations::APP_ARMOR_PREFIX;
 use super::{MIRROR, annotations, whole};
 
-/// The message for a change of an immutable field.
+/// The error message for a change to an immutable field.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `updatablePodSpecFields`.
 const IMMUTABLE_FIELDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -58,7 +58,7 @@ pub(crate) fn of_object(errors: &mut Errors, pod: &Value, change: Change<'_>) {
     }
 }
 
-/// Validates a change of `activeDeadlineSeconds`. Returns false if the other fields must not be validated.
+/// Validates a change to `activeDeadlineSeconds`. Returns false if the other fields must not be validated.
 fn deadline(errors: &mut Errors, path: &Path<'_>, new: &Value, old: &Value) -> bool {
     let of = |spec| int(spec, "activeDeadlineSeconds");
     let most = i64::from(i32::MAX);

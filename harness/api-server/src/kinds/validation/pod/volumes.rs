@@ -48,7 +48,7 @@ const SOURCES: [&str; 30] = [
     "image",
 ];
 
-/// Validates the volumes of a Pod. Returns the valid volumes, which containers can mount.
+/// Validates the volumes of a Pod. Returns the valid volumes by name.
 ///
 /// `pod` is the name of the Pod; empty for a template.
 ///

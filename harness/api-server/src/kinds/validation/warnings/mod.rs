@@ -154,7 +154,7 @@ fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind:
 
 const POD_NAMES: &str = "Pod names and hostnames";
 
-/// Warns about a name that is used as a DNS label but is not a valid one.
+/// Warns about a name that is used as a DNS label but is not a valid DNS label.
 fn named_as_host(warnings: &mut Warnings, object: &Value, what: &str) {
     let wrong = names::dns1123_label(text(get(object, "metadata"), "name"));
     if !wrong.is_empty() {
