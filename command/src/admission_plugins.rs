@@ -12,7 +12,7 @@ pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
 /// The plugin that is disabled by default: without a controller that creates service accounts, it rejects every pod.
 const SERVICE_ACCOUNT: &str = "ServiceAccount";
 
-/// The options, for every command that starts an API server.
+/// The options that select admission plugins, for every command that starts an API server.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Admission plugins")]
 pub(crate) struct PluginFlags {

@@ -19,7 +19,7 @@ pub(crate) struct ClusterArguments {
 }
 
 impl ClusterArguments {
-    /// Connects to the cluster and checks that it answers.
+    /// Connects to the cluster and checks that it responds.
     ///
     /// # Errors
     /// Returns an error if there is no usable kubeconfig or the cluster does not respond. The error suggests a fix.

@@ -116,9 +116,10 @@ pub(crate) fn with_runtime(
     outcome
 }
 
-/// Makes signals end the process even if it is the first one in a container.
+/// Makes signals end the process even if it is the first process in a container.
 ///
-/// The kernel ignores signals of the first process that have no handler. Commands that handle signals do not need this.
+/// The kernel does not deliver a signal to the first process unless the process handles it. Commands that handle
+/// signals do not need this function.
 pub(crate) fn end_on_signals_as_init() -> Result<(), Failure> {
     const INIT: u32 = 1;
     if std::process::id() == INIT { install_signal_handlers(0).map(drop) } else { Ok(()) }

@@ -14,7 +14,7 @@ use crate::component_config::{check_kind, mistyped, object, strict, text, unknow
 use crate::static_manifests::{self, Loaded};
 use crate::{Failure, documents};
 
-/// The option, for every command that calls webhooks.
+/// The option `--admission-control-config-file`, for every command that calls webhooks.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AdmissionControl {
     /// Read the configuration of the admission plugins from this file, in kube-apiserver's format. The two webhook

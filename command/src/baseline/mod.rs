@@ -18,7 +18,7 @@ const VERSION: u32 = 1;
 /// The reason that this run reports for a finding that it adds to the baseline.
 pub(crate) const ADDED: &str = "added to the baseline";
 
-/// The options about a baseline.
+/// The options for a baseline.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct BaselineOptions {
     /// Accept the findings in this file, each with a reason, so that only other findings count. Entries that no longer

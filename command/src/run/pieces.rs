@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use gherkin::{Feature, GherkinEnv, LineCol, Rule, Scenario, Span, Step, Table};
 
-/// Files with at least this many lines are parsed in pieces.
+/// The minimum number of lines in a file that is parsed in pieces.
 const LONG: usize = 2_000;
 /// The minimum number of lines in a piece.
 const PIECE: usize = 500;

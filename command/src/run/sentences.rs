@@ -13,8 +13,8 @@ use crate::steps::{STEPS, StepHelp, parameter};
 /// Checks that every step of `features` has exactly one definition, before any scenario runs.
 ///
 /// # Errors
-/// Returns one failure that names each scenario without steps, each step without a definition, with the most similar
-/// step, and each step with several definitions.
+/// Returns one failure that names each scenario without steps, each step without a definition (with the most similar
+/// step), and each step with several definitions.
 pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Result<(), Failure> {
     let mut problems = Vec::new();
     let mut wrong: Vec<WrongStep> = Vec::new();

@@ -11,7 +11,7 @@ use super::line_file::LineFile;
 use super::log::Log;
 use crate::{Failure, documents};
 
-/// The options of the audit log, named as in kube-apiserver, except for the file itself.
+/// The options for the audit log. They are named as in kube-apiserver, except for `--audit-log`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditFlags {
     /// Append audit.k8s.io/v1 Events to this file, one per line; without a policy, one per request at level Request

@@ -10,7 +10,7 @@ use super::log::Log;
 use super::{administrator, tokens};
 use crate::Failure;
 
-/// Users in addition to the one in the kubeconfig; the flags are named as in kube-apiserver.
+/// The flags for users in addition to the user in the kubeconfig, named as in kube-apiserver.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Credentials")]
 pub(super) struct CredentialFlags {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use harness::server::Limits;
 
-/// The resource limits of a server; the defaults are those of [`Limits`].
+/// The resource limits of a server, with the defaults of [`Limits`].
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitFlags {

@@ -13,7 +13,7 @@ use super::log::Log;
 use crate::Failure;
 use crate::request_report::line;
 
-/// Whether and how requests are recorded.
+/// The options for recording requests.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordFlags {
     /// Record each request that could change something, with its outcome and the webhook calls, for `admit review

@@ -29,7 +29,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Serves requests until a signal arrives; calls `announce` when the server is ready to answer.
+    /// Serves requests until a signal arrives; calls `announce` when the server is ready to respond.
     ///
     /// # Errors
     /// Returns an error if the socket cannot be used, or the audit log is incomplete.

@@ -12,7 +12,7 @@ use url::Url;
 use super::Log;
 use crate::Failure;
 
-/// The flags, named as in kube-apiserver.
+/// The flags for service account tokens, named as in kube-apiserver.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Service accounts")]
 pub(crate) struct ServiceAccountFlags {

@@ -125,7 +125,7 @@ impl World {
         calls
     }
 
-    /// Returns the calls that a fake received, and those that the server could not send to it, in no particular order.
+    /// Returns the calls to a fake, including calls that the server could not send to it, in no particular order.
     fn calls_of_fake<'a>(&self, webhook: &'a Webhook) -> Vec<Call<'a>> {
         let configuration = webhook.configuration(&self.names);
         let name = webhook.entry.get("name").and_then(Value::as_str).unwrap_or_default();

@@ -23,7 +23,7 @@ pub(super) const COUNTS: StepHelp = step(
   """"#,
 );
 
-/// The metric samples that have a webhook name; the key is `NAME{LABELS}`.
+/// The metric samples that have the name of a webhook as a label; the key is `NAME{LABELS}`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Metrics(BTreeMap<String, f64>);
 
@@ -31,7 +31,7 @@ pub(crate) struct Metrics(BTreeMap<String, f64>);
 static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(\w+)="((?:[^"\\]|\\.)*)""#).ok());
 
 impl Metrics {
-    /// Parses the samples with a webhook name from the Prometheus text format.
+    /// Parses the samples that have the name of a webhook as a label, from the Prometheus text format.
     fn parse(exposition: &str) -> Self {
         let samples = exposition.lines().filter(|line| line.contains("name=\"")).filter_map(|line| {
             let (sample, value) = line.rsplit_once(' ')?;

@@ -54,7 +54,7 @@ impl World {
         self.send(step, method, path, body, format).await
     }
 
-    /// Sends a PATCH request with the given format as [`World::request`] does.
+    /// Sends a PATCH request with the given format, as [`World::request`] does.
     pub(super) async fn patch(
         &mut self,
         step: &Step,
@@ -65,7 +65,7 @@ impl World {
         self.send(step, Method::PATCH, path, Some(body), Some(format)).await
     }
 
-    /// Sends a PATCH request that changes the `metadata` of an object as [`World::request`] does.
+    /// Sends a PATCH request that changes the `metadata` of an object, as [`World::request`] does.
     pub(super) async fn patch_metadata(
         &mut self,
         step: &Step,

@@ -446,7 +446,7 @@ pub(super) fn label_parts(label: &str) -> Outcome<(String, String)> {
     key_and_value("label", label)
 }
 
-/// Splits a string of the form `key=value` into the key and the value. Errors call the string `what`.
+/// Splits a string of the form `key=value` into the key and the value. Errors contain the name `what`.
 pub(super) fn key_and_value(what: &str, text: &str) -> Outcome<(String, String)> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),

@@ -50,7 +50,7 @@ pub(crate) struct World {
     pub(super) last_path: String,
     /// Whether the metrics are read, because a step of the scenario uses them.
     pub(super) reads_metrics: bool,
-    /// The increase of metrics during the last request.
+    /// The increase in metrics during the last request.
     pub(super) metric_increase: Metrics,
     namespaces: Vec<String>,
     resources: Vec<Resource>,

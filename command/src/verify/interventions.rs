@@ -7,7 +7,7 @@ use std::time::Duration;
 use harness::verify::{Bundle, Intervention, Rotation, Stop};
 use tokio::process::Command;
 
-/// Commands that renew and end the webhooks.
+/// The commands that renew certificates and stop webhooks.
 #[derive(Debug, clap::Args)]
 pub(super) struct Interventions {
     /// Run this shell command to renew the certificates of all webhooks (V46). It runs after the other checks, while

@@ -222,7 +222,7 @@ fn skip(text: &str) -> Result<Skip, String> {
     Skip::parse(text, known_check)
 }
 
-/// Handles a signal that ends the run.
+/// The state for handling a signal that ends the run.
 #[derive(Debug, Default)]
 struct Interruption {
     /// Whether the checks are running, so that a report is available.

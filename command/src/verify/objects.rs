@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::shard;
 use crate::{Failure, documents};
 
-/// Which objects are tried.
+/// The options that select the objects to send.
 #[derive(Debug, clap::Args)]
 pub(super) struct Objects {
     /// Send these objects: files, directories, or - for standard input; by default, a built-in corpus of the kinds that

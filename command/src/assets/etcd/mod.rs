@@ -96,7 +96,7 @@ fn address(url: &str) -> Result<SocketAddr, Failure> {
     first.copied().ok_or_else(|| wrong("the name has no address"))
 }
 
-/// Answers etcd's HTTP requests. Returns an error for gRPC requests, which are not supported.
+/// Responds to etcd's HTTP requests. Returns an error for gRPC requests, which are not supported.
 async fn answer(request: axum::extract::Request) -> Response {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if content_type.is_some_and(|value| value.starts_with("application/grpc")) {

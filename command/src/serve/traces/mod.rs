@@ -21,7 +21,7 @@ use crate::Failure;
 /// The environment variables for the address of a collector. They apply if no configuration file is specified.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// The option, as in kube-apiserver.
+/// The option `--tracing-config-file`, as in kube-apiserver.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TraceFlags {
     /// Export spans of requests and webhook calls as configured in this kube-apiserver tracing configuration file;

@@ -25,7 +25,7 @@ use crate::machine_readable::{json, yaml};
 use crate::report_file::{ReportFile, SummaryFile};
 use crate::{ExitCode, Failure, screen};
 
-/// Where a report goes.
+/// The options for the output of a report.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct Outputs {
@@ -67,7 +67,7 @@ pub(super) struct Outputs {
     fail_on: FailOn,
 }
 
-/// What standard output shows. `admit lint` has the same formats.
+/// The format of a report on standard output. `admit lint` has the same formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// Human-readable text.
