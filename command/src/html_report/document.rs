@@ -8,9 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::Failure;
-use crate::lint::VERSION as LINT_VERSION;
+use crate::machine_readable::{LINT_VERSION, RUN_VERSION};
 use crate::request_report::{API_VERSION, KIND, LIST_KIND, Report as Request};
-use crate::run::report::VERSION as RUN_VERSION;
 
 /// A report, and the file that contains it.
 #[derive(Debug)]

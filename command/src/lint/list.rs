@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 use harness::verify::{Check, Severity};
 use serde::Serialize;
 
-use super::output;
 use super::page;
 use crate::check_help::{audience as webhooks, overview};
-use crate::machine_readable::{json, yaml};
+use crate::machine_readable::{LINT_VERSION, json, yaml};
 use crate::verify::output::{Format, word};
 use crate::{Failure, screen};
 
@@ -36,7 +35,7 @@ impl List {
             let Check { id, title, severity, why, help, source, .. } = **check;
             Listed { id, title, severity, why, help, source, page: page(check) }
         };
-        Self { version: output::VERSION, checks: checks.iter().map(listed).collect() }
+        Self { version: LINT_VERSION, checks: checks.iter().map(listed).collect() }
     }
 }
 

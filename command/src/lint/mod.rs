@@ -18,11 +18,11 @@ use serde_json::Value;
 
 use self::baseline::LINT;
 use self::lines::Outline;
-pub(crate) use self::output::VERSION;
 use self::output::{Finding, NotChecked, Report, Skipped};
 use crate::baseline::BaselineOptions;
 use crate::github;
 use crate::html_report::HtmlFile;
+use crate::machine_readable::LINT_VERSION;
 use crate::report_file::{ReportFile, SummaryFile};
 use crate::verify::chosen::Skip;
 use crate::verify::output::{FailOn, Format};
@@ -247,7 +247,7 @@ impl Lint {
         let skipped =
             self.skip.iter().map(|skip| Skipped { check: skip.check.id, reason: skip.reason.clone() });
         Report {
-            version: output::VERSION,
+            version: LINT_VERSION,
             configurations: linted.configurations,
             findings: findings.collect(),
             not_checked: not_checked.collect(),

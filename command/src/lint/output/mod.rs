@@ -17,9 +17,6 @@ use crate::verify::output::annotations::stale_entries;
 use crate::verify::output::{FailOn, Format};
 use crate::{Failure, github, screen};
 
-/// The version of [`Report`] and of the list of checks. It changes when a field is removed or changes its meaning.
-pub(crate) const VERSION: u32 = 1;
-
 /// The result of a run of `admit lint`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,6 +6,7 @@ use expect_test::{ExpectFile, expect_file};
 use harness::verify::report::Location;
 
 use super::*;
+use crate::machine_readable::LINT_VERSION;
 
 /// Returns a report in which strings contain characters that are special in at least one format.
 fn report() -> Report {
@@ -25,7 +26,7 @@ fn report() -> Report {
         accepted: None,
     };
     Report {
-        version: VERSION,
+        version: LINT_VERSION,
         configurations: 2,
         findings: vec![
             finding("L01", Severity::Error, 7, "webhooks[0].name", "adds | once *more*,\n100% of `x`"),

@@ -18,11 +18,9 @@
 use serde::Serialize;
 
 use super::Circumstances;
+use crate::machine_readable::RUN_VERSION;
 use crate::run::plan::PlannedStep;
 use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome, StepRecord};
-
-/// The version of the report. It increases when a member is removed or changes its meaning.
-pub(crate) const VERSION: u32 = 1;
 
 /// Returns the report as pretty-printed JSON with a trailing newline.
 pub(super) fn document(record: &Record, circumstances: Circumstances) -> String {
@@ -121,7 +119,7 @@ impl<'a> Report<'a> {
             }
         }
         Self {
-            version: VERSION,
+            version: RUN_VERSION,
             admit: env!("CARGO_PKG_VERSION"),
             target: circumstances.target.name(),
             seconds: record.elapsed().as_secs_f64(),

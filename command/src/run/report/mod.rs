@@ -4,7 +4,6 @@ mod json;
 mod junit;
 mod markdown;
 
-pub(crate) use json::VERSION;
 use std::path::Path;
 
 use output::Readers;
