@@ -27,16 +27,16 @@ pub(crate) struct Checked {
 pub(crate) enum Reference {
     /// A variable of the environment or of a comprehension, by its full name.
     Variable(Arc<str>),
-    /// The name of a type, which is a constant.
+    /// The name of a type, as a constant.
     Type(Type),
-    /// The name of a constant, which the checker has replaced with its value in the tree.
+    /// The name of a constant. The checker has replaced the name with the value in the tree.
     Constant,
     /// The overloads that can apply at run time, in the order of declaration.
     Overloads(Vec<Arc<Overload>>),
 }
 
 impl Checked {
-    /// Returns the type of a node, or [`Type::Error`] if the node has no recorded type.
+    /// Returns the type of a node, or [`Type::Error`] if the node does not have a recorded type.
     pub(crate) fn type_of(&self, node: NodeId) -> &Type {
         self.types.get(node.0 as usize).unwrap_or(&Type::Error)
     }

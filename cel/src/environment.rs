@@ -1,4 +1,4 @@
-//! Defines environments, which declare the names in expressions and compile expressions.
+//! Defines environments. An environment declares the names in expressions and compiles expressions.
 
 use std::fmt;
 use std::sync::Arc;

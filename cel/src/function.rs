@@ -53,8 +53,8 @@ pub type Implementation = for<'a> fn(&Call<'_, 'a>) -> Result<Value<'a>, Error>;
 
 /// A function that returns the run-time cost of a call, or `None` for the default cost of the overload.
 ///
-/// Its arguments are the overload's identifier, the arguments of the call, and the result, which is `None` if the call
-/// failed.
+/// Its arguments are the overload's identifier, the arguments of the call, and the result. The result is `None` if the
+/// call failed.
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `CallCost`.
 pub type CallCost = fn(overload: &str, arguments: &[Value<'_>], result: Option<&Value<'_>>) -> Option<u64>;

@@ -95,7 +95,7 @@ pub fn label_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// Validates a label value, which may be empty, and returns the error messages.
+/// Validates a label value, and returns the error messages. An empty value is valid.
 ///
 /// Source: apimachinery pkg/api/validate/content/kube.go, `IsLabelValue`.
 pub fn label_value(value: &str) -> Vec<String> {

@@ -41,7 +41,7 @@ pub enum Type {
     Type(Arc<Type>),
     /// The type `type`, whose values are types.
     AnyType,
-    /// `google.protobuf.Any`, which is equivalent to [`Type::Dyn`].
+    /// `google.protobuf.Any`. It is equivalent to [`Type::Dyn`].
     Any,
     /// A nullable wrapper of a basic type, such as `google.protobuf.Int64Value`.
     Wrapper(Arc<Type>),

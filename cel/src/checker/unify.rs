@@ -12,7 +12,7 @@ pub(super) struct Substitutions {
     variables: Vec<Option<Type>>,
     /// The types inferred for the parameters of declared types, such as `A` in the type of the name `list`.
     parameters: Vec<(&'static str, Type)>,
-    /// The previous values of changed substitutions, which are restored if an attempt fails.
+    /// The previous values of changed substitutions. They are restored if an attempt fails.
     replaced: Vec<(Type, Option<Type>)>,
 }
 

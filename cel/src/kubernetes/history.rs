@@ -19,7 +19,7 @@ pub(super) struct Change {
 /// A version before expressions were introduced, for libraries and options that every version includes.
 const ALWAYS: Version = Version::new(1, 0);
 
-/// All libraries and options in upstream's order, which determines the order of overloads and of validator errors.
+/// All libraries and options, in upstream's order. It determines the order of overloads and of validator errors.
 ///
 /// Source: apiserver pkg/cel/environment/base.go, `baseOpts`.
 /// Rule: NEW-10.

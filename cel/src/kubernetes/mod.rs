@@ -32,13 +32,13 @@ pub struct Version {
 #[error("invalid version '{0}': expected MAJOR.MINOR, such as 1.37")]
 pub struct VersionError(String);
 
-/// Whether expressions are new or stored, which determines their environment.
+/// Whether expressions are new or stored. This determines their environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Expressions {
-    /// New and changed expressions, which use the environment of the previous release.
+    /// New and changed expressions. They use the environment of the previous release.
     New,
-    /// Stored expressions, which use the full environment of the release.
+    /// Stored expressions. They use the full environment of the release.
     Stored,
 }
 

@@ -13,7 +13,7 @@ pub(crate) const TRAVERSED: f64 = 0.1;
 /// The cost of traversing the first argument completely.
 pub(crate) const TRAVERSAL: CallCost = |_, arguments, _| Some(arguments.first().map_or(0, traversal));
 
-/// The cost of accessors and other cheap calls, which is 1.
+/// The cost of accessors and other cheap calls: 1.
 pub(crate) const NOMINAL: CallCost = |_, _, _| Some(1);
 
 /// The cost of reading the string in the first argument.

@@ -114,8 +114,8 @@ fn min<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     extreme(call, "min", Ordering::Greater)
 }
 
-/// Returns the minimum or maximum of a list: a later element becomes the result if the current result compares to it as
-/// `replaced`.
+/// Returns the minimum or maximum of a list. A later element replaces the current result if comparing the current
+/// result with the element yields `replaced`.
 fn extreme<'a>(call: &Call<'_, 'a>, name: &str, replaced: Ordering) -> Result<Value<'a>, Error> {
     let mut best: Option<Value<'a>> = None;
     for element in call.list(0)? {

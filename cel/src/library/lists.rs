@@ -198,7 +198,7 @@ fn no_list(function: &str, value: &Value<'_>) -> Error {
     }
 }
 
-/// Returns the list sorted by `keys`, which contains a key for each element.
+/// Returns the list sorted by `keys`. `keys` contains a key for each element.
 fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Value<'a>, Error> {
     if list.len() != keys.len() {
         return Err(Error::new(format!(

@@ -118,8 +118,8 @@ fn out_of_range(index: i64) -> Error {
     Error::new(format!("index out of range: {index}"))
 }
 
-/// Returns the byte offset of the code point at `index`, which may be the index after the last one, or `None` if
-/// `index` is out of range.
+/// Returns the byte offset of the code point at `index`, or `None` if `index` is out of range. The index after the last
+/// code point is in range.
 fn byte_of(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     text.char_indices().map(|(byte, _)| byte).chain([text.len()]).nth(index)
@@ -285,7 +285,7 @@ fn trim<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     Ok(part_of(text, text.as_str().trim()))
 }
 
-/// Implements `strings.quote`, which escapes only the characters that CEL escapes.
+/// Implements `strings.quote`. Escapes only the characters that CEL escapes.
 ///
 /// Source: cel-go ext/strings.go, `quote`.
 fn quote<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {

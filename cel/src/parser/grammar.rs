@@ -269,7 +269,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node, height })
     }
 
-    /// Returns the name of a field, which may be written in backticks.
+    /// Returns the name of a field. The name may be written in backticks.
     fn field(&self, name: Token) -> Result<String, Abort> {
         let text = self.text(name);
         match name.kind {

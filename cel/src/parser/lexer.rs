@@ -4,7 +4,7 @@
 
 use crate::source::{Source, narrow};
 
-/// The kind of a token; messages list expected tokens in this order, which is the order of the grammar.
+/// The kind of a token, in the order of the grammar. Error messages list expected tokens in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Equals,

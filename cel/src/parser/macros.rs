@@ -10,7 +10,7 @@ use crate::ast::{Comprehension, Entry, Expression, NodeId};
 
 /// The accumulator variable of most macros, a name that expressions cannot contain.
 const ACCUMULATOR: &str = "@result";
-/// The former name of the accumulator, which is still reserved.
+/// The former name of the accumulator. It is still reserved.
 const OLD_ACCUMULATOR: &str = "__result__";
 /// The variable of loops over an empty range.
 const UNUSED: &str = "#unused";
@@ -318,7 +318,7 @@ impl Maker<'_, '_, '_> {
         self.global("_?_:_", vec![filter, step, so_far])
     }
 
-    /// Creates a loop over an empty range, which binds the initial value to a name.
+    /// Creates a loop over an empty range to bind the initial value to a name.
     fn bind(&mut self, name: &str, initial: NodeId, result: NodeId) -> NodeId {
         let range = self.list(Vec::new());
         let condition = self.add(Expression::Bool(false));

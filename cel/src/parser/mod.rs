@@ -41,7 +41,7 @@ enum Abort {
 /// The reason why an expression is rejected.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The expression has errors, which were added to the issues.
+    /// The expression has errors. They were added to the issues.
     Issues,
     /// The expression is valid, but this crate does not support it, for the given reason.
     Unsupported(&'static str),

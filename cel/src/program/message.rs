@@ -94,7 +94,7 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
     }
 }
 
-/// Returns a conversion error with the name of the field added; [`Error::Unsupported`] is returned unchanged.
+/// Adds the name of the field to a conversion error. [`Error::Unsupported`] is returned unchanged.
 fn conversion(message: &str, field: &str, error: Error) -> Error {
     if let Error::Unsupported(_) = error {
         return error;

@@ -46,7 +46,7 @@ pub trait Variables<'a>: Sync {
 
     /// Returns the members of a composed variable. A member is evaluated when an expression selects it.
     ///
-    /// Evaluation calls this only for variables for which [`Variables::get`] returns `None`.
+    /// This method is called only if [`Variables::get`] returns `None` for the variable.
     fn members(&self, _name: &str) -> Option<&dyn Members<'a>> {
         None
     }

@@ -293,7 +293,7 @@ impl<'c> Planner<'c> {
         Ok(self.add(node, Kind::Attribute { attribute, test: false }))
     }
 
-    /// Returns whether a step is a variable of the caller that has type `dyn` and no selections.
+    /// Returns whether a step is a variable of the caller that has the type `dyn` and no selections.
     fn is_bare(&self, step: StepId, attribute: AttributeId) -> bool {
         let node = self.plan.step(step).map(|step| NodeId(step.node));
         node.is_some_and(|node| *self.checked.type_of(node) == Type::Dyn)

@@ -22,7 +22,8 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// Parses digits with an optional sign and an optional point, or returns `None` if there are no digits.
+    /// Parses digits with an optional sign and an optional point, or returns `None` if the text does not contain
+    /// digits.
     ///
     /// Source: gopkg.in/inf.v0 dec.go, `SetString`.
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -77,7 +78,7 @@ impl Decimal {
         Ok(Self { unscaled, scale })
     }
 
-    /// Returns the number of units of ten to the power of `exponent`, rounded up and truncated to the bits that
+    /// Returns the number in units of ten to the power of `exponent`, rounded up and truncated to the bits that
     /// kube-apiserver keeps.
     ///
     /// Source: `apimachinery pkg/api/resource/scale_int.go`, `scaledValue`.

@@ -51,7 +51,7 @@ pub enum QuantityError {
     /// The text is not a number followed by a suffix.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
-    /// The text does not have a digit before its suffix, which is `Pi`, `Ei`, or an exponent less than -9.
+    /// The text does not have a digit before the suffix `Pi`, `Ei`, or an exponent less than -9.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
     /// The suffix is unknown.

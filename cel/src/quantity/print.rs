@@ -13,7 +13,7 @@ const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /// Writes the original text if it looks canonical; otherwise, writes an integer with the largest suffix that does not
 /// lose precision.
 ///
-/// As in kube-apiserver, powers beyond `E` and below `n` have no suffix: `1000E` is printed as `1`.
+/// As in kube-apiserver, powers beyond `E` and below `n` do not have a suffix: `1000E` is printed as `1`.
 ///
 /// Source: apimachinery pkg/api/resource/quantity.go, `String` and `CanonicalizeBytes`.
 impl fmt::Display for Quantity {

@@ -64,7 +64,7 @@ struct Parser<'e> {
     whole: &'e str,
     flags: Flags,
     groups: Vec<Group>,
-    /// An estimate of the number of Go's nodes.
+    /// The estimated number of nodes that Go's parser creates.
     ///
     /// Go checks the size of an expression only if this number or the product of all counted repetitions is large.
     nodes: u64,

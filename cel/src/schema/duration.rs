@@ -5,7 +5,7 @@ use go_std::quote::quote;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// The units: their names, a prefix that also identifies the unit, and their nanoseconds.
+/// The units, each with its names, a prefix that also identifies it, and its length in nanoseconds.
 ///
 /// For example, `days` and `daylight` are days, because they begin with `day`.
 const UNITS: [(&[&str], &str, i64); 8] = [

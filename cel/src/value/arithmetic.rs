@@ -30,7 +30,7 @@ fn duration<'a>(value: Option<i64>) -> Result<Value<'a>, Error> {
 
 /// Returns the error for an operator that the type of the left operand does not support.
 ///
-/// For strings, durations, and timestamps, cel-go looks for a method with the operator's name, which does not exist.
+/// For strings, durations, and timestamps, cel-go looks for a method with the operator's name. No such method exists.
 fn unknown(operator: &str, left: &Value<'_>) -> Error {
     match left {
         Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => Error::no_such_overload(),

@@ -100,7 +100,7 @@ fn address(value: &Value<'_>) -> Option<usize> {
     }
 }
 
-/// Returns whether two values are the same key.
+/// Returns whether two values are equal as map keys.
 #[expect(clippy::float_cmp, reason = "keys are compared as Go compares them")]
 pub(crate) fn same_key(left: &Value<'_>, right: &Value<'_>) -> bool {
     match (left, right) {

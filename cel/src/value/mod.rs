@@ -64,7 +64,7 @@ pub enum Value<'a> {
     List(List<'a>),
     /// A map, or an object with declared fields.
     Map(Map<'a>),
-    /// An optional value, which is `None` if absent.
+    /// An optional value; `None` if absent.
     Optional(Option<Arc<Value<'a>>>),
     /// A type, identified by its name at run time, such as `list`.
     Type(Arc<str>),
@@ -187,7 +187,7 @@ pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// the right.
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
 
-    /// Returns the Go type if the value cannot be a map key, otherwise `None`.
+    /// Returns the Go type if the value cannot be a map key, or `None` if it can.
     fn unhashable(&self) -> Option<&'static str> {
         None
     }
@@ -334,7 +334,7 @@ impl<'a> Value<'a> {
         if let Self::Opaque(opaque) = self { opaque.size() } else { self.size().unwrap_or(1) }
     }
 
-    /// Returns the value as a list index, which may be out of range.
+    /// Returns the value as a list index. The index may be out of range.
     ///
     /// # Errors
     ///
@@ -362,7 +362,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns whether the value is the zero value of its type, which `optional.ofNonZeroValue` makes absent.
+    /// Returns whether the value is the zero value of its type. `optional.ofNonZeroValue` treats it as absent.
     pub fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,

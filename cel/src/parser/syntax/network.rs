@@ -14,7 +14,7 @@ pub(super) enum Part {
     Tokens { state: usize, kinds: Vec<Kind>, slot: Slot },
     /// A call to a rule, with the lowest precedence of the operators that the rule accepts.
     Rule { state: usize, rule: Rule, precedence: u8, slot: Slot },
-    /// Optional parts, which are present if one of the tokens in `first` follows.
+    /// Optional parts. They are present if one of the tokens in `first` follows.
     Optional { state: usize, first: Vec<Kind>, parts: Vec<Part> },
     /// Parts repeated any number of times, or at least once.
     Loop { entry: usize, back: usize, at_least_once: bool, decide: Decide, parts: Vec<Part> },
@@ -35,7 +35,7 @@ pub(super) enum Part {
 pub(super) enum Decide {
     /// By the next token; the list contains the first tokens of each alternative.
     Token(Vec<Vec<Kind>>),
-    /// By prediction, which examines as many tokens as necessary.
+    /// By prediction. As many tokens as necessary are examined.
     Predict,
 }
 

@@ -21,7 +21,7 @@ struct Config {
     stack: Stack,
     /// Whether the configuration left the rule of the decision.
     outside: bool,
-    /// Whether the configuration left the outermost call of the left-recursive rule of the decision.
+    /// Whether the configuration left the outermost call to the decision's left-recursive rule.
     kept: bool,
     /// The precedence that the operator must have, if any.
     precedence: Option<u8>,
@@ -63,7 +63,7 @@ pub(super) struct Predictor {
 /// A point at which the parser must choose an alternative.
 pub(super) struct Decision<'d> {
     pub(super) state: usize,
-    /// The precedence with which the enclosing rule was called.
+    /// The precedence of the call to the enclosing rule.
     pub(super) precedence: u8,
     /// The states that called the enclosing rules, innermost last.
     pub(super) callers: &'d [usize],
@@ -280,7 +280,7 @@ struct Closure<'p> {
     at_end: bool,
     /// The rule of the decision, if the decision is the operator loop of a left-recursive rule.
     recursive: Option<super::rules::Rule>,
-    /// The precedence with which the rule of the decision was called.
+    /// The precedence of the call to the rule of the decision.
     precedence: u8,
     found: Vec<Config>,
     seen: HashSet<(Config, Option<u32>)>,
@@ -422,7 +422,7 @@ fn unique(set: &[Config]) -> Option<usize> {
     set.iter().all(|config| config.alternative == first).then_some(first)
 }
 
-/// Returns the lowest alternative that reached the end of the rule of the decision, if any.
+/// Returns the lowest alternative that reached the end of the decision's rule, if any.
 fn finished(set: &[Config]) -> Option<usize> {
     set.iter()
         .filter(|config| config.outside || (state(config.state).role == Role::Stop && config.stack == EMPTY))
