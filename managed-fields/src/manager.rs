@@ -31,7 +31,7 @@ const OLD_UPDATES_MANAGER_NAME: &str = "ancient-changes";
 /// Source: apimachinery pkg/util/managedfields/internal/skipnonapplied.go.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// The fields that no manager owns.
+/// The fields that managers never own.
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/stripmeta.go.
 static STRIPPED: LazyLock<Set> = LazyLock::new(|| {

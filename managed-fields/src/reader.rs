@@ -49,12 +49,12 @@ pub(crate) const OBJECT: Names =
 pub(crate) const MAP: Names = Names { of_reader: "ReadMapCB", of_colon: "ReadMapCB", quotes_before: true };
 
 impl<'a> Reader<'a> {
-    /// Creates a parser whose errors are those that json-iterator reports when it reads from memory.
+    /// Creates a parser with the errors that json-iterator reports when it reads from memory.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, source: Source::Memory, at: 0, depth: 0, error: None, is_at_end: false }
     }
 
-    /// Creates a parser whose errors are those that json-iterator reports when it reads from a stream.
+    /// Creates a parser with the errors that json-iterator reports when it reads from a stream.
     pub(crate) fn from_stream(bytes: &'a [u8]) -> Self {
         Self { source: Source::Stream, ..Self::new(bytes) }
     }

@@ -110,7 +110,7 @@ impl Set {
         both
     }
 
-    /// Returns the fields of this set that are not in the other. Fields below a member of the other set are kept.
+    /// Returns the fields of this set that are not in `other`. Fields below a member of `other` are kept.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         let mut rest = Self::new();
@@ -124,7 +124,7 @@ impl Set {
         rest
     }
 
-    /// Returns the fields of this set that are neither in the other nor below one of its members.
+    /// Returns the fields of this set that are neither in `other` nor below one of its members.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
         let mut rest = Self::new();

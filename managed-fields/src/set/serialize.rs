@@ -89,8 +89,8 @@ impl Set {
     }
 }
 
-/// Reads the members below a field. The field itself is a member if it has no members below it or if its JSON object
-/// contains `.`.
+/// Reads the members below a field. The field itself is a member if it does not have members below it or if its JSON
+/// object contains `.`.
 fn read(reader: &mut Reader<'_>) -> Node {
     let mut node = Node::default();
     reader.object(reader::MAP, |reader, name| {

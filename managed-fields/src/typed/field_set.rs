@@ -10,7 +10,7 @@ use crate::path::PathElement;
 use crate::schema::{ListType, MapType, Relation, Schema, Type};
 use crate::set::{Node, Set};
 
-/// Returns the set of all leaves and list items of `value`, which is of type `of`.
+/// Returns the set of all leaves and list items of `value`. `value` must be of type `of`.
 ///
 /// Source: structured-merge-diff typed/tofieldset.go.
 pub fn field_set<T: Schema>(value: &Value, of: Type<T>) -> Set {

@@ -178,7 +178,7 @@ impl<'a> Indexed<'a> {
 
 /// The next item of the merged list.
 enum Step<'a> {
-    /// The live item at this index, which the applied list does not contain.
+    /// The live item at this index. The applied list does not contain it.
     Ours(usize),
     /// The applied item, merged with the live item, if it exists.
     Theirs(&'a PathElement),
