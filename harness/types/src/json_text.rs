@@ -18,7 +18,7 @@ pub enum Token<'a> {
     End,
 }
 
-/// The two types of values that contain other values.
+/// The type of a value that contains other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// An object.

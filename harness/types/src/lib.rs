@@ -5,7 +5,7 @@
 //! provide types and functions for all higher layers: [statuses](status), [selectors](selector),
 //! [quantities](quantity), and Go's text formats.
 //!
-//! This crate does not depend on admission and does no I/O.
+//! This crate does not depend on admission and does not perform I/O.
 
 pub mod budget;
 pub mod equality;

@@ -83,7 +83,7 @@ impl Masker {
         self.has_masked
     }
 
-    /// Masks every Secret in `document`, which may be an object, a list, or a review.
+    /// Masks every Secret in `document`: an object, a list, or a review.
     pub fn document(&mut self, document: &mut Value) {
         match document {
             Value::Object(members) if has_kind_secret(members) => self.secret(members, IN_OBJECTS),
@@ -259,7 +259,7 @@ fn fields(path: &str) -> Vec<&str> {
     }
 }
 
-/// Returns whether `text`, which is not valid JSON, may contain a Secret or a part of one.
+/// Returns whether invalid JSON may contain a Secret or a part of one.
 fn mentions_a_secret(text: &str) -> bool {
     ["\"Secret\"", "kind: Secret", "\"data\"", "\"stringData\""].iter().any(|words| text.contains(words))
 }

@@ -120,7 +120,7 @@ impl Selector {
         Ok(Self { error, ..Self::parse(&valid)? })
     }
 
-    /// Returns the server's error message if the server cannot evaluate the selector, otherwise `None`.
+    /// Returns the server's error message if the server cannot evaluate the selector, or `None` if it can.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }

@@ -160,7 +160,7 @@ impl Parser {
     }
 }
 
-/// Returns `format`, or an empty string if the format has no meaning for values of the type `kind`.
+/// Returns `format`, or an empty string if the format does not apply to values of the type `kind`.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/validation/formats.go, `StripUnsupportedFormatsPostProcessorForVersion`.
 fn meant_format<'f>(kind: &str, format: &'f str) -> &'f str {

@@ -19,7 +19,7 @@ const RELEASE: Version = Version::new(1, 37);
 /// The name of the type of `self` in the CEL environment.
 const NAME: &str = "selfType";
 
-/// Compiles the rules of a whole schema; returns `None` if the schema has no rules.
+/// Compiles the rules of a whole schema; returns `None` if the schema does not have any rules.
 ///
 /// # Errors
 /// Returns [`Unsupported`] if an expression uses a feature that admit does not support.
