@@ -1,4 +1,4 @@
-//! Defines an API request as admission sees it.
+//! Defines the API request that the admission chain processes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,7 +59,7 @@ pub struct UserInfo {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// An API request as admission sees it.
+/// An API request in the admission chain.
 ///
 /// `object` is in the version of `kind`. It is the only field that mutating admission changes.
 #[derive(Clone, Debug, PartialEq)]

@@ -100,7 +100,7 @@ fn has_labels(object: &Value) -> bool {
     object.pointer("/metadata/labels").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty())
 }
 
-/// Decodes the patched document, which is in the version of `kind`, into an object as the server stores it.
+/// Decodes the patched document into an object as the server stores it. The document is in the version of `kind`.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`; pkg/runtime/error.go.
 /// Rule: MUT-09, MUT-11, MUT-12, MUT-16.

@@ -13,7 +13,7 @@ pub fn is_second_round_due(record: &Record) -> bool {
     record.events.iter().any(|event| changed_by_webhook(event, |round| round == Round::First))
 }
 
-/// Returns whether `webhook`, which matches in the second round, is called again.
+/// Returns whether `webhook` is called again. The webhook must match in the second round.
 ///
 /// This requires the policy `IfNeeded`, a call in the first round, and a change to the object after that call.
 ///

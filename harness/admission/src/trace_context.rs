@@ -1,4 +1,4 @@
-//! Handles the W3C trace context of a request, which the API server propagates to webhooks.
+//! Handles the W3C trace context of a request. The API server propagates it to webhooks.
 
 use std::borrow::Cow;
 use std::fmt;

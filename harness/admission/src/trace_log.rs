@@ -256,7 +256,7 @@ pub struct Logged {
 }
 
 impl Logged {
-    /// Formats the lines that kube-apiserver logs. Each line contains `number`, which kube-apiserver chooses at random.
+    /// Formats the lines that kube-apiserver logs. Each line contains `number`; kube-apiserver chooses it at random.
     ///
     /// Source: k8s.io/utils trace/trace.go, `logTrace`.
     pub fn text(&self, number: u32) -> String {

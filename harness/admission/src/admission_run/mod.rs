@@ -22,7 +22,7 @@ use crate::ownership::TimePrecision;
 /// own attributes, which contain the state of reinvocation.
 /// Rule: RIV-13.
 pub struct AdmissionRun<'a> {
-    /// The request. Its `object` is in the version of the field `kind`, which may differ from `attributes.kind`.
+    /// The request. Its `object` is in the version of the field `kind`. That version may differ from `attributes.kind`.
     attributes: Attributes,
     kind: GroupVersionKind,
     /// Whether a webhook has patched the object since it was last in the request's version.
@@ -316,7 +316,7 @@ impl<'a> AdmissionRun<'a> {
         self.patched
     }
 
-    /// Replaces the object with `patched`, which is in the version of `kind`.
+    /// Replaces the object with `patched`. `patched` must be in the version of `kind`.
     ///
     /// `had_labels` specifies whether `patched` had labels before its defaults were set.
     pub(crate) fn patch(&mut self, kind: &GroupVersionKind, patched: Value, had_labels: bool) {

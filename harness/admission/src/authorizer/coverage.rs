@@ -96,7 +96,7 @@ fn broken_down(rule: &PolicyRule) -> Vec<PolicyRule> {
     rules
 }
 
-/// Returns whether `owned` covers `part`, which must be a result of [`broken_down`].
+/// Returns whether `owned` covers `part`. `part` must be a result of [`broken_down`].
 ///
 /// Source: component-helpers `auth/rbac/validation/policy_comparator.go`, `ruleCovers`.
 fn covers(owned: &PolicyRule, part: &PolicyRule) -> bool {

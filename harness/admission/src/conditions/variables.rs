@@ -14,7 +14,7 @@ use crate::attributes::GroupVersionResource;
 pub(crate) use crate::attributes::{Attributes, GroupVersionKind, UserInfo};
 use crate::authorizer::{AccessDecision, AccessRequest, AccessTarget, Authorizer, Decision, ResourceTarget};
 
-/// The request for which conditions are evaluated, as one webhook would see it.
+/// The request that conditions are evaluated for, as one webhook would receive it.
 #[derive(Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "the environment has these variables")]
 pub struct Subject<'a> {

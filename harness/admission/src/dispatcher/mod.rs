@@ -56,7 +56,7 @@ pub struct DispatchContext<'a> {
     pub deadline: Option<Instant>,
     /// The trace context of the request, if it has one.
     pub trace: Option<&'a TraceContext>,
-    /// The metrics for calls in progress when the client disconnects, because the record is then dropped.
+    /// The metrics that count calls in progress if the client disconnects; the record is dropped in this case.
     pub metrics: Option<&'a Metrics>,
 }
 

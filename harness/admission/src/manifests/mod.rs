@@ -74,7 +74,7 @@ pub fn is_manifest(file_name: &str) -> bool {
         .is_some_and(|found| ["yaml", "yml", "json"].iter().any(|known| found.eq_ignore_ascii_case(known)))
 }
 
-/// Reads the configurations for `phase` from `files`, which must be sorted by name. Empty files are ignored.
+/// Reads the configurations for `phase` from `files`. The files must be sorted by name. Empty files are ignored.
 ///
 /// # Errors
 /// Returns [`ManifestError`] for the first error. The message is kube-apiserver's and names the file.

@@ -24,12 +24,12 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Creates a reader for `object`, which is decoded into the Go type `go_struct`.
+    /// Creates a reader for `object`. Go decodes the object into the type `go_struct`.
     pub fn root(object: &'a Map<String, Value>, go_struct: &'a str) -> Self {
         Self::under(object, go_struct, "")
     }
 
-    /// Creates a reader for the object at `path`, which must have a trailing dot unless it is empty.
+    /// Creates a reader for the object at `path`. The path must have a trailing dot unless it is empty.
     pub(crate) fn under(object: &'a Map<String, Value>, go_struct: &'a str, path: &str) -> Self {
         Self { object, go_struct, path: path.to_owned() }
     }
@@ -118,7 +118,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the items of the list in `field`, which may have any type; empty if the list is missing.
+    /// Returns the items of the list in `field`; empty if the list is missing. The items may have any type.
     pub(crate) fn values(&self, field: &str, go_type: &str) -> Result<Vec<Value>, DecodeError> {
         match self.present(field) {
             None => Ok(Vec::new()),
