@@ -71,7 +71,9 @@ impl Cause {
     }
 }
 
-/// Removes the webhook's names and URL from `message`, and memory addresses, which differ between panics.
+/// Removes the webhook's names, its URL, and memory addresses from `message`.
+///
+/// Memory addresses differ between panics.
 fn anonymous(message: &str, webhook: &str) -> String {
     let own = webhook.split('/').nth(1).unwrap_or(webhook);
     let message = word_masked(&word_masked(message, webhook, "WEBHOOK"), own, "WEBHOOK");

@@ -32,7 +32,7 @@ const CHANGES: [&str; 22] = [
     "V21", "V23", "V31", "V34", "V35", "V36", "V58",
 ];
 
-/// The causes, in the order in which they are applied, starting with objects that the API server rejects.
+/// The causes, in the order of their application, starting with objects that the API server rejects.
 const CAUSES: [Cause; 9] = [
     Cause {
         check: "V19",
@@ -141,7 +141,7 @@ pub(super) fn fold(checks: &mut [CheckReport]) {
     }
 }
 
-/// Takes the findings that follow from `finding`, which must not be in `places` itself.
+/// Takes the findings that follow from `finding`. `places` must not contain `finding` itself.
 fn take(places: &mut [(String, Option<Finding>)], cause: &Cause, finding: &Finding) -> Vec<Consequence> {
     let overwrites_whole = places.iter().filter(|(check, _)| check == "V17").any(|(_, place)| {
         let is_whole = |other: &Finding| other.kind.starts_with("writes a whole");
@@ -217,7 +217,7 @@ fn type_meta(field: &str) -> &str {
 }
 
 impl Known<'_> {
-    /// Returns whether the message of `other` contains this finding's reason, which is the text after the first colon.
+    /// Returns whether the message of `other` contains this finding's reason: the text after the first colon.
     fn has_reason_of(&self, other: &Finding) -> bool {
         const SHORTEST: usize = 10;
         let reason = self.finding.message.split_once(": ").map(|(_, reason)| reason);

@@ -34,7 +34,7 @@ use super::turn::Turns;
 use super::violation::ConversionObservations;
 use super::webhook_probe::{ConfigurationSet, Notes, WebhookProbe};
 
-/// The number of objects at the start of the corpus from which the samples for the first checks are chosen.
+/// The number of objects at the start of the corpus to select the samples for the first checks from.
 const FIRST_OBJECTS: usize = 5_000;
 /// A probe of a single webhook.
 type WebhookProbeFn = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>;
@@ -42,7 +42,7 @@ type WebhookProbeFn = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed
 /// The number of custom resources to keep for conversion webhooks.
 const CUSTOM_OBJECTS: usize = 16;
 
-/// Runs the checks of `plan` on the objects of `corpus`, which is read lazily.
+/// Runs the checks of `plan` on the objects of `corpus`. The corpus is read lazily.
 ///
 /// # Errors
 /// Returns the first error of `corpus`.
@@ -109,7 +109,7 @@ struct Run<'a> {
     samples: Vec<Samples>,
     /// The denials, with one entry for each webhook.
     denials: Vec<Denials>,
-    /// The objects for which a webhook was not called, by reason, with one entry for each webhook.
+    /// The number of objects for which a webhook was not called, by reason, with one entry for each webhook.
     mismatches: Vec<BTreeMap<String, u64>>,
     /// The first objects of the corpus that the conversion webhooks convert.
     custom: Vec<Value>,

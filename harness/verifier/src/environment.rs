@@ -374,7 +374,7 @@ impl Outcome {
             .filter_map(|event| if let Event::Called(called) = event { Some(&**called) } else { None })
     }
 
-    /// Returns the calls of the webhook `id`.
+    /// Returns the calls to the webhook `id`.
     pub fn calls_of<'a>(&'a self, id: &'a WebhookId) -> impl Iterator<Item = &'a Called> {
         self.calls().filter(move |called| *called.webhook == *id)
     }

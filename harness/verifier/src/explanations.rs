@@ -41,7 +41,9 @@ impl Report {
         })
     }
 
-    /// Returns the webhook's number and reason in [`Self::invalid_responses`], or `None` if it is not listed there.
+    /// Returns the number of the webhook's invalid responses and the most frequent reason.
+    ///
+    /// Returns `None` if [`Self::invalid_responses`] omits the webhook.
     pub fn invalid_responses_of(&self, webhook: &str) -> Option<(u64, &str)> {
         let invalid = self.webhooks.get(webhook)?.invalid_responses()?;
         (!self.has_finding(ENVELOPE, webhook)).then_some(invalid)
@@ -61,7 +63,7 @@ impl Report {
         self.has_finding(id, webhook)
     }
 
-    /// Returns whether a check has a finding about the webhook, which may be a consequence of another finding.
+    /// Returns whether a check has a finding about the webhook. A consequence of another finding counts.
     fn has_finding(&self, id: &str, webhook: &str) -> bool {
         let check = self.checks.iter().find(|check| check.id == id);
         check.is_some_and(|check| {

@@ -54,9 +54,9 @@ pub(crate) struct ViolationGroup {
     pub(super) violation: Violation,
     /// The first object as given or, after minimization, the smallest object.
     pub(super) object: Option<Value>,
-    /// Whether the webhook gives different responses to the same request, which invalidates comparisons.
+    /// Whether the webhook gives different responses to the same request. In this case, comparisons are invalid.
     pub(super) is_not_deterministic: bool,
-    /// The fields of all objects in which the violation was found.
+    /// The fields with the violation, from all objects.
     fields: BTreeSet<String>,
     count: u64,
     examples: Vec<String>,

@@ -30,7 +30,7 @@ pub struct LintFinding {
     pub webhook: String,
     /// The severity of the finding.
     pub severity: Severity,
-    /// The kind of violation, which does not depend on values.
+    /// The kind of violation. It does not depend on values.
     pub kind: String,
     /// A sentence that describes the violation.
     pub message: String,

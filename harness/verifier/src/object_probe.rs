@@ -82,8 +82,8 @@ impl ObjectProbe<'_> {
 
     /// Returns `request` as the webhook receives it.
     ///
-    /// A validating webhook receives the object after the mutating webhooks, which may record the user, or the
-    /// unchanged object if they deny it.
+    /// A validating webhook receives the object that the mutating webhooks return, because they may record the user. If
+    /// they deny the object, the webhook receives the unchanged object.
     pub async fn shown(&self, request: Attributes) -> Attributes {
         let mutating = self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating);
         let webhook_set = Self::in_order(mutating.map(|subject| Arc::clone(&subject.called)));

@@ -27,7 +27,7 @@ pub enum Stage {
     Effects,
     /// The objects of the corpus are sent to the webhooks.
     Objects,
-    /// Each webhook is examined alone.
+    /// The webhooks are examined one at a time.
     Webhooks,
     /// The objects of the findings are minimized.
     Shrinking,

@@ -19,7 +19,7 @@ pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
     *counts.entry(reason).or_default() += 1;
 }
 
-/// Replaces the UID of a review, which is different in each call, with `UID`.
+/// Replaces the UID of a review with `UID`, because the UID is different in each call.
 fn without_uid(reason: String) -> String {
     let replaced = reason.split_once(EXPECTED_UID).and_then(|(before, rest)| {
         let (_, after) = rest.split_once('"')?;

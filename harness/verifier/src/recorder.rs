@@ -96,7 +96,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).unserved.iter().cloned().collect()
     }
 
-    /// Returns the number of writes so far, which can be passed to [`Self::since`].
+    /// Returns the number of writes so far, for use with [`Self::since`].
     pub fn mark(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).all.count
     }
@@ -106,7 +106,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).all.since(mark)
     }
 
-    /// Returns the number of created objects so far, which can be passed to [`Self::creations_since`].
+    /// Returns the number of created objects so far, for use with [`Self::creations_since`].
     pub fn creations_mark(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).creations.count
     }

@@ -23,7 +23,7 @@ pub const TOGETHER: &str = "all webhooks together";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The version of the report format, which is [`VERSION`].
+    /// The version of the report format; [`VERSION`] in new reports.
     pub version: u32,
     /// The number of objects of the corpus that were sent to webhooks.
     pub objects: u64,
@@ -202,7 +202,7 @@ pub enum Tally {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The kind of violation, which does not depend on the object.
+    /// The kind of violation. It does not depend on the object.
     pub kind: String,
     /// The severity of the finding.
     pub severity: Severity,
@@ -222,7 +222,7 @@ pub struct Finding {
     /// The fields are patterns without list positions and keys, such as `spec.containers.image`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub fields: BTreeSet<String>,
-    /// The properties in which the request differs from the creation of the object by an ordinary user, if any.
+    /// How the request differs from the creation of the object by an ordinary user, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// The reason why the finding matters, if it differs from the reason of the check.
@@ -238,7 +238,7 @@ pub struct Finding {
     pub steps: Vec<Step>,
     /// The requests that reproduce the finding, in order, if an API server can receive the requests.
     ///
-    /// Proofs are created from these requests, which are not serialized.
+    /// Proofs are created from these requests. The requests are not serialized.
     #[serde(skip)]
     pub requests: Vec<SampleRequest>,
     /// Whether the finding contains masked Secret values.
@@ -454,7 +454,7 @@ impl Report {
 
     /// Returns whether a webhook was never called although objects were sent.
     ///
-    /// Returns `false` for a shard, which may not contain objects for a webhook.
+    /// Returns `false` for a shard, because it may not contain objects for a webhook.
     pub fn has_untried(&self) -> bool {
         self.shard.is_none() && self.webhooks.values().any(|tried| tried.called == 0)
     }

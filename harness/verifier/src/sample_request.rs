@@ -21,7 +21,7 @@ pub struct SampleRequest {
     pub object: Option<Value>,
     /// The outcome of the request.
     pub end: End,
-    /// The calls of webhooks, in order.
+    /// The calls to webhooks, in order.
     pub calls: Vec<SampleCall>,
     /// Whether the request requires this namespace; a namespace with the same labels cannot replace it.
     pub is_about_namespace: bool,

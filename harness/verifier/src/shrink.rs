@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::shape;
 
-/// The fields that identify the object, which are never removed.
+/// The fields that identify the object. They are never removed.
 const KEPT: [&str; 6] =
     ["/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/generateName", "/metadata/namespace"];
 
@@ -72,8 +72,8 @@ impl Shrinking {
 
 /// Returns JSON pointers to the removable parts, deepest first.
 ///
-/// The last pointer, which is tried first, is the largest part. The last items of a list come first, so that the other
-/// items keep their indexes.
+/// The last pointer is tried first; it points to the largest part. The last items of a list come first, so that the
+/// other items keep their indexes.
 fn pieces(object: &Value) -> Vec<String> {
     let mut pieces: Vec<(usize, String)> = Vec::new();
     collect(object, "", 1, &mut pieces);

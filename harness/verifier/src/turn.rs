@@ -15,7 +15,7 @@ pub(super) struct Turns {
     concluded: watch::Sender<u64>,
 }
 
-/// The turn of an object, which begins when all earlier objects are concluded.
+/// The turn of an object. It begins when all earlier objects are concluded.
 #[derive(Debug)]
 pub(super) struct Turn {
     position: u64,

@@ -68,7 +68,7 @@ impl Skipped {
         Self::NotChecked(reason.into())
     }
 
-    /// Creates the result of a check that lacks a prerequisite, which `reason` names.
+    /// Creates the result of a check that lacks the prerequisite that `reason` names.
     pub fn unequipped(reason: impl Into<String>) -> Self {
         Self::Unequipped(reason.into())
     }

@@ -167,7 +167,7 @@ pub struct Stop {
 pub struct Bundle(Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>);
 
 impl Bundle {
-    /// Creates a bundle from `read`, which is called repeatedly and returns `None` until the file exists.
+    /// Creates a bundle from a function that returns `None` until the file exists. It is called repeatedly.
     pub fn new(read: impl Fn() -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }

@@ -69,7 +69,7 @@ fn creation(object: &Value, cluster_fixture: &ClusterFixture) -> Attributes {
     }
 }
 
-/// Runs all code that processes the object of a request before it is sent to a webhook, and checks only for panics.
+/// Runs all code that processes a request's object before it is sent to a webhook. Checks only for panics.
 fn make_everything(object: &Value, cluster_fixture: &ClusterFixture) {
     if let Ok(request) = cluster_fixture.create(object.clone(), "default", UserInfo::default()) {
         let mut request = request;

@@ -70,7 +70,7 @@ fn invalid_ca_bundle(configuration: &Value) -> Option<String> {
 
 /// Returns the path of the field that cannot be decoded.
 ///
-/// The API server's message does not contain list positions, so each webhook is decoded alone to find its index.
+/// The API server's message does not contain list positions, so each webhook is decoded separately to find its index.
 fn field_of_wrong_type(configuration: &Value, message: &str, cluster_fixture: &ClusterFixture) -> String {
     let has_no_webhooks = Vec::new();
     let webhooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or(&has_no_webhooks);

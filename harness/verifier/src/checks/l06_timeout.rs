@@ -22,7 +22,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configuration(run),
 };
 
-/// The maximum timeout without a finding, which is the default timeout of v1.
+/// The maximum timeout without a finding: the default timeout of v1.
 const LONG: Duration = Duration::from_secs(10);
 
 fn run(subject: &Subject, _: &ClusterFixture) -> Observed {

@@ -15,15 +15,17 @@ pub(super) const MAX_REQUEST_BODY_BYTES: usize = 3 * 1024 * 1024;
 pub(super) const MAX_ETCD_REQUEST_BYTES: usize = 3 * 512 * 1024;
 /// The number of bytes reserved for metadata that the server adds.
 const ROOM: usize = 16 * 1024;
-/// The maximum size of the data of a `ConfigMap` or Secret, and of all annotations of an object together.
+/// The maximum size of the data in a `ConfigMap` or Secret.
 ///
-/// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`; apimachinery pkg/api/validation/objectmeta.go,
-/// `TotalAnnotationSizeLimitB`.
+/// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`.
 const MAX_SECRET_SIZE: usize = 1024 * 1024;
+/// The maximum size of all annotations of an object together.
+///
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `TotalAnnotationSizeLimitB`.
 const TOTAL_ANNOTATION_SIZE_LIMIT: usize = 256 * 1024;
 /// The key of the map entry that enlarges the object.
 const KEY: &str = "admit-filling";
-/// Schema keywords that constrain a value by other values or restrict strings.
+/// Schema keywords that relate a value to other values or restrict strings.
 const CONSTRAINTS: [&str; 9] =
     ["enum", "format", "pattern", "maxLength", "oneOf", "anyOf", "allOf", "not", "x-kubernetes-validations"];
 

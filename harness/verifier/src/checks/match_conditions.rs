@@ -55,7 +55,7 @@ pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
     violations
 }
 
-/// Returns what happens to a request if a match condition of a webhook cannot be evaluated.
+/// Returns what happens to a request if a webhook's match condition cannot be evaluated.
 pub(super) fn consequence(policy: FailurePolicy) -> &'static str {
     match policy {
         FailurePolicy::Fail => "the request is rejected",

@@ -183,7 +183,7 @@ macro_rules! practices {
     };
 }
 
-/// The static checks, which require only manifests, sorted by ID, each with its page of the Kubernetes documentation.
+/// The static checks, sorted by ID, each with its page of the Kubernetes documentation. They require only manifests.
 pub const STATIC: &[(&Check, &str)] = &[
     (&l01_validity::CHECK, dynamic!("webhook-configuration")),
     (&l02_fields::CHECK, "https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation"),

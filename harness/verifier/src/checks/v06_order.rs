@@ -9,7 +9,7 @@ use crate::environment::Outcome;
 use crate::object_probe::ObjectProbe;
 use crate::subject::Subject;
 
-/// The maximum number of webhooks for which all orders are tried; for more webhooks, only pairs are swapped.
+/// The maximum number of webhooks to try in all orders. For more webhooks, only pairs are swapped.
 const MAX_PERMUTED: usize = 4;
 
 pub(super) const CHECK: Check = Check {

@@ -33,7 +33,7 @@ pub(super) const CHECK: Check = Check {
 #[derive(Debug, PartialEq)]
 struct Fault {
     kind: &'static str,
-    /// The message, which does not depend on the object, so that equal errors of several webhooks have one message.
+    /// The message. It does not depend on the object, so that equal errors of several webhooks have one message.
     message: String,
     /// The difference in the invalid field of the response.
     difference: Option<Difference>,

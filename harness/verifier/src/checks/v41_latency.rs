@@ -144,7 +144,7 @@ impl Measured {
     }
 }
 
-/// Returns a percentile of `times`, which must be sorted, by the nearest-rank method.
+/// Returns a percentile of the sorted `times` by the nearest-rank method.
 fn percentile(times: &[Duration], percent: usize) -> Option<Duration> {
     let rank = (times.len() * percent).div_ceil(100);
     times.get(rank.saturating_sub(1)).copied()

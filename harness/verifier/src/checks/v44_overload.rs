@@ -38,7 +38,7 @@ const IDLE_CALLS: usize = 10;
 const RECOVERY_TIMEOUTS: u32 = 2;
 /// The tolerance in comparisons. A call counts as fast if it takes at most this much longer, or twice as long.
 const NOISE: Duration = Duration::from_millis(50);
-/// The interval between calls of a webhook that has not recovered.
+/// The interval between calls to a webhook that has not recovered.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// The number of waves that must contain unanswered calls, because other work may slow the machine during a wave.
@@ -101,7 +101,7 @@ async fn call_control(webhook_probe: &WebhookProbe<'_>, typical: &TypicalRequest
     )
 }
 
-/// Returns the duration of the slowest of `number` concurrent calls of the control webhook, if there is one.
+/// Returns the duration of the slowest of `number` concurrent calls to the control webhook, if there is one.
 async fn control_wave(
     webhook_probe: &WebhookProbe<'_>,
     typical: &TypicalRequest<'_>,

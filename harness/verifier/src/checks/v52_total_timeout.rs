@@ -73,7 +73,7 @@ fn with_rules<'a>(subjects: &[&'a Subject]) -> Vec<&'a Webhook> {
     webhooks.filter(|webhook| !webhook.rules.is_empty()).collect()
 }
 
-/// Returns webhooks that are all called for one request and whose total duration may exceed the timeout.
+/// Returns webhooks that are all called for one request and may together exceed the timeout.
 ///
 /// The result contains the webhooks in `chosen`, which are called for `common`, and some of the webhooks in `open`.
 /// `first` returns the requests for the first webhook. Returns `None` if no request can exceed the timeout.

@@ -100,7 +100,7 @@ impl WebhookResponse {
         at(&self.request, &["object"])
     }
 
-    /// Returns the patch of an allowing response, which has at least one operation.
+    /// Returns the patch in a response that allows the object. The patch has at least one operation.
     ///
     /// # Errors
     /// Returns [`Skipped`] if the response is a denial, or if its patch is missing or cannot be decoded.

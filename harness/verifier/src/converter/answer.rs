@@ -19,12 +19,12 @@ pub(in super::super) enum Answer {
 /// The reason why a response is invalid.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Fault {
-    /// The kind of error, which does not depend on the objects.
+    /// The kind of error. It does not depend on the objects.
     pub(in super::super) kind: &'static str,
     pub(in super::super) message: String,
 }
 
-/// Decodes the response in `exchange`, which answers a review of `version` with `uid`.
+/// Decodes the response in `exchange` to the review with the given `version` and `uid`.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`.
 pub(super) fn read(exchange: &Exchange, version: &str, uid: &str, sent: &[Value], to: &str) -> Answer {

@@ -74,7 +74,7 @@ impl Converter {
         }))
     }
 
-    /// Creates the converter of `definition`, which is called as specified in `configuration`.
+    /// Creates the converter of `definition`. `configuration` specifies how to call the webhook.
     ///
     /// Returns `None` if admit does not support any of the listed review versions.
     ///
@@ -106,7 +106,7 @@ impl Converter {
         }))
     }
 
-    /// Sets the timeout, which is 30 s by default as in kube-apiserver.
+    /// Sets the timeout. The default is 30 s, as in kube-apiserver.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.subject.called = Arc::new(Webhook { timeout, ..(*self.subject.called).clone() });

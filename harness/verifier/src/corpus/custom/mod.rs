@@ -19,7 +19,7 @@ use crate::shape;
 
 /// The number of objects to generate for each version.
 const COUNT: usize = 12;
-/// The number of representative objects, which are generated first.
+/// The number of representative objects. They are generated first.
 pub(super) const REPRESENTATIVES: usize = 4;
 /// The maximum number of attempts to generate [`COUNT`] valid objects.
 const ATTEMPTS: usize = 48;
@@ -98,7 +98,7 @@ impl Version {
     /// Returns the object without its invalid parts, such as a list that violates a rule.
     ///
     /// # Errors
-    /// Returns the error of an object that is invalid as a whole.
+    /// Returns an error if the object is still invalid without these parts.
     fn without_faults(&self, mut object: Value) -> Result<Value, String> {
         let mut errors = self.judged(object.clone())?.1;
         for _ in 0..REMOVALS {

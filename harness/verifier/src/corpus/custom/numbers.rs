@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// The limit up to which JSON numbers are exact.
+/// The limit up to which all JSON parsers represent integers exactly.
 const MAX_EXACT: i64 = 1 << 53;
 
-/// Returns allowed integer number `turn`, starting with the minimum or, without a minimum, with 1.
+/// Returns allowed integer number `turn`, starting with the minimum or, without one, with `multipleOf` (default: 1).
 pub(super) fn integer(schema: &Value, turn: usize) -> Value {
     let limit = |name: &str| schema.get(name).and_then(whole);
     let excluded = |name: &str| i64::from(schema[name] == true);
@@ -41,7 +41,7 @@ pub(super) fn number(schema: &Value, turn: usize) -> Value {
     })
 }
 
-/// Converts a float to a JSON number, which has no fraction if the float is integral.
+/// Converts a float to a JSON number. An integral float becomes a number without a fractional part.
 fn written(number: f64) -> Value {
     // The shortest form of an integral float has no fraction.
     serde_json::from_str(&number.to_string()).unwrap_or_else(|_| number.into())
