@@ -15,7 +15,7 @@ async fn start(limits: Limits) -> FakeWebhook {
 
 type Stream = rustls::StreamOwned<rustls::ClientConnection, std::net::TcpStream>;
 
-/// Opens a blocking TLS connection, which must not be used on the threads of the fake.
+/// Opens a blocking TLS connection. It must not be used on the threads of the fake.
 fn connect(fake: &FakeWebhook) -> Stream {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(fake.ca_bundle().as_bytes()).unwrap()).unwrap();

@@ -60,7 +60,7 @@ async fn uids_are_mixed_up_only_when_calls_overlap() {
     assert_eq!(one["uid"], other["uid"]);
 }
 
-/// Checks the request of the side effect, which another fake receives.
+/// Checks the request that a side effect sends. Another fake receives it.
 #[tokio::test]
 async fn side_effect_is_sent_and_reported() {
     let recorder = start("raw: {status: 201}").await;

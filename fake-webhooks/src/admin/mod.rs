@@ -1,4 +1,4 @@
-//! Serves the admin endpoint, which shows and changes a running fleet over HTTPS with a token.
+//! Serves the admin endpoint. Clients with its token can inspect and change a running fleet over HTTPS.
 
 mod error;
 mod routes;

@@ -28,6 +28,7 @@ use crate::{Behavior, Certificate};
 const BODY_BYTES: usize = 1 << 20;
 /// The maximum number of bytes to read from the rest of a body that is too large.
 const DRAIN_BYTES: usize = 4 << 20;
+/// The maximum time to read the rest of a body that is too large.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// The maximum value of the query parameter `timeout`.
 const MAX_WAIT: Duration = Duration::from_secs(300);

@@ -26,7 +26,7 @@ pub struct Convert {
     /// How the fake rejects objects that already have the requested version; if `None`, it returns them unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same: Option<ConversionRejection>,
-    /// The version of the converted objects, without the group, which replaces the requested version.
+    /// The version to convert objects to instead of the requested version, without the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// How multiple objects in one review are converted.

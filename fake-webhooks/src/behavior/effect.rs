@@ -46,7 +46,7 @@ pub struct Write {
     pub after: Time,
 }
 
-/// An `http` or `https` URL, or a path that begins with `/`, which can contain placeholders.
+/// An `http` or `https` URL, or a path that begins with `/`. It can contain placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Target(String);

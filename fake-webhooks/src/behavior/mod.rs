@@ -187,7 +187,7 @@ const NAMES: &[&str] = &[
     "fault",
 ];
 
-/// Accepts a behavior without parameters as a plain name, which uses the defaults.
+/// Accepts a plain name as a behavior with the default parameters.
 ///
 /// Derived code would always require parameters, and an untagged enum would lose the line numbers of errors.
 impl<'de> Deserialize<'de> for Behavior {

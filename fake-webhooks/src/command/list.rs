@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{Class, Family, Fault, catalog};
 
-/// The version of the JSON document, which is incremented for incompatible changes.
+/// The version of the JSON document. It increases with incompatible changes.
 const VERSION: u8 = 1;
 
 /// List the faults that a webhook can have, and how kube-apiserver treats each.

@@ -229,7 +229,7 @@ impl Endpoint {
         Ok(Bytes::from(Vec::from(read).into_boxed_slice()))
     }
 
-    /// Creates the response to a rejected call, which is not recorded.
+    /// Creates the response to a rejected call. The call is not recorded.
     fn reject(&self, rejected: RejectedCall, started: Instant) -> Response {
         let response = rejected.response();
         let outcome = CallOutcome::Sent { status: response.status(), summary: String::new() };

@@ -279,7 +279,7 @@ fn parsed_timeout(written: Option<Spanned<u8>>, of_fault: Option<u8>) -> Result<
     }
 }
 
-/// Parses a reinvocation policy; returns `None` for a validating webhook, which does not have one.
+/// Parses a reinvocation policy. Returns `None` for a validating webhook, because it cannot have one.
 fn parsed_reinvocation(
     written: Option<Spanned<ReinvocationPolicy>>,
     of_fault: Option<ReinvocationPolicy>,

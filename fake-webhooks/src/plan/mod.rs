@@ -32,7 +32,7 @@ pub struct PlannedListener {
     pub host: Name,
     /// The transport of all fakes on the listener.
     pub transport: Transport,
-    /// The credentials that all fakes of the listener require; a kubeconfig has one user per host and port.
+    /// The credentials that all fakes on the listener require. A kubeconfig has one user for each host and port.
     pub credentials: Option<Credentials>,
 }
 

@@ -28,7 +28,7 @@ use crate::{Connection, RemoteAccess, Transport};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Other machines could reach the address, which is not allowed.
+    /// Other machines could reach the address, but remote access is not allowed.
     #[error(
         "invalid address {0}: must be a loopback address unless `allowRemote: true` or --allow-remote is set"
     )]

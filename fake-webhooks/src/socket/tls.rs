@@ -28,7 +28,7 @@ pub enum TlsError {
     Clients(#[from] VerifierBuilderError),
 }
 
-/// The TLS configuration of a socket, which can change between handshakes.
+/// The TLS configuration of a socket. It can change between handshakes.
 #[derive(Debug)]
 pub(crate) struct Tls {
     authority: Arc<CertificateAuthority>,
