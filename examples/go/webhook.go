@@ -1,4 +1,4 @@
-// Package mirror is a mutating webhook that pulls all images of a Pod from a mirror.
+// Package mirror is a mutating webhook that makes Pods pull all images from a mirror.
 package mirror
 
 import (

@@ -1,4 +1,4 @@
-"""A mutating webhook that pulls all images of a Pod from a mirror: a WSGI application without dependencies."""
+"""A mutating webhook that makes Pods pull all images from a mirror: a WSGI application without dependencies."""
 
 import base64
 import json
