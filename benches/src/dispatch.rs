@@ -14,7 +14,7 @@ use crate::fixtures::{Entry, chain, create, webhooks};
 use crate::meter::Meter;
 use crate::webhook::Webhook;
 
-/// The minimum size of the Pod in bytes, which results in a review of about 1 KiB.
+/// The minimum size of the Pod, in bytes. The resulting review has about 1 KiB.
 const SMALL: usize = 700;
 
 struct Bench {

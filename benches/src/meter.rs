@@ -15,6 +15,7 @@ const SAMPLE: Duration = Duration::from_micros(100);
 const SAMPLES: usize = 100;
 /// The maximum number of operations during warm-up.
 const WARM_UP: usize = 200;
+/// The number of operations while allocations are counted.
 const COUNTED: usize = 20;
 
 /// Runs benchmarks, prints their results, and keeps them.

@@ -98,7 +98,7 @@ fn below_an_intermediate(params: &CertificateParams, key: &KeyPair) -> Result<(S
     Ok((pem, Leaf::new(certificate.pem(), key, root.certificate_pem().to_owned())))
 }
 
-/// Issues a leaf certificate from a new certificate authority with an RSA key, which is also in the `caBundle`.
+/// Issues a leaf certificate from a new CA with an RSA key, and puts the certificate of this CA in the `caBundle`.
 fn rsa_signed(bits: usize, digest: Digest, params: &CertificateParams, key: &KeyPair) -> Result<Leaf, Error> {
     let rsa = RsaKey::generate(bits, digest)?;
     let (bundle, issuer) = rsa.authority(authority("an authority with an RSA key"))?;

@@ -148,7 +148,7 @@ impl Call {
     }
 }
 
-/// Records requests and calls and associates them by trace ID.
+/// Records requests and calls, and associates them by trace ID.
 ///
 /// The API server forwards the `traceparent` of a request to webhooks (HTTP-24).
 #[derive(Debug, Default)]
