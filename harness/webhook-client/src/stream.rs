@@ -26,7 +26,7 @@ pub(super) fn dialled(tcp: TokioIo<TcpStream>) -> TokioIo<Stream> {
     TokioIo::new(Stream { tcp, addresses })
 }
 
-/// Returns whether an error comes from an established connection, so that its message needs no prefix.
+/// Returns whether an error comes from an established connection, so that its message does not need a prefix.
 pub(super) fn is_complete(error: &io::Error) -> bool {
     let text = error.to_string();
     [Operation::Read, Operation::Write].iter().any(|operation| text.starts_with(&format!("{operation} tcp ")))
