@@ -46,7 +46,7 @@ pub(crate) fn unused<'a>(
     unused.map(message).collect()
 }
 
-/// Splits `NAMESPACE/NAME`, or a host name `NAME.NAMESPACE` with an optional `.svc` suffix, into namespace and name.
+/// Splits `NAMESPACE/NAME`, or a host name `NAME.NAMESPACE` with an optional `.svc`, into the namespace and the name.
 pub(crate) fn namespace_and_name(text: &str) -> Option<(&str, &str)> {
     text.split_once('/').or_else(|| {
         let text = text.strip_suffix(".cluster.local").unwrap_or(text);

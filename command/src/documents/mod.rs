@@ -138,7 +138,7 @@ fn require_objects(paths: &[PathBuf], count: usize) -> Result<(), Failure> {
     Err(Failure::usage(format!("{}: no Kubernetes objects in these files", paths.join(", "))))
 }
 
-/// The documents in directories that are not Kubernetes objects: the location of the first, and their number.
+/// The skipped documents, which are not Kubernetes objects: the location of the first, and their number.
 #[derive(Clone, Debug, Default)]
 struct SkippedDocuments(Arc<Mutex<Option<(DocumentLocation, usize)>>>);
 

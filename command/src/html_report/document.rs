@@ -1,4 +1,4 @@
-//! Reads JSON reports, and rejects other JSON and other versions.
+//! Reads JSON reports. Rejects other JSON documents and unsupported versions.
 
 use std::fmt::Display;
 

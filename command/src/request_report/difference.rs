@@ -10,7 +10,7 @@ use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 pub(crate) struct Change {
     /// The path of the field, such as `spec.containers[1].image` or `metadata.labels["a.b/c"]`.
     ///
-    /// The index of a list item is its index in the new list, or for a removed item, its index in the old list.
+    /// The index of a list item is its index in the new list or, for a removed item, in the old list.
     pub(crate) path: String,
     /// The old value; omitted if the field was added.
     #[serde(default, deserialize_with = "there", skip_serializing_if = "Option::is_none")]

@@ -59,7 +59,7 @@ pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Res
     Err(Failure::usage(problems.join("\n")))
 }
 
-/// Returns a warning about the scenarios that have no `Then` step and therefore pass regardless of the webhooks.
+/// Returns a warning about scenarios that do not have a `Then` step and therefore pass regardless of the webhooks.
 pub(crate) fn unchecked(features: &[Feature]) -> Option<String> {
     let mut places: Vec<String> = Vec::new();
     for feature in features {

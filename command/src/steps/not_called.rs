@@ -87,8 +87,8 @@ impl World {
         identities.iter().filter_map(reason).collect()
     }
 
-    /// Fails if the webhook `short` was not called for a reason that says nothing about its configuration: the request
-    /// did not reach admission, or `admit run` limited the webhook to other namespaces.
+    /// Fails if the webhook `short` was not called for a reason that is unrelated to its configuration: the request did
+    /// not reach admission, or `admit run` limited the webhook to other namespaces.
     pub(super) fn require_other_reason(&self, short: &str) -> Outcome {
         if self.missing_namespace().is_some() {
             let message = self.last.as_ref().map(Answer::message).unwrap_or_default();

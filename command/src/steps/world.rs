@@ -265,7 +265,7 @@ impl World {
     /// Waits until the controllers of a cluster have created the default objects in a new namespace.
     ///
     /// Pods require the default service account, and webhooks would be called for the ConfigMap. If the controllers are
-    /// too slow, the next request fails with the error of the server.
+    /// too slow, the next request fails with the server's error.
     pub(super) async fn wait_for_controllers(&self, namespace: &str) -> Outcome {
         match self.target()?.kind {
             TargetKind::InProcess | TargetKind::Envtest => return Ok(()),

@@ -191,7 +191,7 @@ impl Settings {
         Ok((Authentication::Authenticators(Authenticators { anonymous }), known))
     }
 
-    /// Returns the host at which other hosts reach the server: `--external-hostname`, or the external address.
+    /// Returns the server's name or address for other hosts: `--external-hostname`, or the external address.
     ///
     /// Source: kubernetes pkg/controlplane/apiserver/options/options.go, `Complete`.
     fn external_host(&self, values: &Values) -> String {
@@ -297,7 +297,7 @@ fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
     }
 }
 
-/// Returns the address at which other hosts reach this host: the bound address, or the default interface's.
+/// Returns the address at which other hosts reach this host: `bound`, or the address of the default interface.
 ///
 /// Returns `None` if there is only the loopback interface.
 ///

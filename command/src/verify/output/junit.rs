@@ -94,7 +94,7 @@ fn fails<'a>(check: &'a CheckReport, result: &'a CheckResult, fail_on: FailOn) -
         .find(|finding| finding.accepted.is_none() && fail_on.includes(finding.severity))
 }
 
-/// Formats every finding with the advice on how to fix it and its differences.
+/// Formats every finding with its differences and the advice on how to fix it.
 ///
 /// If several webhooks share a finding, only the case of the first webhook contains the differences.
 fn findings(verification: &Verification, check: &CheckReport, result: &CheckResult) -> String {

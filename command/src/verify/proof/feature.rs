@@ -247,7 +247,7 @@ fn differing(requests: &[SampleRequest]) -> Result<Vec<Scenario<'_>>, String> {
     Ok(scenarios.collect())
 }
 
-/// Returns the steps of a scenario. Adds the manifests that the steps refer to to `manifests`.
+/// Returns the steps of a scenario. Also adds the manifests for these steps to `manifests`.
 fn steps(
     number: usize,
     scenario: &Scenario<'_>,
