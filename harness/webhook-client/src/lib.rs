@@ -97,8 +97,9 @@ pub enum RedirectOrRetry {
         /// The absolute URL to send the next request to.
         to: String,
     },
-    /// The server closed a connection that an earlier request had used, before it responded. kube-apiserver does not
-    /// repeat the request.
+    /// Before it responded, the server closed a connection that an earlier request had used.
+    ///
+    /// kube-apiserver does not repeat the request.
     KeptConnectionEnded,
     /// A `Retry-After` header: the same request is repeated.
     AskedToWait {
