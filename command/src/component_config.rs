@@ -52,8 +52,9 @@ pub(crate) fn check_kind<'a>(
     }
 }
 
-/// Returns the string in `field`, or an empty string if the field is missing. `path` is the field's name in Go's error
-/// messages.
+/// Returns the string in `field`, or an empty string if the field is missing.
+///
+/// `path` is the name of the field in Go's error messages.
 ///
 /// # Errors
 /// Returns an error if the value is not a string.

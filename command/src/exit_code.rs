@@ -16,8 +16,7 @@ pub enum ExitCode {
     Failed = 1,
     /// The command line, a feature, or another input file is invalid. (clap also exits with 2.)
     Usage = 2,
-    /// An environment error, such as an unavailable port or cluster, or a webhook without a valid response where one is
-    /// required.
+    /// An environment error, such as an unavailable port or cluster, or a missing but required response of a webhook.
     Environment = 3,
     /// Nothing was selected to run.
     NothingRun = 4,

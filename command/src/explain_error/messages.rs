@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use super::explanation::{explain_message, pattern};
 
-/// Matches the beginning of a line that begins a message: a time, a klog header, a word such as `Error`, a row of
-/// `kubectl get events`, or a result of kubectl.
+/// Matches the beginning of a line that begins a message.
+///
+/// Such a line begins with a time, a klog header, a word such as `Error`, a row of `kubectl get events`, or a result of
+/// kubectl.
 static BEGIN: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r#"(?x)^ (?:

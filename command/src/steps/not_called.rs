@@ -87,8 +87,10 @@ impl World {
         identities.iter().filter_map(reason).collect()
     }
 
-    /// Fails if the webhook `short` was not called for a reason that is unrelated to its configuration: the request did
-    /// not reach admission, or `admit run` limited the webhook to other namespaces.
+    /// Fails if the webhook `short` was not called for a reason that is unrelated to its configuration.
+    ///
+    /// The reasons are that the request did not reach admission, or that `admit run` limited the webhook to other
+    /// namespaces.
     pub(super) fn require_other_reason(&self, short: &str) -> Outcome {
         if self.missing_namespace().is_some() {
             let message = self.last.as_ref().map(Answer::message).unwrap_or_default();
@@ -116,8 +118,7 @@ impl World {
         self.last_path.contains("/namespaces/").then_some(name)
     }
 
-    /// Explains that the webhooks are limited to the namespaces of the scenario, if that is why a webhook was not
-    /// called.
+    /// Explains that webhooks are limited to the namespaces of the scenario, if this caused a webhook not to be called.
     pub(super) fn foreign_namespace(&self, mismatch: &Mismatch) -> Option<String> {
         if *mismatch != Mismatch::NamespaceSelector {
             return None;

@@ -61,8 +61,9 @@ impl World {
         contains(what, expected, actual).inspect_err(|_| self.note_whole(step, what, actual))
     }
 
-    /// Checks that `actual` does not contain all of `unexpected`, and prints the names of the missing fields below the
-    /// step if there are several fields.
+    /// Checks that `actual` does not contain all of `unexpected`.
+    ///
+    /// If `unexpected` has several fields, prints the names of the missing fields below the step.
     pub(super) fn check_contains_not(
         &self,
         step: &Step,

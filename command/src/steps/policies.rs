@@ -27,8 +27,7 @@ pub(super) fn is_policy(object: &Value) -> bool {
 }
 
 impl World {
-    /// Renames a policy or a binding, and limits the policy to the scenario's namespaces, because scenarios share a
-    /// server.
+    /// Renames a policy or a binding, and limits the policy to the scenario's namespaces: scenarios share a server.
     pub(super) fn confine_policy(&self, object: &mut Value) {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         let rename = |name: &mut Value| {

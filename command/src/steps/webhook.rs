@@ -411,8 +411,9 @@ fn patch(operations: Vec<Value>) -> Behavior {
     Behavior::Patch(Patch { operations, ..Patch::default() })
 }
 
-/// Returns a behavior that adds a label or annotation only if it is absent, because an ineffective patch can count as a
-/// change.
+/// Returns a behavior that adds a label or annotation only if it is absent.
+///
+/// An ineffective patch can count as a change.
 ///
 /// `field` is `labels` or `annotations`.
 pub(super) fn adding(field: &str, (key, value): (String, String)) -> Behavior {
