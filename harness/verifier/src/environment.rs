@@ -59,9 +59,7 @@ pub enum Connection {
     ///
     /// If the server has closed the connection, the call is repeated on a new connection.
     Kept,
-    /// A kept connection, as with `Kept`, but without a new attempt if the connection ends.
-    ///
-    /// Used for webhooks that are being stopped.
+    /// Same as `Kept`, but without a second attempt if the connection ends, for webhooks that are being stopped.
     KeptWithoutRepeat,
     /// A new connection with a new handshake.
     New,

@@ -19,7 +19,7 @@ use super::violation::Skipped;
 pub struct ObjectProbe<'a> {
     /// The environment of the requests.
     pub environment: &'a Environment,
-    /// The webhook that is probed.
+    /// The webhook that the probe examines.
     pub subject: &'a Subject,
     /// All verified webhooks, in dispatch order.
     pub subjects: &'a [Subject],
@@ -65,7 +65,7 @@ impl ObjectProbe<'_> {
         self.request.object.as_ref().unwrap_or(&Value::Null)
     }
 
-    /// Returns a set with only the webhook that is probed, in its phase.
+    /// Returns a set with only the webhook that the probe examines, in its phase.
     pub fn alone(&self) -> WebhookSet {
         self.subject.alone()
     }
@@ -165,7 +165,7 @@ impl ObjectProbe<'_> {
         Ok(outcome)
     }
 
-    /// Returns the outcome of the creation when only the webhook that is probed is called.
+    /// Returns the outcome of the creation when only the webhook that the probe examines is called.
     ///
     /// # Errors
     /// Returns the errors of [`Self::admitted`].

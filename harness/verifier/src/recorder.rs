@@ -23,7 +23,7 @@ struct Writes {
     unserved: BTreeSet<Unserved>,
 }
 
-/// A log that keeps the newest requests and counts all of them.
+/// A log that keeps the newest requests and counts all requests.
 #[derive(Debug, Default)]
 struct Log {
     count: u64,

@@ -15,7 +15,7 @@ pub(super) struct Turns {
     concluded: watch::Sender<u64>,
 }
 
-/// The turn of an object. It begins when all earlier objects are concluded.
+/// The turn of an object. It begins when all earlier objects are finished.
 #[derive(Debug)]
 pub(super) struct Turn {
     position: u64,
@@ -36,14 +36,14 @@ impl Turns {
         Arc::new(Turn { position, share: self.share, kept: AtomicUsize::new(0), concluded })
     }
 
-    /// Records that the first `objects` objects are concluded. Only their findings are kept.
+    /// Records that the first `objects` objects are finished. Only their findings are kept.
     pub(super) fn conclude(&self, objects: u64) {
         self.concluded.send_replace(objects);
     }
 }
 
 impl Turn {
-    /// Reserves memory until the object is concluded. If the object's share is exceeded, first waits for its turn.
+    /// Reserves memory until the object is finished. If the object's share is exceeded, first waits for its turn.
     pub(super) async fn keep(&self, bytes: usize) {
         let kept = self.kept.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if kept > self.share {

@@ -42,10 +42,10 @@ pub enum Skipped {
     /// The check applies but could not be completed; contains the reason.
     #[error("{0}")]
     NotChecked(String),
-    /// As `NotChecked`, but counts as passed if the webhook calls the watched API server before the run ends.
+    /// Same as `NotChecked`, but counts as passed if the webhook calls the watched API server before the run ends.
     #[error("{0}")]
     Uncontacted(String),
-    /// As `NotChecked`, but the webhook is not the reason.
+    /// Same as `NotChecked`, but the webhook is not the reason.
     ///
     /// An option is missing, another option excludes the check, or the webhook responds too fast for the check.
     #[error("{0}")]

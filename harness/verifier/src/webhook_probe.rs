@@ -20,7 +20,7 @@ use super::violation::Skipped;
 pub struct WebhookProbe<'a> {
     /// The environment of the requests.
     pub environment: &'a Environment,
-    /// The webhook that is probed.
+    /// The webhook that the probe examines.
     pub subject: &'a Subject,
     /// All verified webhooks, in dispatch order.
     pub subjects: &'a [Subject],
@@ -60,7 +60,7 @@ impl Notes {
 }
 
 impl WebhookProbe<'_> {
-    /// Returns a set with only the webhook that is probed.
+    /// Returns a set with only the webhook that the probe examines.
     pub fn alone(&self) -> WebhookSet {
         self.subject.alone()
     }

@@ -60,7 +60,7 @@ impl RequestTarget<'_> {
         json!({"apiVersion": kind.api_version(), "kind": self.kind, "metadata": metadata})
     }
 
-    /// Returns the user that usually writes the object: the responsible component, or a cluster administrator.
+    /// Returns the user who usually writes the object: the responsible component, or a cluster administrator.
     ///
     /// Source: kubernetes cmd/kube-controller-manager/app, the names of the controllers, each of which has a service
     /// account; pkg/controlplane/controller/kubernetesservice; plugin/pkg/auth/authorizer/node.
