@@ -132,8 +132,7 @@ impl Call {
 
     /// Decodes the JSON Patch in the response.
     ///
-    /// Accepts a base64 string. Also accepts a list of bytes, because kube-apiserver does so and the kube crate writes
-    /// one.
+    /// Accepts a base64 string or, as kube-apiserver does, a list of bytes, which the kube crate writes.
     pub fn patch(&self) -> Option<Value> {
         let patch = self.responded("patch")?;
         let bytes = match patch.as_str() {

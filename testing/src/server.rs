@@ -214,7 +214,7 @@ fn admin() -> UserInfo {
     }
 }
 
-/// The settings for the preparation of the server before the test starts.
+/// Prepares the server before the test starts.
 struct Setup<'a> {
     client: kube::Client,
     backend: Backend,
