@@ -112,7 +112,7 @@ impl AuditSettings<'_> {
 const LEVELS: [&str; 4] = ["None", "Metadata", "Request", "RequestResponse"];
 const STAGES: [&str; 4] = ["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"];
 
-/// The default policy logs all requests at the level Request. It omits the stage `RequestReceived`.
+/// The default policy logs all requests at the level `Request`. It omits the stage `RequestReceived`.
 impl Default for AuditPolicy {
     fn default() -> Self {
         let everything = Rule { level: Level::Request.as_str().to_owned(), ..Rule::default() };

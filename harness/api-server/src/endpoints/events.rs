@@ -34,7 +34,7 @@ use crate::registry::create::conversion_failed;
 use crate::registry::state::State;
 use crate::storage::{EncodedObject, StoredObject, set_resource_version};
 
-/// The maximum size of a stored object, in bytes of JSON, whose event may count as small after a conversion.
+/// The maximum size, in bytes of JSON, of a stored object that may have a small event after a conversion.
 const SMALL_STORED_BYTES: usize = 2 * SMALL_EVENT_BYTES;
 
 /// The maximum number of recent events in the cache of small events.

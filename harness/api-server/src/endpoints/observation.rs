@@ -34,7 +34,7 @@ pub struct ObservedRequest {
     pub user_agent: String,
     /// The verb, such as `create`, `patch`, or `deletecollection`.
     pub verb: String,
-    /// The operation when admission first ran; the operation of the verb if the request did not reach admission.
+    /// The operation of the first admission run; the operation of the verb if the request did not reach admission.
     pub operation: Operation,
     /// The resource in the path.
     pub resource: GroupVersionResource,

@@ -62,7 +62,7 @@ pub struct Options {
     pub audit_policy: Option<AuditPolicy>,
     /// Receives the admission records before the response is sent.
     ///
-    /// The records contain details that the audit log does not have, such as the reviews.
+    /// The records contain details that the audit log does not have, such as the `AdmissionReview`s.
     pub record: Option<RecordSink>,
     /// Receives notices about webhook calls that failed open and about deleted namespaces that the server keeps.
     pub notices: Option<NoticeSink>,

@@ -18,7 +18,7 @@ use super::authentication::Identity;
 use super::context::Server;
 use crate::registry::request::BodyRetention;
 
-/// Returns how much of the bodies the audit log needs: `Nothing` if the server does not have an audit log.
+/// Returns the bodies to keep for the audit log: `Nothing` if the server does not have an audit log.
 pub(crate) fn retention_for_audit(server: &Server) -> BodyRetention {
     if server.options.audit.is_some() { BodyRetention::Body } else { BodyRetention::Nothing }
 }
@@ -49,7 +49,7 @@ pub(crate) struct Outcome {
     pub(crate) decoded: Option<Value>,
     /// The object as the client sent it, if retained.
     pub(crate) sent: Option<Value>,
-    /// The operation when admission first ran; `None` if the request did not reach admission.
+    /// The operation of the first admission run; `None` if the request did not reach admission.
     pub(crate) admitted: Option<Operation>,
     /// The object in the response before content negotiation, if retained.
     pub(crate) object: Option<Arc<Value>>,

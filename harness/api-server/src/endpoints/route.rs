@@ -45,7 +45,7 @@ pub(crate) enum Route {
     OpenId(OpenId),
     /// A resource, one of its objects, or a subresource.
     Object(Target),
-    /// A watch of a collection or an object with a deprecated path below `/watch/`.
+    /// A watch of a collection or an object through a deprecated path below `/watch/`.
     Watch(Target),
     /// A subresource that a custom resource does not have, and the name of the object.
     NoSubresource(GroupVersionResource, String),
@@ -198,7 +198,7 @@ fn subpath(path: &str, segments: usize) -> String {
     format!("{start}{rest}{end}")
 }
 
-/// Returns the verb of `method` on `target`.
+/// Returns the verb for `method` on `target`.
 ///
 /// # Errors
 /// Returns 405 if the resource does not support the verb.

@@ -39,7 +39,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time that a client may take to read pending data after the end of the watch.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The maximum size of a frame in bytes. Longer events are split, because the server copies each frame per client.
+/// The maximum size of a frame in bytes. Longer events are split, because each client needs a copy of each frame.
 const MAX_FRAME_BYTES: usize = 64 << 10;
 
 /// The maximum size of a client message in bytes. The server ignores client messages except for ping and close.

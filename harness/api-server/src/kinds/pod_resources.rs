@@ -88,7 +88,7 @@ fn add(total: &mut ResourceList, more: &ResourceList) {
     }
 }
 
-/// Returns the sum of two quantities, or the larger quantity if the sum would have 100,000 digits.
+/// Returns the sum of two quantities, or the larger quantity if the sum would have too many digits.
 fn plus(left: &Quantity, right: &Quantity) -> Quantity {
     left.plus(right).unwrap_or_else(|_| left.max(right).clone())
 }

@@ -19,7 +19,7 @@ pub(crate) struct DefaultClass {
     of: &'static ClassedResource,
 }
 
-/// A kind of object that has classes.
+/// A kind of object that refers to a class.
 #[derive(Debug)]
 pub(crate) struct ClassedResource {
     plugin: &'static str,

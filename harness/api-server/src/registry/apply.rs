@@ -34,7 +34,7 @@ const STRICT_YAML_PREFIX: &str = "error converting YAML to JSON: yaml: unmarshal
 pub(crate) struct ApplyPatch {
     /// The applied fields, including `apiVersion` and `kind`.
     object: Value,
-    /// Whether the apply takes the ownership of conflicting fields from other managers: the query parameter `force`.
+    /// Whether the apply takes ownership of conflicting fields from other managers: the query parameter `force`.
     force: bool,
     /// The errors about duplicate keys, in the format of Go's YAML decoder.
     repeated: Vec<String>,
@@ -47,7 +47,7 @@ impl ApplyPatch {
     }
 }
 
-/// Reads the patch of a request. The patch is YAML, which includes JSON.
+/// Reads the patch of a request. The patch is YAML or JSON.
 ///
 /// # Errors
 /// Returns 400 if the patch is invalid, 429 if other requests use the memory that it needs, or 501 if it exceeds the

@@ -31,7 +31,7 @@ const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["ValidatingWebhookConfiguration", "Mu
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `WarnOnlyBoundTokenExpirationSeconds`.
 const WARN_ONLY_BOUND_TOKEN_EXPIRATION_SECONDS: i64 = 3607;
-/// The extended lifetime in seconds.
+/// The extended lifetime of a Pod token, in seconds.
 const EXPIRATION_EXTENSION_SECONDS: i64 = 365 * 24 * 60 * 60;
 
 /// Creates a token after mutating admission.

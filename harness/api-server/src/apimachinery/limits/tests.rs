@@ -195,7 +195,7 @@ async fn oversized_response_is_rejected() {
     assert!(message.contains("more than 49152 KiB of memory"), "{message}");
 }
 
-/// Uses a runtime with one thread, on which decoding would block all other requests.
+/// Uses a runtime with a single thread. Decoding on this thread would block all other requests.
 #[tokio::test]
 async fn large_body_is_processed_on_another_thread() {
     let object = json!({"metadata": {"name": "a"}, "data": {"k": "x".repeat(LARGE_BYTES)}}).to_string();

@@ -1,8 +1,8 @@
 //! Tests with bodies from kubectl, and with the complete objects with which upstream tests its encodings.
 //!
 //! `recorded.jsonl` contains the bodies that kubectl 1.37.1 sent to a kube-apiserver, then three objects that kubectl
-//! sends as JSON. `complete.jsonl` is an excerpt from `testdata/HEAD` in `k8s.io/api`. In both files, the JSON is
-//! upstream's decoding of the body.
+//! sends as JSON. `complete.jsonl` is an excerpt from `testdata/HEAD` in `k8s.io/api`. In both files, the JSON is the
+//! body as decoded by upstream.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -16,7 +16,7 @@ use kubernetes_admission::attributes::UserInfo;
 pub enum ClientCertificate {
     /// An authority in `--client-ca-file` signed the certificate for this user.
     Verified(UserInfo),
-    /// The certificate is invalid. The server responds to requests without a valid token with 401.
+    /// The certificate is invalid. The server responds with 401 to requests without a valid token.
     Invalid,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct ResourceDocuments {
     pub(super) schemas: BTreeMap<String, String>,
 }
 
-/// Returns the group versions that a definition serves, in the form of the v3 index.
+/// Returns the group versions that a definition serves, as in the v3 index.
 pub(super) fn group_versions(definition: &Value) -> impl Iterator<Item = String> {
     let group = text_at(definition, &["spec", "group"]);
     served(definition).map(move |version| format!("apis/{group}/{}", text_at(version, &["name"])))

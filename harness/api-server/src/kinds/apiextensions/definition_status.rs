@@ -155,7 +155,7 @@ fn same_names(one: &Value, other: &Value) -> bool {
         && ["shortNames", "categories"].iter().all(|field| list(one, field) == list(other, field))
 }
 
-/// Returns the definition with those names accepted that no other definition uses; `None` if nothing changes.
+/// Accepts the names that no other definition of the group uses. Returns `None` if nothing changes.
 ///
 /// If several names conflict, the condition `NamesAccepted` reports the last conflict.
 ///

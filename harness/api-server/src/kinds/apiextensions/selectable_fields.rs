@@ -23,7 +23,7 @@ pub(crate) fn names(version: &Value) -> Vec<String> {
 
 /// The location of selectable fields and schemas in the internal type.
 ///
-/// It is the definition if all versions share them, or else each version.
+/// It is the definition if all versions share them, otherwise each version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldLocation {
     Definition,

@@ -23,7 +23,7 @@ pub(super) fn version_1(object: &mut Value) {
 
 /// Converts an object of `autoscaling/v1` to the internal type and back.
 ///
-/// Adds a CPU target of 80 % to an object without metrics. Parses the annotations and encodes them again.
+/// Adds a CPU target of 80% to an object without metrics. Parses the annotations and encodes them again.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/conversion.go.
 pub(super) fn version_1_through_internal(object: &mut Value) {

@@ -8,7 +8,7 @@ use crate::apimachinery::metadata;
 use crate::kinds::server_writes;
 use crate::storage::InitialObjects;
 
-/// The roles and bindings in a ready kube-apiserver 1.37.1, one per line, without uids, times, and `resourceVersion`s.
+/// The roles and bindings of a ready kube-apiserver 1.37.1, one per line, without uids, times, and `resourceVersion`s.
 ///
 /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy.
 /// Rule: RBAC-21.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kubernetes_types::json;
 use serde_json::{Value, json};
 
-/// The claim with the Kubernetes data.
+/// The claim that contains the Kubernetes-specific data.
 pub(crate) const KUBERNETES: &str = "kubernetes.io";
 
 /// The objects to which a token is bound, in addition to its service account.

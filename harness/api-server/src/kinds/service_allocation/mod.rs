@@ -201,7 +201,7 @@ fn free(
     others: &RangeInclusive<u128>,
     taken: impl Fn(u128) -> bool,
 ) -> Option<u128> {
-    /// The number of attempts to find a free number in a large range before all numbers are compared.
+    /// The number of random numbers to try before the range is searched in order.
     const ATTEMPTS: usize = 64;
     let random = |count: u128| uuid::Uuid::new_v4().as_u128() % count.max(1);
     let size = range.end().saturating_sub(*range.start()).saturating_add(1);

@@ -285,7 +285,7 @@ pub(crate) fn validate_after(
     Ok(Vec::new())
 }
 
-/// Validates fields that require an administrator label on the namespace.
+/// Returns an error for admin access to devices if the namespace does not allow it.
 pub(crate) fn admin_access(
     object: &Value,
     old: Option<&Value>,

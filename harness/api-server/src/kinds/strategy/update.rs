@@ -17,7 +17,7 @@ use crate::apimachinery::metadata;
 use crate::kinds::apiextensions::definition_update;
 use crate::kinds::validation;
 
-/// The resources whose `/status` does not change labels, annotations, finalizers, and owner references.
+/// The resources whose `/status` does not change labels, annotations, finalizers, or owner references.
 ///
 /// Source: `ResetObjectMetaForStatus` in kubernetes `pkg/registry/*/*/strategy.go`; kube-aggregator
 /// pkg/registry/apiservice/strategy.go.

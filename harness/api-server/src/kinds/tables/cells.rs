@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{age, cluster, network, pods, storage, workloads};
 
-/// The data that cells depend on in addition to the object.
+/// The data, in addition to the object, from which cells are computed.
 pub(super) struct Context<'a> {
     pub(super) now: Timestamp,
     /// The name of the default `StorageClass` in the list; empty if there is none.
@@ -47,7 +47,7 @@ pub(super) fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"])
 }
 
-/// Returns the creation time of an object in RFC 3339; the first instant of year 1 if absent.
+/// Returns the creation time of an object in RFC 3339 format; the first instant of year 1 if absent.
 pub(super) fn created(object: &Value) -> &str {
     match text(object, &["metadata", "creationTimestamp"]) {
         "" => "0001-01-01T00:00:00Z",

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, Path, entries, flag, get, map, text};
 use super::formats;
 
-/// The maximum total size of all values in bytes.
+/// The maximum total size of all values, in bytes.
 ///
 /// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`.
 const MAX_SECRET_SIZE: usize = 1024 * 1024;

@@ -84,7 +84,7 @@ impl Errors {
         self.unsupported.map_or(Ok(self.own), Err)
     }
 
-    /// Records that the object needs a validation that admit does not support.
+    /// Records that the object requires validation that admit does not support.
     pub(super) fn cannot_validate(&mut self, what: &str) {
         self.unsupported = Some(Unsupported { what: what.to_owned() });
     }

@@ -205,7 +205,7 @@ fn name_allows_completions(errors: &mut Errors, object: &Value, spec: &Value) {
 
 /// Validates immutable fields in an update of a Job.
 ///
-/// The template of a suspended Job may change its scheduling fields and its resources.
+/// The scheduling fields and the resources in the template of a suspended Job may change.
 ///
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobSpecUpdate`;
 /// pkg/registry/batch/job/strategy.go, `validationOptionsForJob`.

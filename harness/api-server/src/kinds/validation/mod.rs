@@ -92,7 +92,7 @@ pub(crate) fn of_versions(versions: &Value, whys: &[&str]) -> Result<Vec<FieldEr
 /// Rule: VLO-01.
 ///
 /// # Errors
-/// Returns an error if the object needs a validation that admit does not support.
+/// Returns an error if the object requires validation that admit does not support.
 pub(crate) fn errors(
     object: &Value,
     old: Option<&Value>,

@@ -25,7 +25,7 @@ const UNKNOWN_KEY_TYPE: &str = "unknown public key type; supported types are Ed2
 const UNVERIFIED: &str = "could not verify proof-of-possession signature";
 const INVALID_KEY: &str = "must be a valid PKIX-serialized public key";
 const INVALID_REQUEST: &str = "must be a valid PKCS#10 CSR";
-/// The maximum size of a key, of a proof, and of a PKCS #10 request in bytes.
+/// The maximum size, in bytes, of a key, a proof, or a PKCS #10 request.
 ///
 /// Source: kubernetes pkg/apis/certificates/types.go, `MaxPKIXPublicKeySize`, `MaxProofOfPossessionSize`, and
 /// `MaxStubPKCS10RequestSize`.

@@ -162,7 +162,7 @@ fn class_annotation(claim: &Value) -> Option<&str> {
     word(get(get(claim, "metadata"), "annotations"), BETA_STORAGE_CLASS_ANNOTATION)
 }
 
-/// Returns whether an update sets the class of a claim that had a class only in an annotation or did not have one.
+/// Returns whether an update sets the class of a claim that had a class only in an annotation or did not have a class.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `validateStorageClassUpgradeFromAnnotation` and
 /// `validateStorageClassUpgradeFromNil`.

@@ -98,12 +98,12 @@ impl Subject<'_> {
         self.version >= Version::Minor(minor)
     }
 
-    /// Returns whether the checks are relaxed: since 1.35, for a Pod that runs in a separate user namespace.
+    /// Returns whether the checks are relaxed: since 1.35, if the Pod runs in a separate user namespace.
     pub(super) fn is_relaxed(&self) -> bool {
         self.is_since(35) && self.spec.get("hostUsers") == Some(&Value::Bool(false))
     }
 
-    /// Returns whether the checks consider the Pod a Windows Pod: since 1.25, according to `spec.os`.
+    /// Returns whether the checks treat the Pod as a Windows Pod: since 1.25, if `spec.os` is Windows.
     pub(super) fn is_windows(&self) -> bool {
         self.is_since(25) && at(self.spec, &["os", "name"]) == "windows"
     }

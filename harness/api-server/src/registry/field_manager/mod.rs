@@ -109,7 +109,7 @@ pub(crate) async fn apply(
     })
 }
 
-/// Repeats `compute` until it has received the responses of all conversion webhooks that it requires.
+/// Repeats `compute` until it has received the responses from all conversion webhooks that it requires.
 ///
 /// # Errors
 /// Returns an error if a conversion could not be attempted.
@@ -185,7 +185,7 @@ impl<'a> WriteContext<'a> {
         written.map(ManagedObject::from)
     }
 
-    /// Runs the field manager with these responses of conversion webhooks.
+    /// Runs the field manager with these responses from conversion webhooks.
     ///
     /// # Errors
     /// Returns the error of the first conversion that could not be attempted, for example because the response of its

@@ -27,7 +27,7 @@ pub(super) fn results(status: &Value) -> &[Value] {
     list(get(get(status, "allocation"), "devices"), "results")
 }
 
-/// Validates the status of a claim, except for the permission of the user to bind devices and report their status.
+/// Validates the status of a claim, except for the user's permission to bind devices and report their status.
 ///
 /// Source: kubernetes pkg/apis/resource/validation/validation.go, `validateResourceClaimStatusUpdate`;
 /// `pkg/apis/resource/v1/zz_generated.validations.go`.

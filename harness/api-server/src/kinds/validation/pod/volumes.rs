@@ -9,7 +9,7 @@ use super::super::volume_sources::{self, Owner};
 use super::super::{formats, storage};
 use super::files;
 
-/// The valid volumes by name.
+/// The valid volumes, by name.
 pub(super) type Volumes<'a> = HashMap<&'a str, &'a Value>;
 
 /// The volume source fields, in the order in which they are validated.

@@ -24,7 +24,7 @@ use super::fields::{Path, get, int, list, set, text, texts};
 pub(crate) struct Warnings(Vec<String>);
 
 impl Warnings {
-    /// The maximum number of warnings. A response contains at most this many characters of warnings.
+    /// The maximum number of warnings. The warnings in a response contain at most this number of characters.
     ///
     /// Source: apiserver pkg/endpoints/filters/warning.go, `truncateAtTotalRunes`.
     const TRUNCATE_AT_TOTAL_RUNES: usize = 4096;
