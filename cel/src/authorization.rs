@@ -48,7 +48,7 @@ pub struct Attributes<'a> {
 pub enum Target<'a> {
     /// A non-resource path, such as `/healthz`.
     Path(&'a str),
-    /// A resource, in any version.
+    /// A resource, regardless of its version.
     Resource(&'a Resource),
 }
 
@@ -115,7 +115,7 @@ pub enum AuthorizationDecision {
     Deny,
     /// The authorizer allows the access.
     Allow,
-    /// The authorizer does not decide, so that another authorizer can.
+    /// The authorizer does not decide; another authorizer can.
     NoOpinion,
 }
 

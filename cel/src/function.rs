@@ -44,7 +44,7 @@ pub struct Overload {
     /// The index of the argument that is a regular expression, if any. A constant regular expression is compiled
     /// together with the program.
     pub regex: Option<usize>,
-    /// The run-time cost of a call, or `None` if the overload's identifier determines the cost (see `cost`).
+    /// The run-time cost of a call, or `None` if the overload's identifier determines the cost.
     pub cost: Option<CallCost>,
 }
 

@@ -66,7 +66,7 @@ impl<'t> Source<'t> {
     }
 }
 
-/// Converts a length to 32 bits. 32 bits suffice because expressions are limited to 100,000 code points.
+/// Converts a length to 32 bits. The length fits, because expressions are limited to 100,000 code points.
 pub(crate) fn narrow(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

@@ -26,7 +26,7 @@ pub(super) enum Stop {
     Unsupported(String),
 }
 
-/// The maximum number of bytes of strings and bytes values that one evaluation may create. kube-apiserver is
+/// The maximum total size, in bytes, of the strings and bytes values that one evaluation may create. kube-apiserver is
 /// limited only by its memory: a `+` of two dynamic values costs 1 regardless of their lengths.
 const MAX_BYTES: usize = 1 << 28;
 
@@ -60,7 +60,7 @@ pub(super) struct Machine<'a, 'e> {
     pub(super) tracker: Tracker<'a>,
     pub(super) interrupted: Option<&'e AtomicBool>,
     pub(super) turns: u64,
-    /// The number of bytes of strings and bytes values created by calls.
+    /// The total size, in bytes, of the strings and bytes values that calls have created.
     made: usize,
     seen: Option<Vec<NodeValue<'a>>>,
 }
@@ -214,7 +214,7 @@ impl<'a> Machine<'a, '_> {
         self.tracker.charge(price);
     }
 
-    /// Evaluates an attribute and charges its cost. If `test` is set, the result is that of `has()`.
+    /// Evaluates an attribute and charges its cost. If `test` is set, returns the result of `has()`.
     fn attribute(&mut self, id: AttributeId, test: bool) -> Outcome<'a> {
         let result = self.resolve(id)?;
         match self.plan.attribute(id).map(|attribute| &attribute.root) {

@@ -22,8 +22,7 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// Parses digits with an optional sign and an optional point, or returns `None` if the text does not contain
-    /// digits.
+    /// Parses digits with an optional sign and point, or returns `None` if the text does not contain digits.
     ///
     /// Source: gopkg.in/inf.v0 dec.go, `SetString`.
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -78,8 +77,8 @@ impl Decimal {
         Ok(Self { unscaled, scale })
     }
 
-    /// Returns the number in units of ten to the power of `exponent`, rounded up and truncated to the bits that
-    /// kube-apiserver keeps.
+    /// Returns the number in units of ten to the power of `exponent`, rounded up. The result is truncated to the bits
+    /// that kube-apiserver keeps.
     ///
     /// Source: `apimachinery pkg/api/resource/scale_int.go`, `scaledValue`.
     pub(super) fn at(&self, exponent: i32) -> i64 {

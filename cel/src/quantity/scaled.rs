@@ -39,8 +39,8 @@ impl Scaled {
         Self { value: self.value.wrapping_neg(), scale: self.scale }
     }
 
-    /// Returns the number in units of ten to the power of `exponent`, rounded away from zero, and whether the result is
-    /// exact. Returns `None` if the result does not fit into 64 bits.
+    /// Returns the number in units of ten to the power of `exponent`, and whether the result is exact. The result is
+    /// rounded away from zero. Returns `None` if the result does not fit into 64 bits.
     ///
     /// Source: apimachinery pkg/api/resource/amount.go, `AsScaledInt64`, and math.go, `negativeScaleInt64`.
     pub(super) fn at(self, exponent: i32) -> Option<(i64, bool)> {

@@ -76,7 +76,7 @@ fn bracketed(items: &str, negated: bool) -> String {
     format!("[{caret}{items}]")
 }
 
-/// Returns the class of an escape such as `\d`, or `None` for other letters.
+/// Returns the class for an escape such as `\d`, or `None` for other letters.
 pub(super) fn perl(letter: u8) -> Option<String> {
     let (_, items, negated) = PERL.iter().find(|(known, ..)| *known == letter)?;
     Some(bracketed(items, *negated))

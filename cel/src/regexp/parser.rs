@@ -276,7 +276,7 @@ impl<'e> Parser<'e> {
         self.repeat(operator, behind, last_repeat, |part, greedy| Node::repeat(part, least, most, greedy))
     }
 
-    /// Parses a group that begins with `(?`, or a change of flags.
+    /// Parses a group that begins with `(?`, or a change to the flags.
     fn perl_group(&mut self, text: &'e str) -> Result<&'e str, String> {
         let named = if text.len() > 4 { text.strip_prefix("(?P<") } else { None };
         if let Some(name) = named.or_else(|| if text.len() > 3 { text.strip_prefix("(?<") } else { None }) {

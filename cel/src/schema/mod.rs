@@ -94,9 +94,9 @@ impl Schema {
         }
     }
 
-    /// Converts the schema to the schema of a whole resource, with the properties `apiVersion`, `kind`,
-    /// `metadata.name`, and `metadata.generateName`. If all of these are declared, the schema stays unchanged;
-    /// otherwise, all other properties of `metadata` are removed.
+    /// Converts the schema to the schema of a whole resource. Sets the properties `apiVersion`, `kind`,
+    /// `metadata.name`, and `metadata.generateName`, and removes all other properties of `metadata`. If all four
+    /// properties are declared, the schema stays unchanged.
     ///
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/model/schemas.go, `WithTypeAndObjectMeta`.
     #[must_use]

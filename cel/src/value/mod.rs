@@ -197,7 +197,7 @@ pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
         false
     }
 
-    /// Returns the size that determines the cost of calls, such as that of a CIDR; the default is 1.
+    /// Returns the size that determines the cost of calls, such as the size of a CIDR; the default is 1.
     fn size(&self) -> u64 {
         1
     }
