@@ -9,7 +9,7 @@ pub(crate) const KUBECTL: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The maximum size of an object's annotations, in bytes.
+/// The maximum size, in bytes, of an object's annotations.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `TotalAnnotationSizeLimitB`.
 const TOTAL_ANNOTATION_SIZE_LIMIT_B: usize = 256 * 1024;

@@ -29,7 +29,7 @@ enum Source {
     Stream,
 }
 
-/// The size of json-iterator's chunks, in bytes.
+/// The size, in bytes, of json-iterator's chunks.
 const CHUNK_SIZE: usize = 4096;
 
 /// The names of json-iterator's functions in errors about objects, and how these errors quote text.
