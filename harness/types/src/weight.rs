@@ -25,7 +25,7 @@ const fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// Estimates the memory of a document in bytes. The result is never much too small.
+/// Estimates the memory, in bytes, of a document. The result is never much too small.
 pub fn weight(document: &Value) -> usize {
     usize::MAX - left_of(usize::MAX, document).unwrap_or_default()
 }
@@ -64,7 +64,7 @@ fn left_of(bytes: usize, document: &Value) -> Option<usize> {
     Some(left)
 }
 
-/// Returns the length of a document as JSON, in bytes.
+/// Returns the length, in bytes, of a document as JSON.
 pub fn json_length(document: &impl Serialize) -> usize {
     struct Counter(usize);
     impl io::Write for Counter {

@@ -65,7 +65,7 @@ impl EmptyFields {
         Self(self.0.iter().filter(|field| field.is_in_atomic_list).cloned().collect())
     }
 
-    /// Removes the fields, because they are not stored. Normalizes `object` if there are any such fields.
+    /// Removes the fields from `object` by normalizing it, if there are any. Empty fields are not stored.
     pub fn remove(&self, object: &mut Value, kind: &GroupVersionKind) {
         if !self.is_empty() {
             drop(super::normalize(object, kind));

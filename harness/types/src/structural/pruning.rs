@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::node::{Additional, Schema};
 use crate::path::Path;
 
-/// The maximum total length of the reported paths, in bytes. A response cannot contain more.
+/// The maximum total length, in bytes, of the reported paths. A response cannot contain more.
 const MAX_PATH_BYTES: usize = 4 << 20;
 
 /// The fields of every object, regardless of its schema.

@@ -31,7 +31,7 @@ pub enum Purpose {
 /// The value validation of a schema that validates only types.
 static UNLIMITED: LazyLock<ValueValidation> = LazyLock::new(ValueValidation::default);
 
-/// The maximum total length of all messages, in bytes.
+/// The maximum total length, in bytes, of all messages.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// Returns the errors of an object or of its status. Parts that did not change since `old` are not reported.
