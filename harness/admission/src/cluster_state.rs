@@ -10,7 +10,7 @@ use serde_json::Value;
 pub use crate::attributes::{GroupVersionKind, GroupVersionResource};
 use crate::config::ConversionWebhook;
 
-/// The server's state, except for the request. All methods read from memory and do not perform I/O.
+/// The server's state that admission depends on. All methods read from memory and do not perform I/O.
 pub trait ClusterState: Send + Sync {
     /// Returns a stored Namespace; `None` if it does not exist.
     fn namespace(&self, name: &str) -> Option<Arc<Value>>;

@@ -46,7 +46,7 @@ pub struct AdmissionRun<'a> {
     text: Text,
     /// The old object of `attributes` as JSON, encoded when a review first needs it.
     old_text: Text,
-    /// The results of conversion webhooks, each kept until the conversion that needs it takes it.
+    /// The results of conversion webhooks. Each is kept until the conversion that needs it uses it.
     answers: Answers,
     equivalents: Option<Arc<[EquivalentResource]>>,
     /// The record of the run so far.
@@ -128,7 +128,7 @@ impl<'a> AdmissionRun<'a> {
         self.explains_policies
     }
 
-    /// Returns the authorizer that decides what the user may do.
+    /// Returns the authorizer that determines what the user may do.
     pub(crate) fn authorizer(&self) -> &Arc<dyn Authorizer> {
         &self.authorizer
     }

@@ -36,7 +36,7 @@ pub(super) struct CallOutcome {
     pub(super) span: Span,
 }
 
-/// The reason why there is no valid response from the webhook.
+/// The reason why a webhook did not return a valid response.
 enum CallBlocked {
     Failure(CallFailure),
     Unsupported(Unsupported),

@@ -246,7 +246,7 @@ impl<C: Caller> Dispatcher<C> {
         Ok(())
     }
 
-    /// Applies all validating policies, before any validating webhook is called.
+    /// Applies all validating policies before any validating webhook is called.
     ///
     /// Rule: POL-01, POL-02.
     async fn validate_by_policies(

@@ -4,7 +4,7 @@ use crate::admission_run::AdmissionRun;
 use crate::matching::{request, rule_mismatch, rules, unmet_namespace_selector, unmet_object_selector};
 use crate::policy::{MatchField, MatchResources, PolicyMismatch};
 
-/// Returns the mismatch of `field`, with the compared values if the admission run explains policies.
+/// Returns the mismatch for `field`, with the compared values if the admission run explains policies.
 pub(super) fn mismatch(
     resources: &MatchResources,
     field: MatchField,

@@ -7,7 +7,7 @@ use super::decode;
 use super::fields::{self, Fields};
 use crate::caller::Reply;
 
-/// The maximum number of bytes of the body in an error message.
+/// The maximum length, in bytes, of the body in an error message.
 const MAX_BODY: usize = 2048;
 
 /// Returns the message and code of an unsuccessful reply, from a Status in the body or from the HTTP status.
