@@ -21,7 +21,7 @@ pub(crate) struct Ast {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     /// The offset, in code points, that errors report for the node. Nodes that a macro creates have the offset of the
-    /// macro's parenthesis.
+    /// parenthesis in the macro call.
     pub(crate) offset: Option<u32>,
     /// The literal, name, or operation that the node represents.
     pub(crate) expression: Expression,
@@ -50,7 +50,7 @@ pub(crate) enum Expression {
         target: Option<NodeId>,
         arguments: Vec<NodeId>,
     },
-    /// A list literal; `optional` contains the indices of the elements that are written `?element`.
+    /// A list literal; `optional` contains the indices of the elements that are written as `?element`.
     List {
         elements: Vec<NodeId>,
         optional: Vec<usize>,
@@ -73,7 +73,7 @@ pub(crate) struct Entry<K> {
     pub(crate) offset: Option<u32>,
     pub(crate) key: K,
     pub(crate) value: NodeId,
-    /// Whether the entry is written `?key: value`.
+    /// Whether the entry is written as `?key: value`.
     pub(crate) optional: bool,
 }
 

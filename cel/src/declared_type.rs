@@ -10,12 +10,12 @@ use crate::estimate::{Range, Sizes};
 use crate::schema::{Kind, Schema, escape};
 use crate::types::Type;
 
-/// The maximum size of a request in bytes.
+/// The maximum size, in bytes, of a request.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `MaxRequestSizeBytes`.
 const MAX_REQUEST_SIZE_BYTES: i64 = 3 << 20;
 
-/// The minimum and maximum lengths of JSON values in bytes.
+/// The minimum and maximum lengths, in bytes, of JSON values.
 ///
 /// Source: apiserver pkg/cel/limits.go.
 mod limits {
@@ -37,7 +37,7 @@ pub struct DeclaredType {
     shape: Shape,
     /// The maximum number of characters, elements, or entries; 0 for values without a size.
     max_elements: i64,
-    /// The minimum size of a value's JSON in bytes.
+    /// The minimum size, in bytes, of a value's JSON.
     min_serialized_size: i64,
 }
 

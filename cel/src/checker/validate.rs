@@ -83,7 +83,7 @@ impl<'c> Run<'c, '_, '_> {
         self.issues.add(self.source, self.checked.ast.offset(node), message);
     }
 
-    /// Returns the calls of a function, each with its first argument.
+    /// Returns the calls to a function, each with its first argument.
     fn calls_of<'n>(
         &self,
         name: &'static str,
@@ -129,7 +129,7 @@ impl<'c> Run<'c, '_, '_> {
         })
     }
 
-    /// Reports calls of `matches` whose constant first argument is not a valid regular expression.
+    /// Reports calls to `matches` whose constant first argument is not a valid regular expression.
     ///
     /// As in cel-go, the first argument of `matches(text, expression)` is the text.
     fn expressions(&mut self, calls: &[NodeId]) {

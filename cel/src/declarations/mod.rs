@@ -190,7 +190,7 @@ impl Declarations {
         find(name)
     }
 
-    /// Returns the type for mutations with this name, or `None` if the name is not the name of such a type.
+    /// Returns the type for mutations with this name, or `None` if the name is unknown.
     ///
     /// Source: apiserver pkg/cel/mutation/typeresolver.go, `Resolve`.
     fn patch_type(&self, name: &str) -> Option<(Arc<str>, NamedType)> {

@@ -83,7 +83,7 @@ impl Estimator<'_> {
         before.plus(cost)
     }
 
-    /// Returns the cost of a call of this overload, including its arguments.
+    /// Returns the cost of a call to this overload, including its arguments.
     fn overload(
         &mut self,
         node: NodeId,

@@ -13,7 +13,7 @@ use crate::value::{Text, Value};
 
 use super::{costs, format};
 
-/// The maximum result size in bytes; kube-apiserver is limited only by its memory.
+/// The maximum size, in bytes, of a result; kube-apiserver is limited only by its memory.
 const MAX_RESULT_BYTES: usize = 1 << 26;
 
 /// Returns the functions of a version of the library; version 0 has neither `format` nor `strings.quote`.

@@ -64,7 +64,7 @@ pub trait Members<'a>: Sync {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits<'l> {
-    /// The cost above which the evaluation ends with an error.
+    /// The maximum cost. An evaluation that exceeds it ends with an error.
     pub cost: u64,
     /// A flag that ends comprehensions with an error once it is set; it is checked after every 100 iterations.
     pub interrupted: Option<&'l AtomicBool>,
@@ -76,7 +76,7 @@ pub struct Limits<'l> {
 pub struct Evaluation<'a> {
     /// The value, or the error that ended the evaluation.
     pub value: Result<Value<'a>, Error>,
-    /// The cost in kube-apiserver's units.
+    /// The cost, in kube-apiserver's units.
     pub cost: u64,
 }
 
@@ -102,7 +102,7 @@ struct NodeValue<'a> {
     cost: u64,
 }
 
-/// The cost above which kube-apiserver ends the evaluation of an expression.
+/// The maximum cost of an expression. kube-apiserver ends an evaluation that exceeds it.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `PerCallLimit`.
 /// Rule: MC-14.

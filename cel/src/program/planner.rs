@@ -16,7 +16,7 @@ use super::plan::{
 };
 use super::{constant, literal};
 
-/// The state while a tree is planned.
+/// The state of compiling one tree into a plan.
 pub(super) struct Planner<'c> {
     checked: &'c Checked,
     plan: Plan,

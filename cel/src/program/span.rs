@@ -123,7 +123,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the index of the token of the field name after a dot.
+    /// Returns the index of the token with the field name after a dot.
     fn field(&self, dot: usize) -> usize {
         if self.kind(dot + 1) == Some(Kind::Question) { dot + 2 } else { dot + 1 }
     }

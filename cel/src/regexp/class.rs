@@ -1,4 +1,4 @@
-//! Builds character classes in the form of the `regex` crate.
+//! Builds character classes in the syntax of the `regex` crate.
 
 use super::node::write_character;
 use super::property;

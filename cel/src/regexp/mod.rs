@@ -21,7 +21,7 @@ use regex::{Regex, RegexBuilder};
 use machine::Machine;
 use node::{Assertion, Node};
 
-/// The maximum size in bytes of an expression compiled by the `regex` crate; compiling it takes up to half a second.
+/// The maximum compiled size, in bytes, of an expression for the `regex` crate; compiling takes up to half a second.
 const COMPILED_SIZE: usize = 4 << 20;
 
 /// The minimum height of a tree that is compiled on a separate stack.

@@ -1,4 +1,4 @@
-//! The tree of an expression, and its form for the `regex` crate.
+//! The tree of an expression, and its conversion to the syntax of the `regex` crate.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
@@ -9,7 +9,7 @@ pub(super) enum Node {
     Empty,
     /// A character, ignoring case if `fold`.
     Literal { character: char, fold: bool },
-    /// A bracketed class or another pattern for one character, in the form of the `regex` crate.
+    /// A bracketed class or another pattern for one character, in the syntax of the `regex` crate.
     Class(String),
     /// An assertion about the position.
     Assertion(Assertion),
@@ -41,7 +41,7 @@ pub(super) enum Assertion {
 }
 
 impl Assertion {
-    /// Returns the assertion in the form of the `regex` crate.
+    /// Returns the assertion in the syntax of the `regex` crate.
     pub(super) fn pattern(self) -> &'static str {
         match self {
             Self::TextStart => r"\A",

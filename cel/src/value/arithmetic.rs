@@ -85,7 +85,8 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> 
     }
 }
 
-/// The maximum size in bytes of a string or bytes value that `+` returns. kube-apiserver is limited only by its memory.
+/// The maximum size, in bytes, of a string or bytes value that `+` returns. kube-apiserver is limited only by its
+/// memory.
 const MAX_RESULT: usize = 1 << 26;
 const MAX_LIST: usize = 1 << 24;
 

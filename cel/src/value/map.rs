@@ -45,7 +45,7 @@ pub(super) enum Key {
     Duration(i64),
     Timestamp(Timestamp),
     Type(Arc<str>),
-    /// `optional.none()`, which is a single value.
+    /// `optional.none()`. All such values are the same key.
     None,
     /// A library value, identified by its type and text.
     Opaque(&'static str, String),

@@ -171,7 +171,7 @@ pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
         self.type_name()
     }
 
-    /// Returns the name that errors of conversions to Go types contain, such as `Quantity`.
+    /// Returns the name in the errors of conversions to Go types, such as `Quantity`.
     fn native_name(&self) -> &'static str {
         self.type_name()
     }

@@ -12,7 +12,7 @@ use super::{List, Value, equality};
 /// The type of a change to an object. `Object.spec` is the type of its field `spec`.
 pub const OBJECT: &str = "Object";
 
-/// The type of an operation of a JSON patch.
+/// The type of a JSON patch operation.
 pub const JSON_PATCH: &str = "JSONPatch";
 
 /// An object that an expression creates, with its type and fields.
@@ -54,7 +54,7 @@ impl<'a> Object<'a> {
         &self.name
     }
 
-    /// Returns whether the object is an operation of a JSON patch.
+    /// Returns whether the object is a JSON patch operation.
     pub fn is_operation(&self) -> bool {
         &*self.name == JSON_PATCH
     }

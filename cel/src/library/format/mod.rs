@@ -45,7 +45,7 @@ pub(crate) enum Failure<E> {
 }
 
 impl Clause {
-    /// Returns the message about an argument of the wrong type.
+    /// Returns the message for an argument of the wrong type.
     pub(crate) fn refusal(self, type_name: &str) -> String {
         let rule = match self {
             Self::Text => {

@@ -27,7 +27,7 @@ impl From<String> for FormatError {
     }
 }
 
-/// Appends a value formatted for a clause.
+/// Appends a value in the format of a clause.
 pub(super) fn write(output: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), FormatError> {
     // Writing into a String cannot fail.
     let _ = match (clause, value) {

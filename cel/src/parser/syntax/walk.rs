@@ -12,7 +12,7 @@ use super::tree::{Child, Leaf, Tree};
 use crate::parser::MAX_RECURSION_DEPTH;
 use crate::parser::lexer::Kind;
 
-/// The maximum number of recoveries.
+/// The maximum number of error recoveries in one expression.
 const MAX_RECOVERIES: u32 = 30;
 
 /// The maximum number of tokens that a recovery skips.
@@ -330,7 +330,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
         }
     }
 
-    /// Skips tokens until one that may follow an enclosing rule.
+    /// Skips tokens up to one that can follow an enclosing rule.
     fn recover(&mut self) -> Result<(), Stop> {
         self.attempt()?;
         let mut skipped = 0;
