@@ -48,7 +48,7 @@ impl<'a> Versions for Kind<'a> {
     }
 }
 
-/// Returns the object after each write, or why it was rejected.
+/// Returns the object after each write, or the reason why the write was rejected.
 pub(crate) fn written(question: &Value, schemas: &Schemas) -> Value {
     let kind = Kind { question, schemas };
     let mut live: Option<Value> = None;
