@@ -87,7 +87,7 @@ pub struct StatusCause {
 /// Rule: VLD-01.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldError {
-    /// The reason of the cause, such as `FieldValueRequired` or `FieldValueInvalid`.
+    /// The reason for the error, such as `FieldValueRequired` or `FieldValueInvalid`.
     pub reason: &'static str,
     /// The field's path, such as `spec.containers[0].name`.
     pub field: String,

@@ -88,7 +88,7 @@ pub fn json_length(document: &impl Serialize) -> usize {
 pub struct Expected {
     /// The number of values.
     pub values: usize,
-    /// The memory in bytes. Duplicate keys make the estimate too large.
+    /// The memory, in bytes. Duplicate keys make the estimate too large.
     pub weight: usize,
 }
 

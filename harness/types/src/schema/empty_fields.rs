@@ -30,7 +30,7 @@ enum Step {
 }
 
 impl EmptyFields {
-    /// Finds the fields of an object of `kind`. The object does not have to be normalized.
+    /// Finds the empty fields of an object of `kind`. Must be called before the object is normalized.
     pub fn find(object: &Value, kind: &GroupVersionKind) -> Self {
         let mut found = Vec::new();
         if has_empty(object) {

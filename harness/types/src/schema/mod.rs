@@ -161,7 +161,7 @@ struct Normalizer {
     unknown: Vec<String>,
 }
 
-/// The encoding whose effects on an object are applied.
+/// The encoding that [`Normalizer`] encodes to and decodes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Encoding {
     #[default]

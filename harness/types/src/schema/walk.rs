@@ -98,7 +98,7 @@ impl Type {
         }
     }
 
-    /// Returns the type of the `metadata` of all objects.
+    /// Returns the type of an object's `metadata`.
     pub fn for_metadata() -> Self {
         MESSAGES.named(METADATA).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
