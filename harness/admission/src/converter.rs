@@ -32,7 +32,7 @@ tokio::task_local! {
     static RECORDED: Recorded;
 }
 
-/// Runs `work` and returns its result with the calls it made to conversion webhooks.
+/// Runs `work` and returns its result with the calls that it made to conversion webhooks.
 ///
 /// The calls are collected per task, because most callers do not have the record of the request.
 pub async fn record_conversions<T>(work: impl Future<Output = T>) -> (T, Vec<ConversionCall>) {

@@ -146,7 +146,7 @@ pub enum Event {
 pub struct ConversionCall {
     /// The name of the definition that configures the webhook.
     pub definition: String,
-    /// The namespace of the object; empty if it has none.
+    /// The namespace of the object; empty for a cluster-scoped object.
     pub namespace: String,
     /// The name of the object; empty until it is set.
     pub name: String,

@@ -21,7 +21,7 @@ use crate::review::response::Response;
 pub(crate) struct Patched {
     /// The applied operations, never empty.
     pub(crate) operations: Operations,
-    /// Whether the object changed, apart from defaults.
+    /// Whether the object changed, except for defaults.
     pub(crate) changed: bool,
 }
 

@@ -48,7 +48,7 @@ pub fn message(text: &str, error: &Error) -> String {
     }
 }
 
-/// Returns whether a document may contain a character.
+/// Returns whether YAML documents may contain a character.
 fn is_allowed(letter: char) -> bool {
     matches!(letter,
         '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}'

@@ -105,7 +105,7 @@ fn matches_resource(rule: &str, resource: &str, subresource: &str) -> bool {
         .is_some_and(|rest| rest == "*" || rest == resource)
 }
 
-/// Returns whether a rule's path matches `path`. Several stars at the end of a rule's path count as one.
+/// Returns whether a rule's path matches `path`. Several `*` at the end of a rule's path count as one.
 ///
 /// Source: kubernetes `pkg/apis/rbac/v1/evaluation_helpers.go`, `NonResourceURLMatches`.
 /// Rule: RBAC-07.

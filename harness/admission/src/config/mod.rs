@@ -279,7 +279,7 @@ pub enum ConfigError {
     /// A field is missing or invalid.
     #[error("{}{field}: {what}", prefix(configuration))]
     Field {
-        /// `metadata.name` of the configuration; empty if it has none.
+        /// `metadata.name` of the configuration; empty if the configuration does not have a name.
         configuration: String,
         /// The field's path, such as `webhooks[0].rules[1].operations`.
         field: String,

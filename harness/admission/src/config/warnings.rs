@@ -37,7 +37,7 @@ pub fn warnings(configuration: &Value) -> Vec<String> {
     warnings
 }
 
-/// Returns the distinct resources in a rule for which webhooks are never called; empty for a rule with a star.
+/// Returns the distinct resources in a rule for which webhooks are never called; empty for a rule with `*`.
 fn excluded(rule: &Value) -> Vec<(&str, &str)> {
     let texts = |field| list(rule, field).iter().filter_map(Value::as_str).collect::<Vec<_>>();
     let (groups, resources) = (texts("apiGroups"), texts("resources"));

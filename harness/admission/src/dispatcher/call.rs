@@ -75,7 +75,7 @@ impl CallOutcome {
         self.refusal = Some(Rejection::Status(status));
     }
 
-    /// Returns why the request is rejected after this call; `None` if it continues.
+    /// Returns the reason why the request is rejected after this call; `None` if it continues.
     pub(super) fn refusal(&self) -> Option<Rejection> {
         match &self.refusal {
             Some(refusal) => Some(refusal.clone()),

@@ -52,7 +52,7 @@ pub struct DispatchContext<'a> {
     pub last: &'a [&'a dyn Plugin],
     /// The time at which the request started.
     pub started: Instant,
-    /// The request's deadline; `None` if it has none.
+    /// The request's deadline; `None` if the request does not have one.
     pub deadline: Option<Instant>,
     /// The trace context of the request, if it has one.
     pub trace: Option<&'a TraceContext>,

@@ -82,7 +82,7 @@ fn resource(rule: &Rule, request: Request<'_>) -> bool {
     })
 }
 
-/// Returns whether a list of operations, groups, or versions contains the value or a star, at any position.
+/// Returns whether a list of operations, groups, or versions contains the value or `*`, at any position.
 ///
 /// Rule: SEL-04.
 pub fn exact_or_star(entries: &[String], requested: &str) -> bool {

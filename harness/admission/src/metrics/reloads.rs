@@ -1,4 +1,4 @@
-//! Counts how often the manifest directories of the webhook plugins were read, and exposes their hashes.
+//! Counts the attempts to read the manifest directories of the webhook plugins, and exposes their hashes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

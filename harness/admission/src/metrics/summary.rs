@@ -113,7 +113,7 @@ impl Series {
     }
 }
 
-/// Creates a sketch with a relative error of 1 %.
+/// Creates a sketch with a relative error of 1%.
 fn sketch() -> DDSketch {
     DDSketch::new(Config::defaults())
 }

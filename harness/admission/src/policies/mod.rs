@@ -402,7 +402,7 @@ fn visible_namespace(namespace: &Value) -> Value {
     Value::Object(visible)
 }
 
-/// Returns the response for the client whose request is denied.
+/// Returns the response for a denied request.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`, and `policy_decision.go`,
 /// `reasonToCode`; pkg/admission/errors.go, `NewForbidden`.

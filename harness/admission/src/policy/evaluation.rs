@@ -39,7 +39,7 @@ const MAX_AUDIT_ANNOTATION_VALUE_LENGTH: usize = 10 * 1024;
 /// The request for which a policy is evaluated.
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'a> {
-    /// The request and its objects in the version that the policy sees.
+    /// The request and its objects, in the version that the policy matches.
     pub(crate) subject: Subject<'a>,
     /// The resource that the policy matches: the request's own, or an equivalent one.
     pub(crate) resource: &'a GroupVersionResource,

@@ -180,13 +180,13 @@ pub struct Decision {
 pub struct PolicyAnnotation {
     /// The key in the policy.
     pub key: Arc<str>,
-    /// The value, or the reason why there is none.
+    /// The value, or the reason why it is not published.
     pub outcome: AnnotationOutcome,
     /// The duration of the evaluation.
     pub took: Duration,
 }
 
-/// The value of an audit annotation, or the reason why there is none.
+/// The value of an audit annotation, or the reason why it is not published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "upstream has these three")]
 pub enum AnnotationOutcome {

@@ -29,7 +29,7 @@ impl ReviewVersion {
     /// Returns the first version in a webhook's `admissionReviewVersions` that the server supports.
     ///
     /// # Errors
-    /// Returns [`CallFailure`] if the server supports none of them.
+    /// Returns [`CallFailure`] if the server does not support any of them.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `CreateAdmissionObjects`.
     /// Rule: REQ-01.

@@ -31,7 +31,7 @@ pub(super) fn check_identity(original: &Value, converted: &Value) -> Result<(), 
     Ok(())
 }
 
-/// Gives `converted` the metadata of `original`, except for its labels and annotations.
+/// Copies the metadata of `original` to `converted`, except for its labels and annotations.
 ///
 /// # Errors
 /// Returns an error message if the metadata is invalid.
