@@ -1,5 +1,4 @@
-//! Checks `action.yml`: a workflow can use it, its flags exist, its script does what it says, and
-//! `.github/workflows/release.yml` builds what it downloads.
+//! Tests `action.yml`: its format, its flags, its scripts, and the release archives that it downloads.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -47,6 +46,8 @@ struct Runs {
     steps: Vec<Step>,
 }
 
+/// A step of a composite action.
+///
 /// Source: GitHub's documentation, "Metadata syntax for GitHub Actions", `runs` for composite actions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,7 +78,7 @@ fn script(name: &str) -> String {
     step.run.expect("it has a script")
 }
 
-/// Returns everything that looks like a long flag.
+/// Returns the words in `text` that look like long flags.
 fn flags(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| letter.is_whitespace() || "()\"'`;=[]{}".contains(letter));
     words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
@@ -140,7 +141,9 @@ fn its_flags_and_those_of_the_documentation_exist() {
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
-/// Runs a script of the action as a runner does.
+/// Runs a script of the action as a runner does. Returns the exit status and the output.
+///
+/// Returns `None` and skips the test if bash cannot be run.
 fn run(script: &str, folder: &Path, path: &str, environment: &[(&str, &str)]) -> Option<(i32, String)> {
     let mut command = Command::new("bash");
     command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]).current_dir(folder);
@@ -160,7 +163,7 @@ fn path_with(first: &Path) -> String {
     format!("{}:{path}", first.display())
 }
 
-/// Returns a directory with a configuration in `my webhook.yaml`, for which V57 reports a note.
+/// Returns a directory with the file `my webhook.yaml`, for whose configuration check V57 reports a note.
 fn folder_with_configuration() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let webhook = json!({"name": "w.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"},
@@ -406,7 +409,7 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
     }
 }
 
-/// Returns whether `uses` of a step names a commit.
+/// Returns whether the `uses` of a step pins an action to a commit.
 fn is_pinned(action: &str) -> bool {
     let commit = action.split_once('@').map_or("", |(_, commit)| commit);
     commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())

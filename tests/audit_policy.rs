@@ -55,7 +55,7 @@ const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhoo
 /// The number of initial requests, which create the configurations.
 const CONFIGURATIONS: usize = 2;
 
-/// Method, path, optional user, and body.
+/// A request: its method, path, optional user, and body.
 type Request = (&'static str, &'static str, Option<&'static str>, Value);
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -104,7 +104,7 @@ async fn slow(then: Value) -> FakeWebhook {
     FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.unwrap()
 }
 
-/// Returns a configuration that calls the webhook twice for each created ConfigMap.
+/// Returns a configuration with two webhooks that both call `webhook` for each created ConfigMap.
 fn configuration(kind: &str, webhook: &FakeWebhook) -> Value {
     let entry = |name: &str| {
         json!({
@@ -123,7 +123,7 @@ fn configuration(kind: &str, webhook: &FakeWebhook) -> Value {
     })
 }
 
-/// Sends the requests in order, each with its number as the Audit-ID, and reads the events of each.
+/// Sends the requests in order, and reads the audit events of each. The `Audit-ID` is the number of the request.
 async fn events(client: &kube::Client, log: &Path) -> Vec<(usize, Vec<Value>)> {
     let patch = json!([{"op": "add", "path": "/data", "value": {"a": "b"}}]);
     let webhooks = [slow(json!({"patch": {"operations": patch}})).await, slow(json!("allow")).await];
@@ -167,7 +167,7 @@ async fn events(client: &kube::Client, log: &Path) -> Vec<(usize, Vec<Value>)> {
     (0..requests.len()).map(|number| (number, of(number))).collect()
 }
 
-/// Waits until the server calls the webhooks: nothing else shows that it uses the configurations.
+/// Waits until the server calls the webhooks. Nothing else shows that the server uses the configurations.
 async fn are_used(client: &kube::Client, webhooks: &[FakeWebhook]) {
     let body = json!({"metadata": {"name": "probe"}}).to_string();
     for _ in 0..100 {
@@ -184,7 +184,7 @@ async fn are_used(client: &kube::Client, webhooks: &[FakeWebhook]) {
     panic!("the webhooks are not called");
 }
 
-/// Removes values that vary between runs and between servers from an event.
+/// Removes the values from an event that vary between runs or between servers.
 fn comparable(event: &Value) -> Value {
     let mut event = event.clone();
     let members = event.as_object_mut().unwrap();
@@ -275,7 +275,9 @@ async fn both_servers_tell_everything_at_every_stage() {
     }
 }
 
-/// Returns the events of kube-apiserver, which equal those of admit, or `None` if the test is skipped.
+/// Checks that kube-apiserver and admit write the same events, and returns the events of kube-apiserver.
+///
+/// Returns `None` if the test is skipped.
 async fn compared(policy: &str) -> Option<Vec<(usize, Vec<Value>)>> {
     if !machine::has_kube_apiserver() {
         return None;

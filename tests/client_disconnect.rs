@@ -1,6 +1,6 @@
 //! Tests a client that disconnects during a webhook call: neither server counts this as a webhook failure.
 //!
-//! Needs KUBEBUILDER_ASSETS for kube-apiserver; without it that half is skipped with a message.
+//! Needs KUBEBUILDER_ASSETS for kube-apiserver. Without it, only admit is tested, and a message says so.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -21,12 +21,12 @@ use crate::helpers::machine;
 use crate::helpers::serve::Serve;
 
 const API: &str = "/apis/admissionregistration.k8s.io/v1";
-/// Logs the metadata of every request. The test selects events by their audit IDs.
+/// An audit policy that logs the metadata of every request. The test selects events by their audit IDs.
 const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
-/// The metrics that a failed webhook changes.
+/// The metrics that count webhook failures.
 const FAILURES: [&str; 2] =
     ["apiserver_admission_webhook_fail_open_count", "apiserver_admission_webhook_rejection_count"];
-/// The metric that every call changes.
+/// The metric that counts all webhook calls.
 const REQUESTS: &str = "apiserver_admission_webhook_request_total";
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -39,7 +39,7 @@ struct Effects {
     failures: Vec<String>,
     /// The samples of [`REQUESTS`] about the webhook with a code other than 200.
     calls: Vec<String>,
-    /// `responseStatus` and `objectRef` of the last audit event.
+    /// The `responseStatus` and the `objectRef` of the last audit event.
     answered: [Value; 2],
 }
 
@@ -58,7 +58,7 @@ async fn a_client_that_goes_away_is_no_failure_of_the_webhook() {
     assert_eq!(left(&launched.target.client, &log).await, expected(), "kube-apiserver");
 }
 
-/// Returns the expectation for the policies Fail and Ignore: no failure, one call, and an undelivered response.
+/// Returns the expected effects for each failure policy: no failure, one call, and an undelivered response.
 fn expected() -> BTreeMap<&'static str, Effects> {
     let left = |policy: &str, rejected: bool| {
         let name = format!("{policy}.gone.example.com");
@@ -87,8 +87,9 @@ async fn of_admit(folder: &Path) -> BTreeMap<&'static str, Effects> {
     left(&client, &folder.join("admit.log")).await
 }
 
-/// For each failure policy, disconnects a client during a webhook call, and returns the effects once the audit log
-/// has its last event.
+/// Disconnects a client during a webhook call, for each failure policy. Returns the effects.
+///
+/// The effects are read once the audit log contains the last event of the request.
 async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Effects> {
     let mut all = BTreeMap::new();
     for policy in ["Fail", "Ignore"] {

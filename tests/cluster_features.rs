@@ -1,9 +1,10 @@
-//! Runs features on a real cluster, with their webhooks in a pod behind a Service: they pass, and leave nothing
-//! behind.
+//! Runs features on a real cluster, with their webhooks in a pod behind a Service.
+//!
+//! The features must pass and must not leave any objects behind.
 //!
 //! Uses the cluster from the kubeconfig in `ADMIT_TEST_CLUSTER`. The image of the fakes must be on every node. Needs
 //! kubectl 1.36 to 1.38. `ADMIT_TEST_AUDIT_LOG` may contain the path of the API server's audit log. Without the first
-//! variable the test is skipped with a message: it does not use any other cluster.
+//! variable, the tests are skipped with a message; they never use any other cluster.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +25,7 @@ use serde_json::Value;
 
 use crate::helpers::machine;
 
-/// A cluster that one test uses exclusively, because each checks everything that is left in it.
+/// A cluster that only one test uses at a time, because each test checks that no objects remain in it.
 struct Cluster {
     kubeconfig: OsString,
     kubectl: PathBuf,
@@ -37,7 +38,7 @@ const OUTSIDE_NAMESPACES: &str =
     "validatingwebhookconfigurations,mutatingwebhookconfigurations,customresourcedefinitions,namespaces";
 
 impl Cluster {
-    /// Returns `None` and prints a reason if there is no test cluster.
+    /// Returns the test cluster. If there is none, prints the reason and returns `None`.
     fn of_tests() -> Option<Self> {
         let Some(kubeconfig) = std::env::var_os("ADMIT_TEST_CLUSTER") else {
             machine::skipped("ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
@@ -54,7 +55,7 @@ impl Cluster {
         command
     }
 
-    /// Returns `admit run` for features on this cluster, with the fakes in it.
+    /// Returns an `admit run` command that uses this cluster as its target.
     fn run(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_admit"), &["run", "--target", "cluster"]);
         command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -70,7 +71,7 @@ impl Cluster {
         text(&output.stdout)
     }
 
-    /// Returns the cluster-scoped objects that runs created, and the namespaces of fakes.
+    /// Returns the cluster-scoped objects that runs created, and the namespaces of the fakes.
     fn made(&self) -> String {
         let of_runs = self.kubectl(&["get", OUTSIDE_NAMESPACES, "-o", "name", "-l", RUN]);
         let fakes = self.kubectl(&[
@@ -84,7 +85,7 @@ impl Cluster {
         of_runs + &fakes
     }
 
-    /// Waits until terminating namespaces are deleted, and checks that nothing else is left.
+    /// Waits until terminating namespaces are deleted, and checks that no other objects remain.
     fn check_that_nothing_is_left(&self) {
         let started = Instant::now();
         for label in [RUN, "app.kubernetes.io/name=admit-fakes"] {

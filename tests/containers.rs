@@ -1,7 +1,7 @@
-//! Tests the images with Docker: the fakes, called over TLS at a published port, and the command.
+//! Tests the container images: the fakes, called over TLS at a published port, and the command.
 //!
-//! Run with `cargo test --features containers --test containers`, after `just image`. Skipped with a message if no
-//! Docker daemon answers or an image does not exist.
+//! Run with `cargo test --features containers --test containers`, after `just image`. Skipped with a message if the
+//! Docker daemon does not respond or an image does not exist.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(
@@ -36,7 +36,7 @@ webhooks:
 - {name: stale, type: validating, behavior: allow, certificate: expired}
 ";
 
-/// Returns the size of an image, or `None` with a printed reason if it cannot be tested.
+/// Returns the size of an image; prints the reason and returns `None` if the image cannot be tested.
 fn image_bytes(name: &str) -> Option<u64> {
     let image = format!("{name}:{TAG}");
     let inspect = ["image", "inspect", "--format", "{{.Config.User}} {{.Size}}", &image];
@@ -56,7 +56,7 @@ fn image_bytes(name: &str) -> Option<u64> {
     Some(bytes.parse().unwrap())
 }
 
-/// Starts a container with the same permissions as `admit fakes deploy` sets.
+/// Starts a container with the permissions that `admit fakes deploy` sets.
 async fn start(fakes: &std::path::Path) -> ContainerAsync<GenericImage> {
     GenericImage::new(FAKES_IMAGE, TAG)
         .with_exposed_port(ContainerPort::Tcp(8443))
@@ -78,8 +78,10 @@ async fn start(fakes: &std::path::Path) -> ContainerAsync<GenericImage> {
         .unwrap()
 }
 
-/// Returns the webhooks of the configurations that the container prints. Docker forwards the two output streams
-/// separately, and the configurations follow when the listeners are ready: an incomplete list does not parse.
+/// Returns the webhooks in the configurations that the container prints.
+///
+/// Reads the output until it is a complete JSON document: the container prints it in parts, once the listeners are
+/// ready.
 async fn webhooks(container: &ContainerAsync<GenericImage>) -> Vec<Value> {
     let printed = async {
         loop {

@@ -53,7 +53,7 @@ fn start(yaml: &str, arguments: &[&str]) -> Running {
 }
 
 impl Running {
-    /// Returns the standard output, which is closed while the fakes run.
+    /// Returns the configurations from the standard output, which the fakes close after printing them.
     fn configurations(&mut self) -> Vec<Value> {
         let mut text = String::new();
         self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
@@ -215,7 +215,7 @@ fn configurations_can_be_written_to_a_file_as_json() {
     assert_eq!(running.stop(Signal::INT).0, Some(0));
 }
 
-/// Runs a command that must be rejected, because it would run forever otherwise.
+/// Runs `admit fakes` with arguments that it must reject. With valid arguments, the command would not exit.
 fn fakes(arguments: &[&str]) -> Output {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
     command.arg("fakes").args(arguments).stdin(Stdio::null()).kill_on_drop(true);
@@ -308,7 +308,7 @@ fn catalog_can_be_filtered_by_class_and_family() {
 
 const TOKEN: &str = "a-token-that-nobody-guesses-0123456789";
 
-/// A directory with an authority and a token.
+/// Returns a directory with the certificate and key of a certificate authority, and a token.
 fn secrets() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let authority = certs::CertificateAuthority::new("an authority that stays").unwrap();
@@ -322,12 +322,12 @@ fn secrets() -> tempfile::TempDir {
 struct Admin {
     address: String,
     client: reqwest::Client,
-    /// The log after the address.
+    /// The rest of the log, after the line with the address.
     log: BufReader<ChildStderr>,
 }
 
 impl Admin {
-    /// Reads the admin endpoint from the log, and the lines before it.
+    /// Reads the address of the admin endpoint from the log. Also returns the lines before it.
     fn from_output(running: &mut Running, authority_pem: &[u8]) -> (Self, Vec<String>) {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut log = BufReader::new(running.0.stderr.take().unwrap());

@@ -1,7 +1,7 @@
 //! Opens the pages of `admit report` and `--html` in Chromium, and rebuilds the bundle of scripts and styles.
 //!
 //! Needs Node.js, the packages of `report` (`npm ci --prefix report`), and Chromium; without them, tests are skipped
-//! with a message. The screenshots are in `target/report`.
+//! with a message. The tests write screenshots to `target/report`.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -24,7 +24,7 @@ metadata: {name: db, namespace: kube-system}
 spec: {containers: [{name: db, image: postgres}]}
 ";
 
-/// A webhook that is reinvoked, one that fails open, one that denies, and some that are not called.
+/// A fakes file: one webhook is reinvoked, one fails open, one denies, and some are not called.
 const FAKES: &str = include_str!("../report/example/fakes.yaml");
 
 const FEATURE: &str = "Feature: Failures
@@ -41,7 +41,7 @@ const FEATURE: &str = "Feature: Failures
       \"\"\"
 ";
 
-/// Webhooks whose messages and patches contain markup and scripts.
+/// A fakes file with webhooks whose messages and patches contain markup and scripts.
 const HOSTILE: &str = r#"version: 1
 webhooks:
 - name: evil
@@ -60,7 +60,7 @@ webhooks:
   behavior: {deny: {message: "<img src=x onerror='globalThis.pwned = 1'>\n</pre></script><script>pwned = 1</script>"}}
 "#;
 
-/// A webhook whose response repeats the request.
+/// A fakes file with a webhook whose response repeats the request.
 const ECHO: &str = "version: 1
 webhooks:
 - name: echo
@@ -83,7 +83,7 @@ fn admit(folder: &Path, line: &str) -> Output {
         .unwrap()
 }
 
-/// Runs the command, which must exit with one of these statuses.
+/// Runs `admit` with the arguments in `line`. It must exit with one of these statuses.
 fn run(folder: &Path, line: &str, statuses: &[i32]) {
     let output = admit(folder, line);
     let text = String::from_utf8_lossy(&output.stderr);
@@ -193,7 +193,7 @@ async fn webhooks(folder: &Path) -> Vec<FakeWebhook> {
     fakes
 }
 
-/// A report of a request for a large object, with 1,000 webhooks.
+/// Returns a report of a request for a large object, with 1,000 webhooks.
 fn large() -> Value {
     let data: serde_json::Map<String, Value> =
         (0..20_000).map(|key| (format!("key-{key}"), format!("{key:040}").into())).collect();

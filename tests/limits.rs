@@ -1,4 +1,4 @@
-//! Tests how much memory and how many connection slots clients of `admit serve` can use.
+//! Tests limits on the memory and the connection slots that clients of `admit serve` can use.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -14,11 +14,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// The path of objects that can have any size.
+/// The path of `ControllerRevision`s, whose data can have any size.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 const MEGABYTE: usize = 1 << 20;
 
-/// Half of the time after which the server disconnects an idle client.
+/// Half of the time after which the server closes the connection of an idle client.
 const SOON: Duration = Duration::from_secs(16);
 
 /// A running `admit serve`, which is killed on drop.
@@ -68,15 +68,17 @@ impl Server {
         assert_eq!(request.send().await.unwrap().status(), StatusCode::CREATED);
     }
 
-    /// Returns the peak memory, in MiB.
+    /// Returns the peak memory of the server, in MiB.
     fn peak(&self) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() / 1024
     }
 
-    /// Returns the increase of the peak over `before`, in MiB. The kernel counts pages per processor and adds them up
-    /// only occasionally, so an unchanged peak may appear to be slightly lower.
+    /// Returns the increase of the peak memory over `before`, in MiB.
+    ///
+    /// The kernel counts pages per processor and adds them up only occasionally. An unchanged peak may therefore appear
+    /// to be slightly lower.
     fn rise(&self, before: usize) -> usize {
         self.peak().saturating_sub(before)
     }
@@ -98,7 +100,7 @@ impl Drop for Server {
     }
 }
 
-/// Returns almost three megabytes of an incomplete body.
+/// Returns a request body that stops after almost 3 MiB and never ends.
 fn unfinished() -> Body {
     let pieces = stream::iter(0..47).map(|_| Ok::<_, std::io::Error>(vec![b' '; 64 << 10]));
     Body::wrap_stream(pieces.chain(stream::pending()))

@@ -1,5 +1,6 @@
-//! Tests `/metrics`: after the same requests, admit and kube-apiserver expose the same admission metrics, with the
-//! same help, types, labels, buckets, and counts.
+//! Tests `/metrics`: after the same requests, admit and kube-apiserver expose the same admission metrics.
+//!
+//! The help, types, labels, buckets, and counts of the metrics are equal.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -19,7 +20,7 @@ use crate::helpers::machine;
 const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// The name of a webhook, its behavior, its phase, and extra fields of its configuration.
+/// The webhooks: the name, the phase, the behavior, and extra configuration fields of each.
 const WEBHOOKS: [(&str, &str, &str, &str); 14] = [
     ("allows", "mutating", r#""allow""#, "{}"),
     (
@@ -57,7 +58,7 @@ const WEBHOOKS: [(&str, &str, &str, &str); 14] = [
     ),
 ];
 
-/// Returns a configuration entry for `ConfigMaps` with the label of its name.
+/// Returns a configuration entry for `ConfigMap`s that have a label with this name.
 fn entry(name: &str, fake: &FakeWebhook, more: &str) -> Value {
     let mut entry = json!({
         "name": format!("{name}.example.com"),
@@ -91,12 +92,12 @@ async fn scrape(client: &kube::Client) -> Exposition {
     Exposition::parse(&client.request_text(request).await.expect("the metrics"))
 }
 
-/// A sample: its name, and its labels in order.
+/// The identity of a sample: its metric name, and its labels in alphabetical order.
 type Series = (String, Vec<String>);
 
-/// The admission metrics.
+/// The admission metrics that a server exposes.
 struct Exposition {
-    /// The lines `# HELP` and `# TYPE`.
+    /// The `# HELP` and `# TYPE` lines.
     heads: BTreeSet<String>,
     samples: BTreeMap<Series, f64>,
 }
@@ -124,12 +125,12 @@ impl Exposition {
         exposition
     }
 
-    /// Returns whether a line is about admission policies, which admit does not support.
+    /// Returns whether a line is about metrics for admission policies. The test does not compare them.
     fn is_of_policies(line: &str) -> bool {
         ["validating_admission_policy", "mutating_admission_policy"].iter().any(|name| line.contains(name))
     }
 
-    /// Returns the increase since `before`, without times: for a histogram the bounds of its buckets and its count.
+    /// Returns the increase of each sample since `before`; `None` for a time, of which only the existence is compared.
     fn since(&self, before: &Self) -> BTreeMap<Series, Option<f64>> {
         let mut counted = BTreeMap::new();
         for (series, value) in &self.samples {
@@ -151,7 +152,9 @@ impl Exposition {
     }
 }
 
-/// Sends the load, and returns the counts, with the heads of the metric families.
+/// Sends the requests to a server with the webhooks.
+///
+/// Returns the status codes, the `# HELP` and `# TYPE` lines, and the increase of each sample.
 async fn play(client: &kube::Client) -> (Vec<u16>, BTreeSet<String>, BTreeMap<Series, Option<f64>>) {
     let mut fakes = Vec::new();
     let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();

@@ -1,5 +1,6 @@
-//! Checks that a collector receives equal spans from admit and from kube-apiserver. `otlp.txt` contains the spans of
-//! kube-apiserver (`UPDATE_EXPECT=1` records them again).
+//! Checks that a collector receives equal spans from admit and from kube-apiserver.
+//!
+//! `otlp.txt` contains the spans of kube-apiserver (`UPDATE_EXPECT=1` records them again).
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -37,15 +38,16 @@ use tokio::time::Instant;
 
 use self::serve::Serve;
 
-/// The maximum delay of spans: kube-apiserver sends them every five seconds.
+/// The maximum time to wait for spans. kube-apiserver sends them every five seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The spans of kube-apiserver that admit also has, in addition to the spans of requests. Spans of filters and storage
-/// are not compared.
+/// The spans of kube-apiserver to compare, in addition to the spans of requests. admit has equal spans.
+///
+/// Spans of filters and storage are not compared.
 const COMPARED: [&str; 7] =
     ["Create", "Update", "Patch", "Delete", "Call mutating webhook", "Call validating webhook", "HTTP POST"];
 
-/// The trace of the clients' requests.
+/// The ID of the trace to which the clients' requests belong.
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 #[derive(Clone, Default)]
@@ -76,8 +78,9 @@ impl Collector {
         (collector, address)
     }
 
-    /// Returns the spans of the request with this `Audit-ID`, once those of both calls have arrived. The span of the
-    /// request is the last one to end.
+    /// Returns the spans of the request with this `Audit-ID`, once all spans of both webhook calls have arrived.
+    ///
+    /// The span of the request is the last one to end.
     async fn of_request(&self, audit_id: &str) -> Vec<Span> {
         let is_root = |span: &&Span| {
             span.kind == SpanKind::Server as i32
@@ -125,7 +128,7 @@ fn ancestors<'a>(span: &'a Span, spans: &'a [Span]) -> impl Iterator<Item = &'a 
     successors(Some(span), |span| spans.iter().find(|other| other.span_id == span.parent_span_id))
 }
 
-/// Formats a span, without values that vary or that admit omits.
+/// Formats a span without values that vary or that admit omits.
 fn said(span: &Span) -> String {
     let written = |of: &[KeyValue]| {
         let mut text = String::new();
@@ -153,7 +156,7 @@ fn said(span: &Span) -> String {
     text
 }
 
-/// Formats the spans of a request that kube-apiserver and admit both have, with their depth.
+/// Formats the spans of a request that are compared, each with its depth.
 fn tree(spans: &[Span]) -> String {
     let is_compared =
         |span: &&Span| span.kind == SpanKind::Server as i32 || COMPARED.contains(&span.name.as_str());
@@ -163,7 +166,7 @@ fn tree(spans: &[Span]) -> String {
     compared.iter().fold(String::new(), |text, span| format!("{text}{} {}\n", depth(span), said(span)))
 }
 
-/// Returns the value of a `traceparent`, with the ID of the span replaced by its name.
+/// Returns a `traceparent` in which the name of the span replaces its ID.
 fn called_in(parent: &str, spans: &[Span]) -> String {
     let parts: Vec<&str> = parent.split('-').collect();
     let [version, trace, span, flags] = parts[..] else { panic!("{parent}") };
@@ -180,7 +183,7 @@ struct Requests<'a> {
 }
 
 impl Requests<'_> {
-    /// Sends a request, and formats its spans and the trace headers that the webhooks receive.
+    /// Sends a request, and formats its spans and the trace headers of its webhook calls.
     async fn shown(&self, audit_id: &str, parent: &str, request: (&str, &str, Option<Value>)) -> String {
         let before = self.webhooks.each_ref().map(|webhook| webhook.journal().len());
         send(self.client, audit_id, parent, request).await;
@@ -313,7 +316,7 @@ impl Files {
         ]
     }
 
-    /// Returns a client of jane for the server in `config`.
+    /// Returns a client for the server in `config` that authenticates as `jane`.
     fn jane(&self, config: &kube::Config) -> kube::Client {
         let leaf = self.authority.issue_for_client("jane").unwrap();
         let mut config = config.clone();

@@ -14,7 +14,7 @@ use anstyle_svg::{Palette, Term};
 use expect_test::expect_file;
 use regex::Regex;
 
-/// Characters per line. Longer lines continue on the next line, as in a terminal.
+/// The maximum number of characters per line. Longer lines continue on the next line, as in a terminal.
 const WIDTH: usize = 110;
 
 /// The terminal's colors, which have enough contrast on a dark background.
@@ -88,7 +88,7 @@ fn picture(folder: &Path, line: &str, label: &str) -> String {
     draw(&format!("\u{1b}[1m$ {line}\u{1b}[0m\n{}", wrapped(&without_measurements(&printed))), label)
 }
 
-/// Removes durations, and replaces ports: they differ from run to run.
+/// Removes durations and replaces ports, because they differ from run to run.
 fn without_measurements(text: &str) -> String {
     let duration = Regex::new(r"(, |  )(\x1b\[2m)?\d+(\.\d+)? m?s\b(\x1b\[0m)?").unwrap();
     let port = Regex::new(r"127\.0\.0\.1:\d+").unwrap();

@@ -211,7 +211,7 @@ fn a_path_that_is_not_there_is_named() {
     );
 }
 
-/// Objects with a finalizer, and objects in files.
+/// A feature about objects with a finalizer and about objects in files.
 const OBJECTS: &str = r#"
 Feature: Objects
   Scenario: An object that is being deleted is updated

@@ -50,7 +50,7 @@ fn run(program: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// The etcd and kube-apiserver from a directory, started as envtest starts them. They are killed on drop.
+/// A pair of etcd and kube-apiserver from a directory, started as envtest starts them. They are killed on drop.
 struct Servers {
     processes: Vec<Child>,
     port: u16,
@@ -58,14 +58,14 @@ struct Servers {
     folder: tempfile::TempDir,
 }
 
-/// The client of a request.
+/// The client that sends a request.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Nobody,
     Token(&'static str),
-    /// A certificate of this user in this group.
+    /// A client with a certificate for this user, in this group.
     Certificate(&'static str, Option<&'static str>),
-    /// A certificate from an unknown authority.
+    /// A client with a certificate from an unknown certificate authority.
     Stranger,
 }
 
@@ -152,7 +152,7 @@ impl Servers {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// Returns the status and the body of the answer, if there is one.
+    /// Returns the status and the body of the answer, or `None` if the server does not answer.
     async fn ask(
         &self,
         url: &str,
@@ -281,7 +281,7 @@ fn requests() -> Vec<(By, &'static str, &'static str)> {
     ]
 }
 
-/// Removes values that vary between runs, and field ownership.
+/// Removes field ownership and the values that vary between runs.
 fn settle(value: &mut Value, port: u16) {
     match value {
         Value::Object(members) => {
@@ -377,7 +377,7 @@ async fn both_servers_answer_the_same() {
     assert_eq!(admit.len(), real.len());
 }
 
-/// Test suites may start their servers more than once.
+/// Test suites may start their servers more than once, with the same record directory.
 #[tokio::test]
 async fn what_all_servers_of_a_suite_did_is_recorded() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -468,7 +468,7 @@ fn help_lists_the_flags_that_envtest_looks_for() {
     assert_eq!(text, format!("Kubernetes v{}+admit\n", harness::KUBERNETES_VERSION));
 }
 
-/// A change of the table must match a change of the program's flags.
+/// Both programs must list the same flags in `--help`.
 #[test]
 fn both_know_the_same_flags() {
     if !machine::has_kube_apiserver() {

@@ -3,7 +3,7 @@
 use super::*;
 
 impl Servers {
-    /// Compares the answers to token requests, and to requests with these tokens.
+    /// Returns the answers to token requests, and to requests that use these tokens.
     pub(super) async fn tokens_of_service_accounts(&self) -> Vec<String> {
         const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
         const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";

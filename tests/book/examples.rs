@@ -1,9 +1,9 @@
 //! Runs the command lines and files in the README and the book.
 //!
-//! Each page runs in its own directory. A block whose first line is a comment with a file name is written to that
-//! file. The admit commands in `console` blocks run in page order; `admit serve` and `admit fakes` run until the end
-//! of the page. The output below a command must match. If a command needs something that the test does not have (a
-//! cluster, a file that the page does not show), only its arguments are checked.
+//! Each page has its own directory. A block whose first line is a comment with a file name is written to that file. The
+//! admit commands in `console` blocks run in page order; `admit serve` and `admit fakes` run until the end of the page.
+//! The output of a command must match the output that the page shows below it. If a command needs something that the
+//! test does not have (a cluster, a file that the page does not show), only its arguments are checked.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::markdown::{self, Block};
 use super::sandbox::{Sandbox, masked, matches};
 use super::{pages_in, read, root, run, shell};
 
-/// Options whose values are files that a command reads.
+/// The options whose values are files that a command reads.
 const INPUTS: [&str; 13] = [
     "-f",
     "--filename",
@@ -28,10 +28,10 @@ const INPUTS: [&str; 13] = [
     "--admission-control-config-file",
 ];
 
-/// Options that require a cluster or a kube-apiserver.
+/// The options that require a cluster or a kube-apiserver.
 const REMOTE: [&str; 3] = ["--target", "--context", "--host"];
 
-/// A command of a block with the output that the page shows for it.
+/// A command in a `console` block, and the output that the page shows for it.
 struct Example<'a> {
     line: usize,
     command: String,
@@ -111,12 +111,12 @@ fn mode(words: &[String], sandbox: &Sandbox) -> Mode {
     if runs { Mode::Run } else { Mode::Parse }
 }
 
-/// The results of the commands of a page.
+/// The results of testing the commands on a page.
 #[derive(Default)]
 struct Tested {
     run: usize,
     parsed: usize,
-    /// The page with the output of its commands.
+    /// The page with the actual output of its commands.
     page: String,
     problems: Vec<String>,
 }

@@ -13,13 +13,13 @@ use super::{read, root, stdout};
 /// The maximum length of a cell in the table of differences.
 const MAX_CELL_LENGTH: usize = 300;
 
-/// A file of `docs/differences`.
+/// A file in `docs/differences`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Area {
     title: String,
     rows: Vec<Row>,
-    /// Text below the table.
+    /// The text below the table.
     notes: Option<String>,
 }
 
@@ -27,17 +27,17 @@ struct Area {
 #[serde(deny_unknown_fields)]
 struct Row {
     id: String,
-    /// What a user sees and searches for.
+    /// The behavior or error message that a user notices and searches for.
     symptom: String,
     difference: String,
 }
 
-/// A group of `docs/data/limits.yaml`.
+/// A group of limits in `docs/data/limits.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Limits {
     title: String,
-    /// The command that has the options.
+    /// The command whose options change the limits.
     #[serde(default = "serve")]
     command: String,
     rows: Vec<Bound>,
@@ -58,7 +58,7 @@ struct Bound {
     default: Option<String>,
 }
 
-/// Returns the beginning of a generated page.
+/// Returns a comment about the source of a generated page, followed by `text`.
 fn head(source: &str, text: &str) -> String {
     format!("<!-- Written by `just book-pages`; change {source} instead. -->\n{text}")
 }
@@ -176,7 +176,7 @@ These limits bound the memory and CPU time of admit, whatever a client, a webhoo
     expect_file!["../../docs/reference/limits.md"].assert_eq(&page);
 }
 
-/// Returns the default that the help of a command states for an option.
+/// Returns the default value of an option, as stated in the help of its command.
 fn default_of(command: &str, flag: &str) -> String {
     let help = stdout(&[command, "--help"]);
     let (_, rest) =

@@ -9,7 +9,7 @@ use super::{markdown, pages_in, read, root};
 const REPOSITORY: [&str; 2] =
     ["https://github.com/admit-dev/admit/blob/main/", "https://github.com/admit-dev/admit/tree/main/"];
 
-/// Resolves `..` without accessing the file system.
+/// Joins a path to a directory, and resolves `..` without accessing the file system.
 fn joined(folder: &Path, target: &str) -> PathBuf {
     let mut path = PathBuf::new();
     for part in folder.join(target).components() {

@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use super::admit;
 
-/// The ports in the pages, which are replaced with free ports.
+/// The ports in the pages. The test replaces them with free ports.
 const PORTS: [u16; 3] = [6443, 8443, 9443];
 
-/// The maximum number of checks whether a server has written its files, and the pause between two checks.
+/// The maximum number of times to check whether a server has written its files.
 const ATTEMPTS: usize = 6000;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -28,7 +28,7 @@ const READY: [(&str, &str); 3] = [
 
 pub(crate) struct Sandbox {
     folder: TempDir,
-    /// Addresses in the page, and their replacements.
+    /// The addresses in the page, each with the address that replaces it.
     addresses: Vec<(String, String)>,
     servers: Vec<Child>,
 }
@@ -44,7 +44,7 @@ impl Sandbox {
         Self { folder, addresses: addresses.collect(), servers: Vec::new() }
     }
 
-    /// Replaces the addresses in the page with free ones.
+    /// Replaces the addresses in the page with addresses whose ports are free.
     fn localized(&self, text: &str) -> String {
         self.addresses.iter().fold(text.to_owned(), |text, (page, own)| text.replace(page, own))
     }
@@ -104,7 +104,7 @@ impl Sandbox {
         self.servers.push(server);
     }
 
-    /// Returns output as the page shows it: with the addresses in the page, and without the path of the directory.
+    /// Returns output as the page shows it: with the page's addresses, and without the path of the directory.
     pub(crate) fn shown(&self, output: &str) -> String {
         let text = self.addresses.iter().fold(output.to_owned(), |text, (page, own)| text.replace(own, page));
         text.replace(&format!("{}/", self.folder.path().display()), "")

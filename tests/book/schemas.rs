@@ -1,4 +1,4 @@
-//! Tests the JSON Schemas of the reports: the page that describes them, and real output that they must accept.
+//! Tests the JSON Schemas of the reports: the page that describes them, and whether they accept real output.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::sandbox::Sandbox;
 use super::{read, stdout};
 
-/// The schemas, each with the commands that print such a document.
+/// The schemas, each with the commands whose output it describes.
 const SCHEMAS: [(&str, &str); 9] = [
     ("run", "`admit run --json FILE`"),
     ("verify", "`admit verify -o json`"),
@@ -23,7 +23,7 @@ const SCHEMAS: [(&str, &str); 9] = [
     ("steps", "`admit steps -o json`"),
 ];
 
-/// Annotations, which do not restrict a document.
+/// The keywords that are annotations. They do not restrict a document.
 const ANNOTATIONS: [&str; 5] = ["$schema", "$id", "$defs", "title", "description"];
 
 fn schema(name: &str) -> Value {
@@ -31,7 +31,7 @@ fn schema(name: &str) -> Value {
     serde_json::from_str(&read(Path::new(&path))).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Validates documents against the keywords that the schemas use. Fields that a schema does not list are violations.
+/// A validator for the keywords that the schemas use. It rejects fields that a schema does not list.
 struct Validator<'a> {
     root: &'a Value,
     violations: Vec<String>,

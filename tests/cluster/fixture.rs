@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::helpers::machine;
 
-/// A cluster, with a namespace and a fakes file that only one test uses.
+/// A cluster with a namespace and a fakes file that only one test uses.
 pub(crate) struct Cluster {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) kubectl: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Returns `None` and prints a reason if there is no test cluster.
+    /// Returns the test cluster. If there is none, prints the reason and returns `None`.
     pub(crate) fn of_tests(namespace: &'static str) -> Option<Self> {
         let Some(kubeconfig) = std::env::var_os("ADMIT_TEST_CLUSTER") else {
             machine::skipped("ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
@@ -68,7 +68,7 @@ impl Cluster {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Returns every object of the deployment, of any kind and in any namespace.
+    /// Returns the names of all objects of the deployment, of any kind and in any namespace.
     pub(crate) fn left(&self) -> String {
         let kinds = self.kubectl(&["api-resources", "--verbs=list", "--output=name"]);
         let kinds = String::from_utf8(kinds.stdout).unwrap();
@@ -81,7 +81,7 @@ impl Cluster {
         String::from_utf8(found.stdout).unwrap()
     }
 
-    /// Deletes the fakes, and returns what is left of them.
+    /// Deletes the fakes, checks that no objects remain, and returns the standard error of the command.
     pub(crate) fn delete(&self) -> String {
         let deleted = self.admit(&["delete"]);
         assert!(deleted.status.success());
@@ -90,7 +90,7 @@ impl Cluster {
     }
 }
 
-/// Also cleans up after a failure, so that the next run begins with a clean cluster.
+/// Cleans up after a failed test, so that the next run begins with a clean cluster.
 impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -105,7 +105,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns fakes with a unique configuration name, which see only the namespace of their test.
+/// Returns a fakes file with a unique configuration name. Its webhooks match only the namespace of their test.
 pub(crate) fn fakes(name: &str, webhooks: &[&str]) -> String {
     let selector =
         format!("namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}-target}}}}");

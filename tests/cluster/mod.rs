@@ -1,7 +1,7 @@
 //! Tests fakes and `admit verify` in a real cluster: deployed, called by its API server, and removed cleanly.
 //!
 //! Uses the cluster from the kubeconfig in `ADMIT_TEST_CLUSTER`. The images `admit-fakes` and `admit` must be on every
-//! node. Needs kubectl 1.36 to 1.38. Without the variable the test is skipped with a message: it does not use any
+//! node. Needs kubectl 1.36 to 1.38. Without the variable, the tests are skipped with a message; they never use any
 //! other cluster.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]

@@ -1,5 +1,6 @@
-//! Tests `admit verify` as an Indexed Job, with the exact commands of the guide: many pods together report the same as
-//! one pod.
+//! Tests `admit verify` as an Indexed Job, with the exact commands from the guide.
+//!
+//! Several pods together must report the same results as a single pod.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,17 +19,18 @@ const MANIFEST: &str = include_str!("../../examples/verify-job.yaml");
 const NAME: &str = "admit-test-job";
 const PODS: u64 = 16;
 
-/// Sets a label, but not on mirror pods, which are immutable.
+/// The behavior of a webhook that sets a label, except on mirror pods, which are immutable.
 const HEALTHY: &str = "{when: {if: {absent: /metadata/annotations/kubernetes.io~1config.mirror}, \
                        then: always-mutate, otherwise: allow}}";
 
-/// Returns [`HEALTHY`] with a fault for one object, so that one pod detects it.
+/// Returns [`HEALTHY`] with a defect that affects only one object, so that only one pod of the Job detects it.
 fn faulty() -> String {
     format!("{{when: {{if: {{label: {{odd: one}}}}, then: non-idempotent, otherwise: {HEALTHY}}}}}")
 }
 
-/// Returns pods and `ConfigMap`s, one of them special, in a namespace that the fakes match and the cluster does not
-/// have.
+/// Returns pods and `ConfigMap`s in a namespace that does not exist. The webhooks match this namespace.
+///
+/// One of the `ConfigMap`s has the label for which [`faulty`] has a defect.
 fn objects() -> Vec<Value> {
     let metadata = |index: u32, odd: &str| {
         let name = format!("object-{index}");
@@ -93,8 +95,9 @@ impl<'a> Kubectl<'a> {
         output
     }
 
-    /// Writes the example with the reader's values: the address of the webhook, and the number of pods. A test
-    /// cluster may have no DNS, so the pods get a host alias for the one name that they need.
+    /// Writes the example manifest with the address of the webhook and the number of pods.
+    ///
+    /// A test cluster may not have DNS, so the pods get a host alias for the name of the webhook.
     fn write_job(&self, pods: u64) {
         let configuration = self.cluster.get(&["mutatingwebhookconfiguration", NAME]);
         fs::write(self.folder.join("configuration.yaml"), configuration.to_string()).unwrap();
@@ -127,7 +130,7 @@ impl<'a> Kubectl<'a> {
         (serde_json::from_slice(&merged.stdout).unwrap(), merged.status.code())
     }
 
-    /// Checks that each pod has done its share, and got only the files.
+    /// Checks that every pod has succeeded, and has only the volume with the files.
     fn check_pods(&self, pods: u64) {
         let list = self.cluster.get(&["pods", "-n", NAME, "-l", "batch.kubernetes.io/job-name=admit-verify"]);
         let list = list["items"].as_array().unwrap();
@@ -145,8 +148,9 @@ impl<'a> Kubectl<'a> {
     }
 }
 
-/// Returns the results by webhook and check: the verdict, the kinds of findings, the number of passes, and the
-/// reasons for skipped checks.
+/// Returns the results by check and webhook.
+///
+/// A result contains the verdict, the kinds of findings, the number of passes, and the reasons for skipped checks.
 fn verdicts(report: &Value) -> BTreeMap<(&str, &str), Value> {
     let mut verdicts = BTreeMap::new();
     for check in report["checks"].as_array().unwrap() {

@@ -1,5 +1,6 @@
-//! Finds installed programs for tests. A test first checks the version of a program, and is skipped if it does not
-//! match.
+//! Finds installed programs for tests.
+//!
+//! A test first checks the version of a program, and is skipped if the version is not supported.
 
 #![allow(dead_code, reason = "each test borrows something else")]
 
@@ -8,21 +9,22 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Major and minor version.
+/// A version: its major and its minor number.
 pub(crate) type Version = (u32, u32);
 
 /// The version of Kubernetes that admit implements.
 const KUBERNETES: Version = (1, 37);
 
-/// A program, how to get its version, and the supported versions.
+/// A program, the arguments that print its version, and the supported versions.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) ask: &'static [&'static str],
     pub(crate) wanted: RangeInclusive<Version>,
 }
 
-/// Prints why the running test is skipped, as one line that the test harness does not capture: `skipped: PACKAGE
-/// TARGET TEST: REASON`.
+/// Prints the reason why the running test is skipped. The test harness does not capture this line.
+///
+/// The format is `skipped: PACKAGE TARGET TEST: REASON`.
 pub(crate) fn skipped(reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("?");
@@ -34,12 +36,12 @@ pub(crate) fn skipped(reason: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Returns kubectl of the version that admit implements, from `KUBEBUILDER_ASSETS` or PATH, or skips the test.
+/// Returns a kubectl of the version that admit implements, from `KUBEBUILDER_ASSETS` or PATH; or skips the test.
 pub(crate) fn kubectl() -> Option<PathBuf> {
     find_kubectl(KUBERNETES..=KUBERNETES)
 }
 
-/// Returns a kubectl that supports a cluster of that version, or skips the test.
+/// Returns a kubectl that supports clusters of the version that admit implements; otherwise skips the test.
 ///
 /// Source: <https://kubernetes.io/releases/version-skew-policy/#kubectl>
 pub(crate) fn kubectl_for_a_cluster() -> Option<PathBuf> {
@@ -53,7 +55,7 @@ fn find_kubectl(wanted: RangeInclusive<Version>) -> Option<PathBuf> {
     or_skipped(find(&program, &folders, "in KUBEBUILDER_ASSETS or on PATH"))
 }
 
-/// Returns whether `KUBEBUILDER_ASSETS` has etcd and kube-apiserver of this version; otherwise skips the test.
+/// Returns whether `KUBEBUILDER_ASSETS` contains etcd and kube-apiserver of this version; otherwise skips the test.
 pub(crate) fn has_kube_apiserver() -> bool {
     let Some(folder) = assets() else {
         skipped("KUBEBUILDER_ASSETS does not name a folder with etcd and kube-apiserver");
@@ -101,7 +103,7 @@ pub(crate) fn has_cargo() -> bool {
     is_on_path(&Program { name: "cargo", ask: &["--version"], wanted: (1, 89)..=(1, u32::MAX) })
 }
 
-/// Returns whether a Docker daemon answers; otherwise skips the test.
+/// Returns whether a Docker daemon responds; otherwise skips the test.
 pub(crate) fn has_docker() -> bool {
     let ask = &["version", "--format", "{{.Server.Version}}"];
     is_on_path(&Program { name: "docker", ask, wanted: (20, 10)..=(u32::MAX, u32::MAX) })

@@ -1,10 +1,10 @@
-//! Compares everyday kubectl commands on `admit assets` and on a real kube-apiserver.
+//! Compares the output of everyday kubectl commands on `admit assets` and on a real kube-apiserver.
 //!
-//! `kubectl/commands` contains the commands, in groups. A group has its own namespace and directory; its commands run
-//! one after another with `sh`, and their output and exit status are compared. Commands for which admit prints
-//! something else are listed in `kubectl/known-differences.yaml`, with the reason.
+//! The commands are in `kubectl/commands`, in groups. A group has its own namespace and directory. Its commands run one
+//! after another with `sh`, and their output and exit status are compared. `kubectl/known-differences.yaml` lists the
+//! commands whose output differs, with the reasons.
 //!
-//! Needs KUBEBUILDER_ASSETS with kubectl; without it the comparison is skipped with a message. `KUBECTL_GROUPS='get
+//! Needs KUBEBUILDER_ASSETS with kubectl; without it, the comparison is skipped with a message. `KUBECTL_GROUPS='get
 //! apply'` runs only these groups.
 
 #![expect(
@@ -28,7 +28,7 @@ use self::masks::Masks;
 use self::servers::Servers;
 use crate::helpers::machine;
 
-/// Commands that depend on each other.
+/// A group of commands that depend on each other.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Group {
@@ -46,18 +46,18 @@ impl Group {
     }
 }
 
-/// A command for which admit and a real kube-apiserver differ.
+/// A command whose output on admit differs from its output on a real kube-apiserver.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Difference {
     group: String,
     command: String,
     reason: String,
-    /// A part of the output on admit.
+    /// A text that the output of the command on admit contains.
     admit: String,
 }
 
-/// The outcome of a command.
+/// The output and the exit status of a command.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     group: String,
@@ -84,8 +84,10 @@ fn known_differences() -> Vec<Difference> {
     serde_saphyr::from_str(&fs::read_to_string(folder().join("known-differences.yaml")).unwrap()).unwrap()
 }
 
-/// Shell functions for the commands: waiting for later effects of the server, and reading the first lines of output
-/// that does not end.
+/// The shell functions that the commands can use.
+///
+/// `eventually` repeats a command until it succeeds or, with `!`, until it fails. `first` prints the first lines of a
+/// command that does not exit.
 const SHELL: &str = r#"
 eventually() {
   if [ "$1" = ! ]; then shift; while "$@" >/dev/null 2>&1; do sleep 0.05; done

@@ -17,7 +17,7 @@ pub(crate) struct Servers {
     folder: tempfile::TempDir,
 }
 
-/// The maximum number of readiness checks of the API server, which take two minutes in total.
+/// The maximum number of times to check whether the API server is ready; the checks take two minutes in total.
 const TRIES: usize = 1200;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 

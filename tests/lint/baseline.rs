@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{lint, prints, root};
 
-/// A note about a rule.
+/// A configuration for which the command reports a note about a rule.
 const WIDE: &str = "tests/lint/findings/L05-scope.yaml";
 const TWICE: &str = "tests/lint/findings/L10-twice.yaml";
 const TIMEOUT: &str = "tests/lint/findings/L06-timeout.yaml";

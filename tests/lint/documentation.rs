@@ -1,4 +1,4 @@
-//! Checks that the page about the checks matches the command.
+//! Checks that `docs/reference/lint-checks.md` matches the list of checks that the command prints.
 //!
 //! `UPDATE_EXPECT=1 cargo test --test command lint::` writes the page.
 

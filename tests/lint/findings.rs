@@ -1,4 +1,4 @@
-//! Checks one file for each possible finding, which has only that finding.
+//! Tests each possible finding with a file that has only this finding.
 //!
 //! `UPDATE_EXPECT=1 cargo test --test command lint::` writes the expected output.
 
@@ -8,14 +8,14 @@ use super::{files, lint, prints, report};
 
 const FOLDER: &str = "tests/lint/findings";
 
-/// Returns the paths of the files, relative to the workspace, and their names.
+/// Returns the paths of the files, relative to the workspace, each with its name.
 fn all() -> Vec<(String, String)> {
     let files = files(FOLDER, ".yaml").into_iter();
     let name = |file: std::path::PathBuf| file.file_stem().expect("a name").to_string_lossy().into_owned();
     files.map(name).map(|name| (format!("{FOLDER}/{name}.yaml"), name)).collect()
 }
 
-/// Removes the number of days since a certificate expired, which depends on the date of the test.
+/// Removes the number of days since a certificate expired. It depends on the date of the test.
 fn without_days(text: &str) -> String {
     match text.split_once(" days ago") {
         Some((before, after)) => {

@@ -57,7 +57,7 @@ fn report(file: &str) -> (Value, Option<i32>) {
     (serde_json::from_slice(&output.stdout).expect("JSON"), output.status.code())
 }
 
-/// Returns the files of a workspace directory with this suffix, in order.
+/// Returns the files in a workspace directory that have this suffix, in alphabetical order.
 fn files(folder: &str, end: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root().join(folder)).expect("the folder is there");
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();

@@ -1,5 +1,6 @@
-//! Checks that the command reports the exact errors with which a real kube-apiserver rejected configurations in
-//! recorded cases.
+//! Checks that the command reports the errors with which a real kube-apiserver rejected configurations.
+//!
+//! The configurations and the exact errors come from the recordings of cases.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +14,7 @@ fn yaml(path: &Path) -> Value {
     serde_saphyr::from_str(&fs::read_to_string(path).expect("it is there")).expect("YAML")
 }
 
-/// Returns the errors of the server: `FIELD: MESSAGE` of each cause of a 422, or the message of a 400.
+/// Returns the errors in a response of the server: `FIELD: MESSAGE` of each cause of a 422, or the message of a 400.
 fn refused(answer: &Value) -> BTreeSet<String> {
     let body = &answer["body"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

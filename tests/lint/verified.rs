@@ -1,5 +1,6 @@
-//! Checks that the manifests of well-known projects have only errors that `admit verify` also finds in their running
-//! webhooks.
+//! Checks the manifests of well-known projects for false errors.
+//!
+//! `admit verify` must also find each error in the running webhooks of the project.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use super::{report, root};
 
-/// Returns the findings of `admit verify` for a project: the check and webhook of each.
+/// Returns the check and the webhook of each finding of `admit verify` for a project.
 fn found(project: &str) -> BTreeSet<(String, String)> {
     let file = root().join("tests/verified").join(project).join("found.json");
     let found: Value = serde_json::from_slice(&std::fs::read(file).expect("it is there")).expect("JSON");
@@ -21,7 +22,7 @@ fn found(project: &str) -> BTreeSet<(String, String)> {
     all
 }
 
-/// Removes the phase from the name of a webhook, which distinguishes two webhooks with the same name.
+/// Removes the phase from a webhook's name. It distinguishes a mutating and a validating webhook with the same name.
 fn without_phase(webhook: &str) -> &str {
     webhook.trim_end_matches(" (mutating)").trim_end_matches(" (validating)")
 }

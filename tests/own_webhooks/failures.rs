@@ -1,4 +1,4 @@
-//! The errors of failed scenarios.
+//! Tests the error messages of failed scenarios.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Tests `admit run` with the webhook author's own webhook, which a manifest configures and `--service` locates.
+//! Tests `admit run` with the webhook author's own webhook: a manifest configures it, and `--service` locates it.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::helpers::machine;
 
-/// The feature; the webhook responds as `inject.example.com`.
+/// A feature for the webhook `inject.example.com`.
 const FEATURE: &str = r#"
 Feature: The injector
   Scenario: It adds its label
@@ -24,7 +24,7 @@ Feature: The injector
     Then the object has the label "injected=true"
 "#;
 
-/// Steps that need the API server's record of its calls.
+/// The steps that check which webhook calls the API server has made.
 const CALLS: &str = r#"
     And "inject.example.com" is called once
     And the first review sent to "inject.example.com" contains:
@@ -40,12 +40,12 @@ struct Stage {
 }
 
 impl Stage {
-    /// Starts a webhook whose certificate is only for the name of its service, with a manifest of that service.
+    /// Starts a webhook whose certificate is valid only for the name of its Service, with a manifest of that Service.
     async fn with(feature: &str) -> Self {
         Self::at(Ipv4Addr::LOCALHOST.into(), feature).await
     }
 
-    /// Starts such a webhook at this address.
+    /// Starts such a webhook, which listens on this address.
     async fn at(address: IpAddr, feature: &str) -> Self {
         let behavior = "mutate: [{set: {/metadata/labels/injected: 'true'}}]";
         let webhook = FakeWebhook::start(Fake {
@@ -88,7 +88,7 @@ impl Stage {
             .expect("it ends")
     }
 
-    /// Removes the objects of a kind from the manifest, and returns the manifest with them.
+    /// Removes all objects of a kind from the manifest, and returns the original manifest.
     fn remove(&self, kind: &str) -> String {
         let manifest = self.folder.path().join("manifest.yaml");
         let text = std::fs::read_to_string(&manifest).expect("the manifest");
@@ -98,7 +98,7 @@ impl Stage {
         text
     }
 
-    /// Returns the hosts in the calls.
+    /// Returns the `Host` header of each call that the webhook received.
     fn hosts(&self) -> Vec<String> {
         let host = |(name, value): &(String, String)| (name.to_lowercase() == "host").then(|| value.clone());
         self.webhook
@@ -117,7 +117,7 @@ fn ends_with(output: &Output, status: i32) -> String {
     text
 }
 
-/// Returns the feature with a fake before the webhook, and steps about both.
+/// Returns the feature with a fake that is called before the webhook, and steps that check both.
 fn with_calls() -> String {
     let fake = "    Given a mutating webhook \"first\" for pods\n    And the objects";
     format!("{}{}", FEATURE.trim_end().replacen("    Given the objects", fake, 1), CALLS)
@@ -171,7 +171,7 @@ async fn a_service_may_listen_on_an_ipv6_address() {
     assert!(hosts.iter().all(|host| host.starts_with("webhook.injector.svc:")), "{hosts:?}");
 }
 
-/// Returns a scenario with a fake that is called before or after the webhook, and the expected order.
+/// Returns a scenario that checks the order of the webhook and a fake, which is called before or after it.
 fn ordered(word: &str, order: &str) -> String {
     format!(
         r#"
@@ -410,7 +410,7 @@ Feature: Namespaces
     );
 }
 
-/// A manifest with its own objects can be loaded by scenarios that would otherwise run at the same time.
+/// Scenarios that run in parallel can load the same manifest, even if it contains objects.
 #[tokio::test(flavor = "multi_thread")]
 async fn scenarios_share_a_manifest_and_a_namespace() {
     let scenario = r#"

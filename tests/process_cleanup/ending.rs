@@ -39,8 +39,9 @@ pub(crate) fn can_be_tested() -> bool {
     }
 }
 
-/// Sends `signal` to `command` while its servers run. Checks that no processes or files are left, and that the exit
-/// status is `code`: `None` for a process that the signal ends.
+/// Sends `signal` to `command` while its servers run. Checks that no processes or files remain.
+///
+/// Also checks that the exit status is `code`, which is `None` for a process that the signal ends.
 #[track_caller]
 pub(crate) fn check(mut command: Command, signal: Signal, code: Option<i32>) {
     let folder = tempfile::tempdir().unwrap();
@@ -63,7 +64,7 @@ pub(crate) fn check(mut command: Command, signal: Signal, code: Option<i32>) {
     assert_eq!(files(folder.path()), Vec::<String>::new(), "are left");
 }
 
-/// Polls until the condition holds, for up to a minute, which is far more than needed.
+/// Polls until the condition holds, for at most a minute.
 #[track_caller]
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..6_000 {

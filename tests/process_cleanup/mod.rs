@@ -1,6 +1,6 @@
-//! Checks that etcd and kube-apiserver end with `admit run`, however the command ends.
+//! Checks that etcd and kube-apiserver exit with `admit run`, regardless of how the command ends.
 //!
-//! Needs KUBEBUILDER_ASSETS; without it the tests are skipped with a message.
+//! Needs KUBEBUILDER_ASSETS; without it, the tests are skipped with a message.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

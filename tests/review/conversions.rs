@@ -1,4 +1,4 @@
-//! Tests the output about the conversion webhooks of definitions.
+//! Tests the output about the conversion webhooks of custom resource definitions.
 
 use base64::Engine as _;
 use expect_test::{Expect, expect};

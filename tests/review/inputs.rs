@@ -1,4 +1,4 @@
-//! Tests the inputs of `admit review`, and its output for programs.
+//! Tests the inputs of `admit review`, and its machine-readable output.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -118,7 +118,7 @@ fn secret() -> Value {
     })
 }
 
-/// Returns the columns of the list, without the time, the user, and the alignment.
+/// Returns the rows of the list, without the time, the user, and the alignment.
 fn rows(text: &str) -> Vec<String> {
     let cells = regex::Regex::new("  +").unwrap();
     text.lines()

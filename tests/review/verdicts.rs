@@ -1,4 +1,4 @@
-//! Tests the output for people about a request and about each webhook.
+//! Tests the human-readable output about a request and about each webhook.
 
 use expect_test::expect;
 use serde_json::{Value, json};

@@ -38,14 +38,14 @@ struct Server {
 }
 
 impl Server {
-    /// Starts the server and waits until it says that it is ready.
+    /// Starts the server and waits until it reports that it is ready.
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("audit.log");
         Self::starting(folder, &log)
     }
 
-    /// Starts the server with another audit log.
+    /// Starts the server with this file as its audit log.
     fn with_audit_log(log: &Path) -> Self {
         Self::starting(tempfile::tempdir().unwrap(), log)
     }
@@ -113,7 +113,7 @@ fn serve(kubeconfig: &Path) -> Command {
     command
 }
 
-/// Runs a server that does not start.
+/// Checks that the server does not start with these arguments, and that it reports the reason.
 #[track_caller]
 fn check_refusal(arguments: &[&str], code: i32, message: &str) {
     let folder = tempfile::tempdir().unwrap();

@@ -1,23 +1,23 @@
 //! Selects the audit annotations that a case compares.
 //!
 //! The index of a mutating webhook counts the webhooks of all configurations, including the configurations of other
-//! cases on a shared server. On a shared server, the position of the webhook in the case replaces the index; the value
-//! of the annotation names the webhook. On a server that only one case uses, the index is kept.
+//! cases on a shared server. On a shared server, the position of the webhook in the case therefore replaces the index;
+//! the value of the annotation names the webhook. On a server that only one case uses, the index is kept.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// The prefixes of annotations that contain durations.
+/// The prefixes of annotations that are not compared, because they contain durations.
 const OTHERS: [&str; 1] = ["apiserver.latency.k8s.io/"];
 
 /// The annotation that `PodSecurity` adds for every Pod in a namespace without `PodSecurity` labels.
 const PRIVILEGED: (&str, &str) = ("pod-security.kubernetes.io/enforce-policy", "privileged:latest");
 
-/// The prefix of the authorizer's annotations. For the administrator, they only state that everything is allowed.
+/// The prefix of the authorizer's annotations. For the administrator, they only say that everything is allowed.
 const AUTHORIZER: &str = "authorization.k8s.io/";
 
-/// Returns the compared annotations of one request. `order` lists the case's mutating webhooks in dispatch order.
+/// Returns the annotations of a request to compare. `order` lists the case's mutating webhooks in dispatch order.
 pub(crate) fn judged(
     annotations: &BTreeMap<String, String>,
     order: &[(String, String)],

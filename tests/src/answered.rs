@@ -1,4 +1,4 @@
-//! Keeps the values of earlier answers that later requests of a case refer to.
+//! Keeps the values in earlier answers that later requests of a case refer to.
 
 use serde_json::Value;
 

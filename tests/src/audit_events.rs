@@ -23,7 +23,7 @@ pub(crate) struct AuditEvents(Mutex<Tail>);
 struct Tail {
     reader: BufReader<File>,
     line: Vec<u8>,
-    /// The events by the Audit-ID that the request chose.
+    /// The events, by the `Audit-ID` that the client chose.
     events: HashMap<String, Vec<Value>>,
 }
 

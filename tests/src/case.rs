@@ -41,8 +41,8 @@ pub struct Case {
     pub webhooks: Vec<Webhook>,
     /// The names of the configurations that are written directly to storage.
     ///
-    /// They are neither validated nor admitted, like configurations from an earlier server version. Fields that are
-    /// null are removed.
+    /// They bypass validation and admission, as configurations from an earlier server version do. Fields that are null
+    /// are removed.
     #[serde(default)]
     pub stored: Vec<String>,
     /// The version of `admissionregistration.k8s.io` in which the `stored` configurations are written.
@@ -75,7 +75,7 @@ pub struct Plugins {
     /// `<credentials>` in `configuration` is replaced with the path of this file.
     #[serde(default)]
     pub credentials: String,
-    /// The contents of further files in a directory, by file name. A name that ends with `/` is a directory.
+    /// The contents of additional files in a directory, by file name. A name that ends with `/` is a directory.
     ///
     /// `<folder>` in these files and in `configuration` is replaced with the path of the directory.
     #[serde(default)]
@@ -119,7 +119,7 @@ pub struct Webhook {
     /// The DNS names in the certificate, in addition to the loopback addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// How connections to it behave.
+    /// The behavior of connections to the webhook.
     #[serde(default)]
     pub connection: Connection,
     /// The HTTP versions that the webhook offers.
@@ -146,8 +146,8 @@ pub struct Webhook {
 
 /// A conversion webhook.
 ///
-/// The server also calls it between requests, because it caches objects in each served version. Therefore, only the
-/// first call can be recorded.
+/// The server also calls the webhook between requests, because it caches objects in each served version. Therefore,
+/// only the first call can be recorded.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Converter {
@@ -162,7 +162,7 @@ pub struct Converter {
     /// The certificate that the converter presents.
     #[serde(default)]
     pub certificate: Certificate,
-    /// How connections to it behave.
+    /// The behavior of connections to the converter.
     #[serde(default)]
     pub connection: Connection,
     /// Whether the first call of the converter is recorded. The first request of the case must cause this call.
@@ -180,7 +180,7 @@ pub enum Kind {
     Validating,
 }
 
-/// Which requests on a shared server a webhook is called for.
+/// The requests on a shared server for which a webhook is called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
@@ -200,7 +200,7 @@ pub struct Request {
     /// A non-resource path, such as `/version`, instead of the fields that name a resource.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// The resource: `configmaps`, or with its group and version: `apps/v1/deployments`.
+    /// The resource, such as `configmaps`, or `apps/v1/deployments` with its group and version.
     #[serde(default = "config_maps")]
     pub resource: String,
     /// The subresource; empty for the object itself.
@@ -278,7 +278,7 @@ pub enum Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Show {
-    /// The body as text, and the headers that say how it is encoded and cached.
+    /// The body as text, and the headers about its encoding and caching.
     Text,
     /// Only these headers.
     Headers,

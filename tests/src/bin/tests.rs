@@ -348,7 +348,7 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
     Ok(if failed > 0 || (arguments.check && changed > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The number of attempts for a case that cannot be run, or for which the server deviates from the recording.
+/// The maximum number of attempts for a case that cannot be run or that deviates from its recording.
 const ATTEMPTS: u32 = 5;
 
 /// Returns whether the server agrees with the recording when the case is run again, alone.
@@ -370,7 +370,7 @@ async fn agrees_alone(
     Ok(false)
 }
 
-/// Returns the lines that differ.
+/// Returns the differing lines as a unified diff.
 fn changes(old: &str, new: &str) -> String {
     similar::TextDiff::from_lines(old, new).unified_diff().context_radius(1).to_string()
 }

@@ -56,7 +56,7 @@ pub(super) fn index() -> String {
     text
 }
 
-/// Replaces names in braces by an ellipsis.
+/// Replaces the names in braces with an ellipsis.
 fn without_names(meaning: &str) -> String {
     let mut text = String::new();
     for (index, part) in meaning.split('{').enumerate() {
@@ -68,7 +68,7 @@ fn without_names(meaning: &str) -> String {
     text
 }
 
-/// Returns the texts that a pattern matches, one for each alternative; an ellipsis replaces what varies.
+/// Returns the texts that a pattern matches, one for each alternative. An ellipsis replaces the parts that vary.
 fn readable(pattern: &str) -> Vec<String> {
     alternatives(&mut pattern.chars().peekable())
 }
@@ -118,7 +118,7 @@ fn skip_to(rest: &mut Peekable<Chars<'_>>, end: char) {
     while rest.next().is_some_and(|letter| letter != end) {}
 }
 
-/// Reads a quantifier, and returns whether it allows that the text is absent.
+/// Reads a quantifier, and returns whether it makes the preceding text optional.
 fn is_optional(rest: &mut Peekable<Chars<'_>>) -> bool {
     let quantifier = rest.next_if(|letter| "?*+{".contains(*letter));
     if quantifier == Some('{') {

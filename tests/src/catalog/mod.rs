@@ -88,7 +88,7 @@ pub fn write_cases() -> io::Result<Vec<String>> {
     Ok(changed)
 }
 
-/// Returns one webhook for each failure policy. The namespace of a request selects the webhook.
+/// Returns a case with a webhook for each failure policy. The namespace of a request selects the webhook.
 fn calls(fault: &Fault) -> Value {
     let mut cluster = Vec::new();
     let mut webhooks = Vec::new();

@@ -18,7 +18,7 @@ pub struct Page {
     pub text: String,
 }
 
-/// The reason why the page cannot be made.
+/// An error that prevents the generation of the page.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageError {
@@ -41,7 +41,9 @@ impl Page {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/faults.md")
     }
 
-    /// Makes the page from the catalog and the recordings. The date is `today` if the recorded messages have changed.
+    /// Generates the page from the catalog and the recordings.
+    ///
+    /// The date of the page is `today` if the recorded messages have changed.
     ///
     /// # Errors
     /// Returns an error if a fault does not have a recording.

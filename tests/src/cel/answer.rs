@@ -1,4 +1,4 @@
-//! Compares the answers of CEL implementations, in the format of the Go program `tests/cel/oracle`.
+//! Compares the answers of CEL implementations. The Go program `tests/cel/oracle` defines their format.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,7 +69,7 @@ pub struct Estimate {
 }
 
 impl Question {
-    /// Returns the question to which `answer` is the answer.
+    /// Returns the question that `answer` answers.
     pub fn from_answer(answer: &Answer) -> Self {
         Self { expr: answer.expr.clone(), schema: answer.schema.clone(), context: answer.context.clone() }
     }

@@ -95,7 +95,7 @@ impl Authorizer for Permissions {
     }
 }
 
-/// The variables of a context.
+/// The variables that a context defines.
 struct Bindings<'c> {
     context: &'c Json,
 }

@@ -32,7 +32,7 @@ const DEEP: usize = 200;
 const GROUP: &str = "cel.example.com";
 const OBJECTS: &str = "/apis/cel.example.com/v1/namespaces/default/things?dryRun=All";
 
-/// The result of a confirmation.
+/// The results of comparing expressions with a kube-apiserver.
 #[derive(Clone, Debug, Default)]
 pub struct Confirmed {
     /// The number of expressions that the server compiled.
