@@ -27,7 +27,7 @@ struct Running {
 }
 
 impl Converters {
-    /// Starts the fakes of a case.
+    /// Starts the conversion webhooks of a case.
     pub(crate) async fn start(case: &Case, authority: &Arc<CertificateAuthority>) -> Result<Self, RunError> {
         let mut running = Vec::new();
         for converter in &case.converters {
@@ -44,7 +44,7 @@ impl Converters {
         Ok(Self { running })
     }
 
-    /// Returns the object with the address and the CA of each converter that the object refers to.
+    /// Returns the object with the address and the CA of each converter to which it refers.
     pub(crate) fn filled(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let config =
@@ -75,7 +75,7 @@ impl Converters {
         }
     }
 
-    /// Returns the request with the address and the CA of each converter that a definition in it refers to.
+    /// Returns the request with the address and the CA of each converter to which a definition in it refers.
     pub(crate) fn named_in(&self, request: Request) -> Request {
         Request { body: request.body.map(|body| self.filled(&body)), ..request }
     }

@@ -17,7 +17,7 @@ use crate::names::Names;
 pub struct Coverage {
     /// The sections, in the order of the file.
     pub sections: Vec<Section>,
-    /// Statement IDs that are missing in the file, each with the case that refers to it.
+    /// The IDs of statements that are not in the file, each with the case that refers to it.
     pub unknown: Vec<(String, String)>,
 }
 
@@ -133,7 +133,7 @@ impl Section {
     }
 }
 
-/// Returns the statements that command tests prove, with the situations or functions that prove them.
+/// Returns the statements that command tests prove, each with the situations or functions that prove it.
 ///
 /// The command tests run on admit and on kube-apiserver.
 ///

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// Returns the header and the claims of a JSON Web Token, with times relative to the time of issue.
 ///
-/// Returns `None` if `text` is not a token. The signature is omitted, because it differs in each run.
+/// Returns `None` if `text` is not a token. The result does not contain the signature, because it differs in each run.
 pub(crate) fn readable(text: &str) -> Option<Value> {
     let parts: Vec<&str> = text.split('.').collect();
     let [header, claims, _signature] = parts.as_slice() else { return None };

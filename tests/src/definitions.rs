@@ -1,6 +1,7 @@
 //! Waits until kube-apiserver has processed the custom resource definitions that a case writes.
 //!
-//! The server's controllers write the status, accept the names, and delete the objects some time after the request.
+//! After the server has answered the request, its controllers accept the names, write the status, and delete the
+//! objects.
 
 use std::time::Duration;
 
@@ -26,7 +27,9 @@ pub(crate) struct Definitions {
     is_watched: bool,
 }
 
-/// When to wait for the controllers. If the webhooks see definitions, the controllers' writes cause calls.
+/// The point at which to wait for the controllers.
+///
+/// If the webhooks see definitions, the controllers' writes cause calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Before the calls are read, if the webhooks see definitions.
@@ -36,7 +39,7 @@ pub(crate) enum Moment {
 }
 
 impl Definitions {
-    /// Creates the list for `case`, without definitions.
+    /// Creates the value for `case`, without definitions.
     pub(crate) fn for_case(case: &Case) -> Self {
         let is_meant = |webhook: &crate::case::Webhook| {
             let rules = webhook.fields.get("rules").map(Value::to_string).unwrap_or_default();

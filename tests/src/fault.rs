@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, Kind};
 
-/// A deliberate fault in an in-process run.
+/// A fault that is deliberately injected into an in-process run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Webhooks are not reinvoked: every `reinvocationPolicy` counts as `Never`.

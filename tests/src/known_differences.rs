@@ -1,4 +1,4 @@
-//! Reads the cases in which admit differs from the recording, with reasons: `tests/known-differences.toml`.
+//! Reads `tests/known-differences.toml`: the cases in which admit differs from the recording, with the reasons.
 
 use std::path::Path;
 

@@ -35,7 +35,7 @@ pub struct Conformance {
     pub inexpressible: BTreeMap<String, usize>,
     /// The tests in which the crate differs from Kubernetes.
     ///
-    /// If the result of Kubernetes is the expected result, the crate is compared with the expected result.
+    /// If Kubernetes returns the expected result, the crate is compared with the expected result.
     pub differences: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ struct Expected {
     error: Option<String>,
 }
 
-/// How often Kubernetes evaluates a test again if the crate's answer differs.
+/// The number of times that Kubernetes evaluates a test again if the crate's answer differs.
 const AGAIN: usize = 20;
 
 /// Runs all tests. Requires Go, which downloads the tests.

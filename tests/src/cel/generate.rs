@@ -39,7 +39,7 @@ impl Generated {
 
 /// The contexts in addition to the default one.
 const CONTEXTS: [&str; 6] = ["create", "delete", "typed", "connect", "node", "policy"];
-/// The kinds of results with their weights. Most expressions are boolean, as match conditions are.
+/// The kinds of results, with their weights. Most expressions are boolean, as match conditions are.
 const RESULTS: [(usize, &str); 12] = [
     (60, "bool"),
     (8, "dyn"),
@@ -58,13 +58,13 @@ const MAX_DEPTH: usize = 5;
 /// The percentage of expressions that are rules of a schema.
 const RULES: usize = 40;
 
-/// The state while an expression is generated.
+/// The state during the generation of an expression.
 struct Maker<'g> {
     grammar: &'g Grammar,
     random: Random,
     /// The kinds of the macro variables, the outermost first.
     variables: Vec<String>,
-    /// The percentage of parts that are generated with another kind than required.
+    /// The percentage of parts that have a different kind than required.
     wrong: usize,
 }
 

@@ -84,12 +84,12 @@ impl Pattern {
 }
 
 impl Grammar {
-    /// Returns the grammar of admission conditions.
+    /// Returns the grammar for admission conditions.
     pub(crate) fn new() -> Self {
         Self::of_rows(ROWS.lines())
     }
 
-    /// Returns the grammar of the rules of a schema, see [`super::schemas::rows`].
+    /// Returns the grammar for the rules of a schema, from its rows (see [`super::schemas::rows`]).
     pub(crate) fn of_schema(rows: &str) -> Self {
         let is_of_admission = |row: &&str| ADMISSION.iter().any(|variable| row.contains(variable));
         Self::of_rows(ROWS.lines().filter(|row| !is_of_admission(row)).chain(rows.lines()))

@@ -46,7 +46,7 @@ pub struct SearchResult {
     pub order_dependent: u64,
     /// The number of differing expressions, by the first differing member and the shrunk expression.
     pub places: BTreeMap<String, u64>,
-    /// How often the oracle exited although no single expression makes it exit.
+    /// The number of times that the oracle exited although no single expression makes it exit.
     pub unexplained: usize,
 }
 
@@ -57,7 +57,7 @@ pub const KUBERNETES: &str = "1.37";
 const BATCH: u64 = 2000;
 /// The maximum number of differences in one member to shrink and show.
 const SHOWN: u64 = 40;
-/// How often an expression is evaluated again if the answers differ.
+/// The number of times that an expression is evaluated again if the answers differ.
 const LOOKS: usize = 64;
 /// The maximum number of questions for shrinking one difference.
 const STEPS: usize = 400;

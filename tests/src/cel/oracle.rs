@@ -14,7 +14,7 @@ pub struct Oracle {
     program: PathBuf,
     kubernetes: String,
     running: Option<Running>,
-    /// How the program exited in cases where it answers each single question.
+    /// The exit messages of the program, for exits that no single question causes.
     unexplained: Vec<String>,
 }
 
@@ -59,9 +59,9 @@ pub enum OracleError {
 
 /// The memory limit of the program, in KiB.
 ///
-/// An expression that needs more memory crashes the program with a message, instead of other programs on the machine.
+/// If an expression needs more memory, this program crashes with a message, and other programs are not affected.
 const MEMORY: u64 = 8 << 20;
-/// The maximum number of unanswered questions that the program may be processing when it exits.
+/// The maximum number of questions that the program processes concurrently. If it exits, one of them may be the cause.
 const AT_ONCE: usize = 300;
 /// The maximum number of bytes of the program's standard error to keep.
 const MESSAGE: u64 = 1 << 16;
@@ -114,12 +114,14 @@ impl Oracle {
         }
     }
 
-    /// Returns how the program exited in cases where no single question makes it exit.
+    /// Returns the exit messages of the program, for exits that no single question caused.
     pub fn unexplained(&self) -> &[String] {
         &self.unexplained
     }
 
-    /// Returns the answers in the order of the questions. A question that makes the program exit has a failure.
+    /// Returns the answers in the order of the questions.
+    ///
+    /// The answer to a question that makes the program exit is a failure.
     ///
     /// # Errors
     /// Returns an error if the program cannot be started, or writes an invalid answer.
@@ -156,7 +158,7 @@ impl Oracle {
         Ok(self.running.insert(running))
     }
 
-    /// Appends the answers to `answers`. Returns how the program exited, if it did.
+    /// Appends the answers to `answers`. Returns the exit message of the program if it exited.
     fn exchange(
         &mut self,
         questions: &[Question],
@@ -208,7 +210,7 @@ impl Running {
         Ok(Self { child, questions, answers, errors: Some(errors) })
     }
 
-    /// Exchanges questions and answers. Returns whether the program was still running after the last answer.
+    /// Sends the questions, and appends the answers. Returns whether the program still runs after the last answer.
     fn exchange(&mut self, questions: &[Question], answers: &mut Vec<Answer>) -> Result<bool, OracleError> {
         let (sink, source) = (&mut self.questions, &mut self.answers);
         // It answers while it reads, so writing everything first would deadlock.
@@ -235,7 +237,7 @@ impl Running {
         })
     }
 
-    /// Returns how the program exited, with the first line of its error output.
+    /// Returns the exit message of the program: its exit status, and the first line of its error output.
     fn message(mut self) -> Result<String, OracleError> {
         let mut message = self.child.wait()?.to_string();
         let errors = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();

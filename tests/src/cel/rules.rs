@@ -1,6 +1,6 @@
 //! Computes the answers of the crate `kubernetes-cel` to rules of custom resources.
 //!
-//! The format is that of the Go program `tests/cel/oracle`.
+//! The answers have the format of the Go program `tests/cel/oracle`.
 //!
 //! The tests of `kubernetes-cel` also compile this file.
 
@@ -18,7 +18,7 @@ use serde_json::{Map, Value as Json};
 use super::answer::{Answer, Question};
 use super::candidate::{evaluated, refused};
 
-/// A schema of `tests/cel/schemas.json`, with the inputs for compiling and evaluating its rules.
+/// A schema in `tests/cel/schemas.json`, with the inputs for compiling and evaluating its rules.
 struct Rules {
     schema: Schema,
     declared: DeclaredType,
@@ -30,7 +30,7 @@ struct Rules {
 pub(crate) static SCHEMAS: LazyLock<Map<String, Json>> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../cel/schemas.json")).unwrap_or_default());
 
-/// The schemas that CEL can use. Questions about other schemas are rejected.
+/// The schemas whose rules the crate can compile. Questions about other schemas are rejected.
 static RULES: LazyLock<BTreeMap<&str, Rules>> = LazyLock::new(|| {
     SCHEMAS.iter().filter_map(|(name, description)| Some((name.as_str(), Rules::new(description)?))).collect()
 });

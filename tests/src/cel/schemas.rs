@@ -21,7 +21,7 @@ impl Rows {
         self.lines.push(format!("{kind} | {}", pattern.into()));
     }
 
-    /// Adds rows for a value, such as `self.spec`, and for its parts.
+    /// Adds rows for a value, such as `self.spec`, and for the values in it.
     fn value(&mut self, path: &str, schema: &Value) {
         self.add(&kind(schema), path);
         self.add("dyn", format!("dyn({path})"));
@@ -100,7 +100,7 @@ fn kind(schema: &Value) -> String {
     kind.to_owned()
 }
 
-/// Returns the kind of a list or map element. Only a few kinds of elements have patterns.
+/// Returns the kind of a list element or map value. Only a few kinds of elements have patterns.
 fn element(schema: &Value) -> String {
     let kind = kind(schema);
     if ["int", "string", "double", "bool", "duration"].contains(&kind.as_str()) {

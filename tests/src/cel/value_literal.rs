@@ -1,4 +1,4 @@
-//! Converts values of answers to expressions.
+//! Converts values in answers to CEL expressions.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

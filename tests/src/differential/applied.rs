@@ -1,13 +1,14 @@
 //! Generates random object fields for server-side apply, for each kind and version.
 //!
-//! The lists have all types that server-side apply supports. There are only a few values, so that managers overlap.
+//! The lists have all types that server-side apply supports. There are only a few values, so that the fields of
+//! different managers overlap.
 
 use serde_json::{Map, Value, json};
 
 use super::situation::{self, GROUP};
 use crate::random::Random;
 
-/// The kinds with their weights.
+/// The kinds, with their weights.
 pub(super) const KINDS: [(usize, &str); 10] = [
     (16, "configmaps"),
     (24, "widgets"),
@@ -42,7 +43,7 @@ pub(super) fn version_and_kind(random: &mut Random, resource: &str) -> (String, 
     (if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }, kind)
 }
 
-/// Returns the fields of an object without its metadata. If `whole`, the object is valid on its own.
+/// Returns the fields of an object without its metadata. If `whole` is set, the object is valid on its own.
 pub(super) fn fields(random: &mut Random, resource: &str, api_version: &str, whole: bool) -> Value {
     match resource {
         "widgets" => json!({"spec": of_a_widget(random)}),
@@ -117,7 +118,7 @@ fn of_a_budget(random: &mut Random) -> Value {
     ])
 }
 
-/// Returns the changeable fields of a Pod and, if `whole`, the required fields.
+/// Returns the mutable fields of a Pod and, if `whole` is set, the required fields.
 fn of_a_pod_alone(random: &mut Random, whole: bool) -> Value {
     let mut container = json!({"name": "c0"});
     if whole || random.chance(50) {
@@ -158,7 +159,7 @@ fn of_a_widget(random: &mut Random) -> Value {
     drawn(random, 22, members)
 }
 
-/// Returns an entry of a list that has two keys. One key has a default.
+/// Returns an entry of a list that has two keys, one of which has a default.
 fn entry(random: &mut Random, name: &str) -> Value {
     let mut entry = json!({"name": name});
     if random.chance(35) {
@@ -347,7 +348,7 @@ fn of_a_service(random: &mut Random, whole: bool) -> Value {
     spec
 }
 
-/// Returns all required fields of an autoscaler, because admit does not validate the rest.
+/// Returns the fields of an autoscaler, always including the required fields.
 fn of_an_autoscaler(random: &mut Random, api_version: &str) -> Value {
     let mut spec = drawn(random, 50, json!({"minReplicas": 1}));
     let name = random.one_of(&["x", "y"]);

@@ -15,7 +15,7 @@ const MANAGERS: [&str; 4] = ["one", "two", "three", "kubectl"];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about server-side apply.
+    /// Creates a situation about server-side apply from `seed` and the situation's `number`.
     pub fn of_apply(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }

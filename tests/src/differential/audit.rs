@@ -10,15 +10,17 @@ use super::situation::Situation;
 use crate::audit_events::with_barrier;
 use crate::random::Random;
 
-/// The number of consecutive situations that share a policy and therefore a server.
+/// The number of consecutive situations that share a policy, and therefore a server.
 ///
-/// The last one has its own policy, with which no server starts.
+/// The last of them has its own policy, which is invalid, so the server does not start.
 const TOGETHER: u64 = 25;
-/// The offset of the random numbers for policies, so that they differ from the random numbers for situations.
+/// The offset in the sequence of random numbers that separates the policies from the situations.
 const POLICIES: u64 = 1 << 40;
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about the audit log, without the `excluded` features.
+    /// Creates a situation about the audit log from `seed` and the situation's `number`.
+    ///
+    /// The situation does not have the `excluded` features.
     pub fn of_audit(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
         let mut situation = Self::new(seed, number, excluded);
         let mut random = Random::new(seed, POLICIES + number);
@@ -125,7 +127,7 @@ fn resources(random: &mut Random) -> Value {
     resources
 }
 
-/// Makes a policy invalid, so that no server starts with it.
+/// Makes a policy invalid, so that the server does not start.
 fn spoil(random: &mut Random, policy: &mut Value) {
     let last = policy["rules"].as_array().map_or(0, Vec::len) - 1;
     for _ in 0..random.weighted(&[(70, 1), (30, 2)]) {

@@ -7,9 +7,9 @@ use super::webhooks::Leave;
 
 const WARNINGS: [&str; 7] = ["one", "two", "say \"please\"", "", "drei ä", " padded ", "a\tb"];
 
-/// Faults of the catalog that respond at once and in the same way to every call.
+/// The faults in the catalog that respond immediately, and in the same way to every call.
 ///
-/// Denials, and faults with which a call does not fail, are only for webhooks that may reject requests.
+/// Denials, and faults that do not make a call fail, are used only for webhooks that may reject requests.
 const FAULTS: [&str; 36] = [
     "H09-404",
     "H09-413",
@@ -48,7 +48,7 @@ const FAULTS: [&str; 36] = [
     "E14",
     "E12-no-kind",
 ];
-/// Faults that respond at once and reject the request regardless of the failure policy.
+/// The faults that respond immediately and reject the request regardless of the failure policy.
 const REFUSALS: [&str; 9] = [
     "E08-missing",
     "E08-null",
@@ -60,7 +60,7 @@ const REFUSALS: [&str; 9] = [
     "E22-nothing",
     "E23",
 ];
-/// Faults in patches, for mutating webhooks that respond at once.
+/// The faults in patches, for mutating webhooks that respond immediately.
 const PATCHES: [&str; 26] = [
     "P01-no-patch-type",
     "P01-no-patch",
@@ -192,7 +192,7 @@ fn fault(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> &'st
     }
 }
 
-/// Adds warnings and audit annotations to a response in some situations.
+/// Adds warnings and audit annotations to a response in some cases.
 fn spoken(generator: &mut Generator<'_>, leave: Leave, mut parameters: Value) -> Value {
     if leave.warn && generator.random.chance(25) {
         parameters["warnings"] = json!(generator.random.some_of(&WARNINGS));
@@ -216,7 +216,7 @@ enum Part {
     Metadata,
     Data,
     Spec,
-    /// A field that not every kind has.
+    /// A field that only some kinds have.
     Anything,
     /// Lists, and edge cases of JSON Patch.
     Odd,

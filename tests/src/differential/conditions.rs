@@ -7,7 +7,7 @@ use super::situation::Generator;
 
 /// The maximum nesting depth of `&&`, `||`, `!`, and `? :`.
 const MAX_DEPTH: usize = 2;
-/// The numbers of conditions of one webhook, with their weights.
+/// The possible numbers of conditions in one webhook, with their weights.
 const COUNT_WEIGHTS: [(usize, usize); 4] = [(50, 1), (28, 2), (14, 3), (8, 4)];
 
 /// Returns valid conditions for a webhook.
@@ -49,7 +49,7 @@ fn named(expressions: impl Iterator<Item = String>) -> Value {
         .collect()
 }
 
-/// Returns four conditions whose total cost may exceed the limit of a webhook.
+/// Returns four conditions whose total cost may exceed the limit for a webhook.
 fn expensive(generator: &mut Generator<'_>) -> Value {
     let mut expressions: Vec<String> = (0..4)
         .map(|_| {

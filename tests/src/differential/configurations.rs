@@ -39,7 +39,7 @@ pub(crate) fn places(webhooks: &[Value]) -> Vec<WebhookPosition> {
 }
 
 impl StoredConfigurations {
-    /// Returns the percentage of requests that are for configurations. Existing configurations increase it.
+    /// Returns the percentage of requests for configurations. It is higher if configurations exist.
     pub(crate) fn percent(&self) -> usize {
         if self.0.is_empty() { 4 } else { 45 }
     }

@@ -2,8 +2,8 @@
 //!
 //! Admission webhooks see one of the versions.
 //!
-//! Not covered: failing converters, because a real server may read an object from its cache, which already contains it
-//! in each version; and field ownership, because admit compares objects in one version only.
+//! Not covered: failing converters, because a real server may read an object from its cache, which already contains the
+//! object in each version; and field ownership, because admit compares objects in only one version.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const VERSIONS: [&str; 2] = ["v1", "v2"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about conversion webhooks.
+    /// Creates a situation about conversion webhooks from `seed` and the situation's `number`.
     pub fn of_conversions(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -53,7 +53,7 @@ fn resource(random: &mut Random) -> String {
     format!("{GROUP}/{}/widgets", random.one_of(&VERSIONS))
 }
 
-/// Returns a converter that moves `size` to `replicas`.
+/// Returns a converter that moves the value of `size` to `replicas`.
 fn converter(random: &mut Random) -> Value {
     let mut convert = json!({"moves": [{"version": "v2", "from": "/spec/size", "to": "/spec/replicas"}]});
     if random.chance(30) {

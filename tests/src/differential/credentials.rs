@@ -1,19 +1,19 @@
-//! Generates random kubeconfigs for authentication to webhooks, and webhooks at all addresses that they contain.
+//! Generates random kubeconfigs for authentication to webhooks, and a webhook for every address in them.
 
 use serde_json::{Value, json};
 
 use super::situation::Situation;
 use crate::random::Random;
 
-/// The number of consecutive situations that share the kubeconfigs and therefore a server.
+/// The number of consecutive situations that share the kubeconfigs, and therefore a server.
 const TOGETHER: u64 = 20;
-/// The offset of the random numbers for kubeconfigs, so that they differ from the random numbers for situations.
+/// The offset in the sequence of random numbers that separates the kubeconfigs from the situations.
 const KUBECONFIGS: u64 = 1 << 40;
 /// The host names of the webhooks.
 const WEBHOOKS: [&str; 4] = ["c0.example.com", "c1.example.com", "c2.example.com", "certificate.example.com"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about credentials for webhooks.
+    /// Creates a situation about credentials for webhooks from `seed` and the situation's `number`.
     pub fn of_credentials(seed: u64, number: u64) -> Self {
         let mut random = Random::new(seed, 2 * KUBECONFIGS + number / TOGETHER);
         let plugins = plugins(&mut random);
@@ -78,7 +78,7 @@ fn kubeconfig(random: &mut Random) -> Value {
     kubeconfig
 }
 
-/// Returns the name of a user: a host, a wildcard for several hosts, or the wildcard for all hosts.
+/// Returns the name of a user entry: a host, a wildcard for several hosts, or the wildcard for all hosts.
 fn name(random: &mut Random) -> String {
     let port = format!(":<port of {}>", random.one_of(&WEBHOOKS));
     let host = random.one_of(&[

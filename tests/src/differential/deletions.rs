@@ -1,10 +1,11 @@
 //! Generates random deletions.
 //!
-//! They vary options in the body and the query, preconditions, finalizers, owners, collections, evictions with
-//! disruption budgets, and non-empty namespaces.
+//! They vary in options in the body and the query, preconditions, finalizers, owners, collections, evictions with
+//! disruption budgets, and the deletion of namespaces.
 //!
-//! Not covered: work of other components, such as garbage collection and the end of Pods. admit empties a deleted
-//! namespace, so the deleted namespace is already empty, and a finalizer keeps it.
+//! Not covered: the work of other components, such as garbage collection and the termination of Pods. When a namespace
+//! is deleted, admit also deletes the objects in it. The deleted namespaces are therefore empty, and a finalizer keeps
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ const SECOND: &str = "<id>-two";
 const FINALIZERS: [&str; 3] = ["example.com/keep", "orphan", "foregroundDeletion"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about deletions.
+    /// Creates a situation about deletions from `seed` and the situation's `number`.
     pub fn of_deletions(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -72,7 +73,7 @@ struct Made<'a> {
     random: &'a mut Random,
     kinds: Vec<&'static str>,
     has_second: bool,
-    /// Whether the deletion of the second namespace was requested, so that nothing can be created in it.
+    /// Whether the second namespace is being deleted, so that objects cannot be created in it.
     is_second_going: bool,
     requests: Vec<Value>,
     /// The numbers of the requests that create objects.
@@ -264,7 +265,7 @@ impl Made<'_> {
         self.requests.push(request);
     }
 
-    /// Adds a request that writes the status of a disruption budget, as its controller would.
+    /// Adds a request that writes the status of a disruption budget, as its controller does.
     fn budget(&mut self) {
         let mut status = json!({
             "disruptionsAllowed": self.random.weighted(&[(25, 0), (50, 1), (25, 2)]),
@@ -388,7 +389,9 @@ fn budget(random: &mut Random) -> Value {
     json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec})
 }
 
-/// Returns webhooks that are called for deletions, except of Pods, whose deletions are admitted two or three times.
+/// Returns webhooks that are called for deletions.
+///
+/// Situations with Pods do not have webhooks, because a server admits the deletion of a Pod two or three times.
 fn webhooks(random: &mut Random, kinds: &[&str]) -> Vec<Value> {
     if kinds.contains(&"pods") || random.chance(60) {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! Generates requests with empty lists, empty maps, and nulls, which are stored, merged, and owned in different ways.
 //!
 //! Each situation writes one object repeatedly: by server-side apply of two managers, updates, and patches of all
-//! formats. The fields that are emptied are those that the types of the API declare, at any depth that exists.
+//! formats. The emptied fields are declared in the types of the API, and may be nested at any depth.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,16 @@ use super::validation::is_left_alone;
 use crate::random::Random;
 
 const NAME: &str = "o-<id>";
-/// The resources for which kube-apiserver stores a new version although nothing changed, for an unknown reason, and
-/// those that the server itself or another kind's controller changes.
+/// The resources that situations do not write.
+///
+/// kube-apiserver stores a new version of some of them although nothing changed, for an unknown reason. Others are
+/// changed by the server itself or by the controller of another kind.
 const EXCLUDED: [&str; 4] =
     ["persistentvolumeclaims", "namespaces", "events", "apiextensions.k8s.io/v1/customresourcedefinitions"];
 const EMPTIES: [&str; 4] = ["[]", "{}", "null", "\"\""];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about empty lists and maps.
+    /// Creates a situation about empty lists and maps from `seed` and the situation's `number`.
     pub fn of_empty(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }
@@ -56,7 +58,7 @@ fn of_a_built_in(random: &mut Random) -> Vec<Value> {
     requests(random, base, with_empties, &|verb, body| fields::request(subject, verb, NAME, body))
 }
 
-/// Returns the path of a field that may be emptied, and its type. The parents of the field exist.
+/// Returns the path of a field to empty, and its type. The parents of the field exist.
 fn place(random: &mut Random, object: &Value, message: &str) -> (Vec<Step>, String) {
     let (mut steps, mut message, mut value) = (Vec::new(), message.to_owned(), object.clone());
     loop {
@@ -92,7 +94,7 @@ fn place(random: &mut Random, object: &Value, message: &str) -> (Vec<Step>, Stri
     }
 }
 
-/// Returns whether a field of this type is a list, a map, or an object.
+/// Returns whether a field of this type can be emptied: a list, a map, or an object.
 fn is_emptied(text: &str) -> bool {
     let text = text.trim_start_matches('!');
     let base = text.trim_start_matches('?');
@@ -111,7 +113,7 @@ fn empty(random: &mut Random, text: &str) -> Value {
     }
 }
 
-/// Returns the definition of the widgets, with lists and maps of all types that server-side apply knows.
+/// Returns the definition of the widgets, with lists and maps of all types that server-side apply supports.
 fn widgets(random: &mut Random) -> Value {
     let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
     let entry = json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}, "m": texts}});

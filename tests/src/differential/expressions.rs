@@ -1,6 +1,6 @@
 //! Generates random boolean expressions about everything that a match condition can use.
 //!
-//! The types are known, so that a server accepts the expressions.
+//! The types of all parts match, so that a server accepts the expressions.
 //!
 //! Not covered: results that vary between runs or are not supported, such as the order of map keys, `managedFields`,
 //! and therefore whole objects.
@@ -51,7 +51,7 @@ const COLLECTIONS: [&str; 8] = [
     "spec.template.spec.containers",
     "command",
 ];
-/// The paths to fields that are compared as a whole.
+/// The paths to fields that expressions compare as a whole.
 const PARTS: [&str; 7] = [
     "metadata.labels",
     "metadata.annotations",
@@ -107,7 +107,7 @@ fn object(generator: &mut Generator<'_>) -> &'static str {
     generator.random.weighted(&[(75, "object"), (25, "oldObject")])
 }
 
-/// Returns an expression for a member of an object. In some cases, it uses `?` and is an optional value.
+/// Returns an expression for a member of an object. In some cases, it uses `?`, and its value is optional.
 fn optional(object: &str, member: &str) -> String {
     match member.split_once('[') {
         Some((members, key)) => format!("{object}.?{}[?{key}", members.replace('.', ".?")),

@@ -2,8 +2,8 @@
 //!
 //! A field at any depth is null, empty, zero, valid, of a wrong type, or unknown.
 //!
-//! Stored objects must be valid, which admit does not check completely. In most situations, a webhook rejects the
-//! object after the other webhooks have seen it.
+//! Stored objects must be valid, and admit does not check this completely. In most situations, a webhook therefore
+//! rejects the object after the other webhooks have seen it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -15,20 +15,20 @@ use super::situation::{Generator, Situation, namespace};
 use crate::names::CASE_LABEL;
 use crate::random::Random;
 
-/// The types of the API. `harness/tools/messages.sh` describes the format.
+/// The Protobuf messages of the API's types. `harness/tools/messages.sh` describes the format.
 const TYPES: &str = include_str!("../../../harness/types/src/schema/messages.json");
 const OBJECTS: &str = include_str!("objects.yaml");
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Types {
-    /// The message of each kind, by `apiVersion kind`.
+    /// The name of the message for each kind, by `apiVersion kind`.
     pub(super) kinds: BTreeMap<String, String>,
     pub(super) messages: BTreeMap<String, Vec<Field>>,
-    /// Messages that are serialized as something other than an object.
+    /// The messages that are not serialized as JSON objects.
     pub(super) values: BTreeMap<String, Vec<Field>>,
 }
 
-/// A field: its number, name, type, and additional attributes.
+/// A field of a message: its number, name, type, and additional attributes.
 #[derive(Debug, Deserialize)]
 pub(super) struct Field(
     serde::de::IgnoredAny,
@@ -55,8 +55,8 @@ pub(super) static KNOWN: LazyLock<(Types, Vec<Subject>)> = LazyLock::new(|| {
 const OBJECTS_EACH: usize = 8;
 /// The fields that a server converts into other fields.
 ///
-/// admit converts them as soon as a webhook has set them, kube-apiserver after all webhooks have run: see the case
-/// `mutation/what-is-converted-shows-once-all-webhooks-have-run`.
+/// admit converts them as soon as a webhook has set them, but kube-apiserver only after all webhooks have run: see the
+/// case `mutation/what-is-converted-shows-once-all-webhooks-have-run`.
 const CONVERTED: [&str; 6] = ["stringData", "podCIDR", "podCIDRs", "podIP", "podIPs", "hostIPs"];
 /// The field of custom resource definitions in which the server adds defaults.
 const COMPLETED: &str = "names";
@@ -67,7 +67,7 @@ const LEFT_ALONE: [&str; 7] =
     ["name", "namespace", "labels", "generateName", "managedFields", "resourceVersion", "uid"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about the fields of one kind.
+    /// Creates a situation about the fields of one kind from `seed` and the situation's `number`.
     pub fn of_fields(seed: u64, number: u64) -> Self {
         let none = BTreeSet::new();
         let mut generator = Generator::new(seed, number, &none);
@@ -118,7 +118,7 @@ pub(super) fn bodiless(subject: &Subject, verb: &str, name: &str) -> Value {
     request
 }
 
-/// Returns webhooks and requests: one webhook patches the object, the next one sees it, and the last one rejects it.
+/// Returns webhooks and requests: one webhook patches the object, another one sees it, and the last one rejects it.
 fn refused(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value>, Vec<Value>) {
     let (mut patches, mut requests) = (Vec::new(), Vec::new());
     for number in 0..OBJECTS_EACH {
@@ -148,7 +148,9 @@ fn refused(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value
     (webhooks, requests)
 }
 
-/// Returns webhooks that are reinvoked, and requests that create and then update an object, possibly without a change.
+/// Returns webhooks that are reinvoked, and requests that create an object and then update it.
+///
+/// The update may leave the object unchanged.
 fn stored(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value>, Vec<Value>) {
     let name = "o-<id>";
     let mut requests = vec![request(subject, "create", name, object)];
@@ -397,7 +399,7 @@ pub(super) fn set(object: &mut Value, steps: &[Step], value: Value) {
     }
 }
 
-/// Returns the JSON Patch operation that changes `before` to `after`. They must differ only at `steps`.
+/// Returns the JSON Patch operation that changes `before` to `after`. The values must differ only at `steps`.
 fn operation(random: &mut Random, before: &Value, after: &Value, steps: &[Step]) -> Value {
     // The part of the path that existed before, plus one step.
     let there = (0..steps.len()).take_while(|end| is_there(before, &steps[..*end])).count();

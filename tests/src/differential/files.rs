@@ -1,6 +1,6 @@
 //! Generates random `staticManifestsDir` directories, in addition to configurations in the API.
 //!
-//! Compared are the calls of all webhooks, and the errors for directories with which no server starts.
+//! The servers are compared by the calls of all webhooks and, for invalid directories, by the startup error.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,17 @@ use super::webhooks::Leave;
 use crate::names::CASE_LABEL;
 use crate::random::Random;
 
-/// The number of consecutive situations that share the files and therefore a server.
+/// The number of consecutive situations that share the files, and therefore a server.
 ///
-/// The last one has its own directory, with which no server starts.
+/// The last of them has its own directory, which is invalid, so the server does not start.
 const TOGETHER: u64 = 25;
-/// The offset of the random numbers for directories, so that they differ from the random numbers for situations.
+/// The offset in the sequence of random numbers that separates the directories from the situations.
 const FOLDERS: u64 = 1 << 40;
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about configurations in files, without the `excluded` features.
+    /// Creates a situation about configurations in files from `seed` and the situation's `number`.
+    ///
+    /// The situation does not have the `excluded` features.
     pub fn of_files(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
         if number % TOGETHER == TOGETHER - 1 {
             let mut random = Random::new(seed, FOLDERS + number);
@@ -44,7 +46,7 @@ impl Situation {
     }
 }
 
-/// The files of both plugins.
+/// The files in the directories of both plugins.
 #[derive(Debug)]
 struct Folder {
     /// The configurations of each plugin. The mutating plugin is first.
@@ -152,7 +154,7 @@ impl Folder {
         json!({"configuration": configuration.to_string(), "files": files, "webhooks": names})
     }
 
-    /// Makes the files invalid, so that no server starts with them.
+    /// Makes the files invalid, so that the server does not start.
     fn spoil(&mut self, random: &mut Random) {
         let plugin = usize::from(self.places[0].is_empty());
         let folder = ["mutating", "validating"][plugin];
@@ -265,7 +267,7 @@ fn spoil_webhook(random: &mut Random, entry: &mut Value) {
     }
 }
 
-/// Returns configurations as the content of a file, and the possible file extensions.
+/// Returns the content of a file with these configurations, and the possible file extensions.
 fn written(random: &mut Random, configurations: &[Value]) -> (String, &'static [&'static str]) {
     let texts: Vec<String> = configurations.iter().map(ToString::to_string).collect();
     let items = texts.join(", ");

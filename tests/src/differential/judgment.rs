@@ -22,7 +22,7 @@ pub(crate) struct Pair {
     actual: Result<Value, RunError>,
 }
 
-/// One comparison of both servers.
+/// One comparison of the two servers.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) judgment: Judgment,
@@ -41,7 +41,7 @@ pub(crate) enum Unsupported {
     Counted,
 }
 
-/// Whether the results agree.
+/// The result of a comparison.
 #[derive(Debug)]
 pub(crate) enum Judgment {
     Agrees,
@@ -55,14 +55,14 @@ pub(crate) enum Judgment {
 /// It includes the requests, which have their own limits, and their preparation and cleanup.
 const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The results of both servers.
+/// The results of both servers, in the format of recordings.
 #[derive(Debug)]
 pub(crate) struct Documents {
     pub(crate) recording: Recording,
     pub(crate) actual: Value,
     /// The paths at which the documents differ, without the numbers of requests and calls.
     ///
-    /// The paths in answers precede the paths in counters.
+    /// Paths in answers precede paths in counters.
     pub(crate) signature: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl Look {
         matches!(self.judgment, Judgment::Agrees)
     }
 
-    /// Returns whether the results of admit are equal in both comparisons.
+    /// Returns whether admit has the same result in both comparisons.
     pub(crate) fn does_the_same_here(&self, other: &Self) -> bool {
         differences(&self.actual, &other.actual).is_empty()
     }
@@ -152,7 +152,8 @@ pub(crate) fn judged(pair: Pair, exposition: &str, unsupported: Unsupported) -> 
 
 /// Compares the startup errors if the real server did not start.
 ///
-/// admit must report the same error after the names of its options. In the log of kube-apiserver, the error is quoted.
+/// admit must report the same error after the names of its options. The log of kube-apiserver contains the error in
+/// quotes.
 pub(crate) async fn refused(said: &str, plugins: &Plugins) -> Result<Look, ServerError> {
     let authority = Arc::new(certs::CertificateAuthority::new("admit judge CA")?);
     let own = match Server::in_process(authority, plugins).await {
@@ -193,7 +194,7 @@ fn leave_out_unsupported(expected: &mut Value, actual: &mut Value) -> Vec<String
     said
 }
 
-/// Replaces a path that contains the name of a webhook, in metrics and annotations, with the family of the path.
+/// Replaces a path in metrics or annotations that contains the name of a webhook with a general path.
 fn without_numbers(path: &str) -> String {
     let path = path.split(['{', '/']).next().unwrap_or_default();
     path.chars().filter(|letter| !letter.is_ascii_digit()).collect()

@@ -138,11 +138,11 @@ pub struct SearchResult {
     pub flaky: u64,
     /// The number of situations that could not run on the real server.
     pub not_run: u64,
-    /// How often each excluded feature was drawn.
+    /// The number of times that each excluded feature was drawn.
     pub left_out: BTreeMap<String, usize>,
-    /// How often admit did not support each feature, if unsupported features are counted.
+    /// The number of times that admit did not support each feature, if unsupported features are counted.
     pub unsupported: BTreeMap<String, usize>,
-    /// The number of situations, by the first path that differs.
+    /// The number of differing situations, by the first path that differs.
     pub places: BTreeMap<String, u64>,
 }
 
@@ -237,7 +237,7 @@ impl Search {
         Ok(found)
     }
 
-    /// Runs all situations, and runs the situations that differ a second time, because one difference may be random.
+    /// Runs all situations. Runs those that differ a second time, because a single difference may be random.
     async fn unequal(
         &self,
         situations: Vec<(String, Situation)>,

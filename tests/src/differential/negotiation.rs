@@ -10,7 +10,7 @@ use crate::random::Random;
 
 const NAMES: [&str; 2] = ["a", "b"];
 const KINDS: [&str; 6] = ["configmaps", "widgets", "pods", "deployments", "leases", "secrets"];
-/// The types that `Accept` headers are made of.
+/// The media types in `Accept` headers.
 const TYPES: [&str; 15] = [
     "application/json",
     "application/yaml",
@@ -28,7 +28,7 @@ const TYPES: [&str; 15] = [
     "application/",
     "",
 ];
-/// The parameters that follow a type.
+/// The media type parameters in `Accept` headers.
 const PARAMETERS: [&str; 22] = [
     ";q=0.5",
     ";q=0",
@@ -73,7 +73,7 @@ const CONTENT_TYPES: [&str; 16] = [
 ];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about content negotiation.
+    /// Creates a situation about content negotiation from `seed` and the situation's `number`.
     pub fn of_negotiation(seed: u64, number: u64) -> Self {
         let none = BTreeSet::new();
         let mut generator = Generator::new(seed, number, &none);
@@ -174,7 +174,7 @@ fn request(generator: &mut Generator<'_>, kind: &str) -> Value {
     request
 }
 
-/// Sets the body of a request and its type, which may be that of another format.
+/// Sets the body of a request, and a `Content-Type` that may not match the body.
 fn content(random: &mut Random, request: &mut Value, body: &Value) {
     match random.below(10) {
         0..=3 => request["body"] = body.clone(),

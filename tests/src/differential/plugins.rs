@@ -14,7 +14,7 @@ use super::pods;
 use super::situation::{Generator, Situation, namespace};
 use crate::random::Random;
 
-/// The sets of enabled plugins. There are only a few, because each set needs its own real server.
+/// The sets of enabled plugins. There are only a few sets, because each needs its own real server.
 const ENABLED: [&[&str]; 3] = [
     &[],
     &["AlwaysPullImages", "PodNodeSelector", "LimitPodHardAntiAffinityTopology", "NamespaceExists"],
@@ -25,7 +25,7 @@ const DISABLED: [&[&str]; 3] = [
     &["DefaultTolerationSeconds"],
     &["LimitRanger", "Priority", "RuntimeClass", "DefaultStorageClass", "NamespaceLifecycle"],
 ];
-/// The configuration for `PodNodeSelector`: the defaults for namespaces without their own labels and annotations.
+/// The configuration of `PodSecurity` and `PodNodeSelector`: defaults for namespaces without labels and annotations.
 const CONFIGURATION: &str = "\
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
@@ -41,7 +41,7 @@ plugins:
     podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: 'zone=a'}
 ";
 
-/// The configuration for credentials: mutating webhooks are called with a token, validating webhooks without one.
+/// The configuration for credentials: mutating webhooks are called with a token, and validating webhooks without one.
 const AUTHENTICATING: &str = "\
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
@@ -72,7 +72,7 @@ pub(super) struct Classes {
 }
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about the in-tree plugins.
+    /// Creates a situation about the in-tree plugins from `seed` and the situation's `number`.
     pub fn of_plugins(seed: u64, number: u64) -> Self {
         let none = BTreeSet::new();
         let mut generator = Generator::new(seed, number, &none);
@@ -234,7 +234,7 @@ fn add_classes(random: &mut Random, cluster: &mut Vec<Value>, classes: &mut Clas
     }
 }
 
-/// Returns default classes, which apply to objects that do not name a class.
+/// Returns default classes. They apply to objects that do not name a class.
 fn marked_classes(random: &mut Random) -> Vec<Value> {
     let mut all = vec![
         json!({
@@ -357,7 +357,7 @@ fn claim(random: &mut Random, name: &str) -> Value {
     })
 }
 
-/// Returns requests that enlarge a bound claim. Nothing else changes, because admit does not check other changes.
+/// Returns requests that enlarge a bound claim and do not change any other field.
 fn grown_claim(random: &mut Random, number: usize) -> Vec<Value> {
     let name = format!("c{number}");
     let patch = |body: Value| {

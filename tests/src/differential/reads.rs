@@ -1,6 +1,6 @@
 //! Generates random lists and watches after random writes.
 //!
-//! They vary pages, resource versions, selectors, initial events, Tables, and metadata-only responses.
+//! They vary in pages, resource versions, selectors, initial events, Tables, and metadata-only responses.
 //!
 //! Not covered: behavior of a real server that varies, such as its occasional bookmarks, and other objects in
 //! collections of all namespaces.
@@ -28,7 +28,7 @@ const KINDS: [(usize, &str); 9] = [
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about lists and watches.
+    /// Creates a situation about lists and watches from `seed` and the situation's `number`.
     pub fn of_reads(seed: u64, number: u64) -> Self {
         let none = BTreeSet::new();
         let mut generator = Generator::new(seed, number, &none);
@@ -210,7 +210,7 @@ fn options(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
     }
 }
 
-/// Returns a reference to the `resourceVersion` of an earlier answer, or a different `resourceVersion`.
+/// Returns a reference to the `resourceVersion` of an earlier answer, or another `resourceVersion`.
 fn version(generator: &mut Generator<'_>, earlier: usize) -> String {
     match generator.random.below(8) {
         0 | 1 => "0".to_owned(),

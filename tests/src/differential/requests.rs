@@ -1,7 +1,7 @@
 //! Generates random requests, most of them for existing objects.
 //!
-//! Not covered: behavior of a real server that varies, such as the deletion of Pods, which is admitted two or three
-//! times, and label changes of non-empty namespaces, which webhooks see some time later.
+//! Not covered: behavior of a real server that varies. Examples are the deletion of a Pod, which is admitted two or
+//! three times, and label changes of non-empty namespaces, which webhooks see with a delay.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ impl ExistingObjects {
     }
 }
 
-/// Returns an object to create before the webhooks; `None` if it already exists.
+/// Returns an object to create before the webhooks are registered; `None` if it already exists.
 pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut ExistingObjects) -> Option<Value> {
     let kind = kind(generator);
     let (namespace, name) = place(generator, kind);
@@ -175,7 +175,7 @@ fn of_an_object(generator: &mut Generator<'_>, known: &mut ExistingObjects) -> V
     request
 }
 
-/// Adds a field that the server does not know or that it changes.
+/// Adds a field that is unknown to the server or that the server changes.
 fn odd(generator: &mut Generator<'_>, kind: &str, body: &mut Value) {
     if kinds::is_custom(kind) || !generator.random.chance(8) {
         return;

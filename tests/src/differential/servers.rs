@@ -15,7 +15,9 @@ use crate::server::Server;
 use crate::server_error::ServerError;
 use crate::yaml;
 
-/// The servers of a search. Each is started when a case first needs it; the newest run until this value is dropped.
+/// The servers of a search. A server starts when a case first needs it.
+///
+/// The newest servers run until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Servers {
     unsupported: Unsupported,

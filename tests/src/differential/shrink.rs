@@ -1,4 +1,4 @@
-//! Shrinks a situation in which the servers differ to a smaller one with the same difference.
+//! Shrinks a situation in which the servers differ. The smaller situation has the same difference.
 
 use std::time::Duration;
 

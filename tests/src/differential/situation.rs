@@ -1,4 +1,4 @@
-//! Generates random situations: the existing objects, and the combination of the parts of a case.
+//! Generates random situations: combines existing objects, webhooks, and requests into a case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ use crate::{case::Case, names::Names, yaml};
 pub struct Situation {
     /// The document in the format of `case.yaml`.
     pub case: Value,
-    /// How often each excluded feature was drawn, by name.
+    /// The number of times that each excluded feature was drawn, by the name of the feature.
     pub left_out: BTreeMap<String, usize>,
 }
 
-/// The state while a situation is generated.
+/// The state during the generation of a situation.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
 pub(crate) struct Generator<'a> {
@@ -50,14 +50,14 @@ const KEYS: [&str; 4] = ["env", "team", "example.com/tier", "injected"];
 const VALUES: [&str; 4] = ["a", "b", "", "prod"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, without the `excluded` features.
+    /// Creates a situation from `seed` and the situation's `number`, without the `excluded` features.
     pub fn new(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
         let mut generator = Generator::new(seed, number, excluded);
         let case = generator.case();
         Self { case, left_out: generator.left_out }
     }
 
-    /// Returns situation `number` of `seed`, which is about a schema.
+    /// Creates a situation about a schema from `seed` and the situation's `number`.
     pub fn of_schemas(seed: u64, number: u64) -> Self {
         let case = Generator::new(seed, number, &BTreeSet::new()).schema_case();
         Self { case, left_out: BTreeMap::new() }
@@ -65,7 +65,7 @@ impl Situation {
 }
 
 impl<'a> Generator<'a> {
-    /// Creates the generator for situation `number` of `seed`.
+    /// Creates the generator for the situation with this `seed` and `number`.
     pub(crate) fn new(seed: u64, number: u64, excluded: &'a BTreeSet<String>) -> Self {
         Self {
             random: Random::new(seed, number),
@@ -123,7 +123,7 @@ impl Generator<'_> {
         json!({"version": 1, "cluster": cluster, "webhooks": webhooks, "requests": requests})
     }
 
-    /// Returns a case about a schema only.
+    /// Returns a case that is only about a schema.
     fn schema_case(&mut self) -> Value {
         let (definition, requests) = schemas::situation(self);
         let cluster: Vec<Value> = std::iter::once(namespace("<ns>", Map::new())).chain(definition).collect();
@@ -213,13 +213,13 @@ pub(super) fn widgets(versions: &[Value]) -> Value {
     })
 }
 
-/// Returns the definition of widgets that have one version and any fields.
+/// Returns the definition of widgets with one version, which accepts any fields.
 pub(super) fn free_widgets() -> Value {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     widgets(&[json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": free}})])
 }
 
-/// Returns the definition of the gadgets, which are cluster-scoped and have one version.
+/// Returns the definition of the gadgets, a cluster-scoped kind with one version.
 fn gadgets() -> Value {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({

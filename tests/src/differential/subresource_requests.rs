@@ -1,6 +1,6 @@
 //! Generates random requests for subresources of all kinds.
 //!
-//! The requests use all verbs, including those that a subresource does not have.
+//! The requests use all verbs, including those that a subresource does not support.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,18 @@ use crate::names::CASE_LABEL;
 use crate::random::Random;
 
 const NAME: &str = "o-<id>";
-/// The resources for which kube-apiserver stores a new version although nothing changed, or that other components
-/// change.
+/// The resources that situations do not write.
+///
+/// kube-apiserver stores a new version of some of them although nothing changed, for an unknown reason. Others are
+/// changed by other components.
 const EXCLUDED: [&str; 3] =
     ["persistentvolumeclaims", "namespaces", "apiextensions.k8s.io/v1/customresourcedefinitions"];
-/// The resources that scale.
+/// The resources that have a scale subresource.
 const SCALED: [&str; 4] =
     ["apps/v1/deployments", "apps/v1/replicasets", "apps/v1/statefulsets", "replicationcontrollers"];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about subresources.
+    /// Creates a situation about subresources from `seed` and the situation's `number`.
     pub fn of_subresources(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }

@@ -44,7 +44,7 @@ const STRINGS: [&str; 22] = [
 const NUMBERS: [i64; 9] = [-1, 0, 1, 2, 80, 101, 65_536, 1_000_001, 2_147_483_647];
 
 impl Situation {
-    /// Returns situation `number` of `seed`, which is about the validation of built-in kinds.
+    /// Creates a situation about the validation of built-in kinds from `seed` and the situation's `number`.
     pub fn of_validation(seed: u64, number: u64) -> Self {
         Self { case: case(&mut Random::new(seed, number)), left_out: BTreeMap::new() }
     }

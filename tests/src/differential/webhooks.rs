@@ -1,6 +1,6 @@
-//! Generates random webhooks: their configurations, what they match, and how they respond.
+//! Generates random webhooks: their configurations, rules, and responses.
 //!
-//! Validating webhooks are called concurrently, so the order of their rejections and warnings is not defined.
+//! A server calls validating webhooks concurrently, so the order of their rejections and warnings is not defined.
 //! Therefore, at most one of them rejects and at most one of them warns.
 
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::situation::{GROUP, Generator};
 use super::{behavior, conditions};
 
-/// What a webhook may do that only one validating webhook of a situation may do.
+/// The permissions of a webhook. In a situation, each is granted to at most one validating webhook.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leave {
     /// Whether the webhook may reject a request.

@@ -1,5 +1,6 @@
-//! Law: any webhook response is accepted or rejected with a message, and requests that no webhook changes stay
-//! unchanged.
+//! Law: any webhook response is accepted or rejected with a message.
+//!
+//! A request that the webhook does not change remains unchanged.
 //!
 //! The input is a line with the phase (`m` or `v`), review version (`v1`, `v1beta1`), failure policy (`f` or `i`),
 //! status, and content type, and then the body, in which `$UID` is replaced with the UID of the review.
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 
 use super::{documents, runtime, webhook};
 
-/// The maximum size, in bytes, of an object after the patch in a reply that is not longer than the input.
+/// The maximum size, in bytes, of a patched object, in addition to 64 times the size of the reply.
 ///
 /// Copies are limited to 3 MiB in total.
 const MAX_LENGTH: usize = 8 * 1024 * 1024;

@@ -14,7 +14,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::runtime;
 use super::webhook::Webhook;
 
-/// The maximum duration of a check, which does not wait for other processes.
+/// The maximum duration of a check. A check does not wait for other processes.
 const MAX_DURATION: Duration = Duration::from_secs(5);
 
 /// Checks the law for one input.
@@ -33,7 +33,7 @@ pub(super) fn check(input: &[u8]) {
     }
 }
 
-/// Performs a TLS handshake with a server. `None` stands for the server's own `caBundle` or certificate.
+/// Performs a TLS handshake with a server. `None` selects the server's own `caBundle` or certificate.
 async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
     let webhook = Webhook::of_this_thread().await;
     let is_own = ca_bundle.is_none() && leaf.is_none();
