@@ -1,4 +1,4 @@
-//! Implements the conformance suite of admit, which compares admit with recordings of a real kube-apiserver.
+//! Implements the conformance suite, which compares admit with recordings of a real kube-apiserver.
 //!
 //! A *case* describes a situation: objects, webhooks with their behaviors, and requests. Its *recording* is the result
 //! on a real kube-apiserver, never the output of admit. `cargo test` runs every case in process and compares the result

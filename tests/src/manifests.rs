@@ -83,7 +83,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Compares all objects.
+/// Compares the answers of both servers to the selected objects and their variants.
 ///
 /// # Errors
 /// Returns an error if a module cannot be fetched, or a server does not answer.
@@ -236,7 +236,7 @@ fn generic(field: &str) -> String {
     kept
 }
 
-/// Returns variants of an object with one field removed or made invalid, with a description of the change.
+/// Returns variants of an object with one field removed or made invalid, each with a description of the change.
 pub(crate) fn variants(object: &Value) -> Vec<(String, Value)> {
     let mut paths = Vec::new();
     for (name, member) in object.as_object().into_iter().flatten() {

@@ -1,8 +1,8 @@
 //! Replaces values that differ between two runs of a case with named placeholders.
 //!
-//! No other module masks values. Equal values get equal placeholders: `<uid-1>` is the same UID everywhere, and the
-//! numbers are in order of first occurrence. The mask omits `metadata.managedFields` unless a case compares them, and
-//! the audit annotations of other parts of the server (see [`crate::annotations`]).
+//! No other module masks values. Equal values get equal placeholders: `<uid-1>` is the same UID everywhere.
+//! Placeholders are numbered in the order in which their values first occur. The mask omits `metadata.managedFields`
+//! unless a case compares them, and the audit annotations of other parts of the server (see [`crate::annotations`]).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -42,7 +42,7 @@ static UID: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
-/// Matches the CEL type name to which kube-apiserver appends a random number.
+/// Matches a CEL type name to which kube-apiserver appends a random number.
 static SELF_TYPE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bselfType\d+").ok());
 /// Matches a `resourceVersion` in a message that quotes an object, and in an object in YAML.
 static VERSION: LazyLock<Option<Regex>> =
@@ -50,13 +50,13 @@ static VERSION: LazyLock<Option<Regex>> =
 /// Matches a `resourceVersion` in a message about a precondition.
 static PRECONDITION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(ResourceVersion in (?:precondition|object meta): )(\d+)()").ok());
-/// Matches a `resourceVersion` in the other type of message about a precondition.
+/// Matches a `resourceVersion` in the other format of messages about a precondition.
 static IN_RECORD: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(the ResourceVersion in (?:the precondition|record) \()(\d+)(\))").ok());
 /// Matches a revision in a message about an object that cannot be decoded.
 static REVISION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(object not decodable revision=)(\d+)(:)").ok());
-/// Matches the versions in a message about a cache that lags behind by a random number of versions.
+/// Matches the versions in a message about a cache that is behind by a random number of versions.
 static TOO_LARGE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"Too large resource version: \d+, current: \d+").ok());
 /// Matches `managedFields` in a message that quotes an object.

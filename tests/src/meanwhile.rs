@@ -1,4 +1,4 @@
-//! Sends requests for webhooks before they respond, so that another request can finish first.
+//! Sends requests on behalf of webhooks before they respond, so that another request can finish first.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,9 +19,9 @@ use crate::run_error::RunError;
 use crate::server::Server;
 use crate::transport::send;
 
-/// A listener that sends the requests of webhooks.
+/// A listener that sends requests on behalf of webhooks.
 ///
-/// A fake only sends a signal to this listener, so that its request is sent in the same way as the requests of the
+/// A fake only sends a signal to this listener, so that the request is sent in the same way as the requests of the
 /// case.
 pub(crate) struct Meanwhile {
     address: SocketAddr,

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use crate::names::MARKER;
 
-/// The metrics with the label of a webhook or a policy. For histograms, only the count is compared, because other values depend on time.
+/// The metrics with a label for a webhook or a policy.
+///
+/// For histograms, only the count is compared, because the other values depend on time.
 const COUNTERS: [&str; 9] = [
     "apiserver_admission_webhook_request_total",
     "apiserver_admission_webhook_rejection_count",
@@ -27,12 +29,12 @@ const SHARED: [&str; 2] = [
     "apiserver_admission_step_admission_duration_seconds_count{",
 ];
 
-/// Which samples belong to a case.
+/// The samples that belong to a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope<'a> {
-    /// Samples of webhooks whose name contains the given ID.
+    /// The samples of webhooks whose name contains the given ID.
     Shared(&'a str),
-    /// Samples of webhooks whose name contains the given ID, and samples without a webhook label.
+    /// The samples of webhooks whose name contains the given ID, and samples without a webhook label.
     Alone(&'a str),
 }
 
@@ -53,7 +55,8 @@ impl Scope<'_> {
 
 /// Returns the lines of a metrics response that may belong to a case.
 ///
-/// After many cases, these are about a hundredth of all lines, which saves time because each case reads them.
+/// A server that has run many cases returns about a hundred times as many lines. Each case then reads only the relevant
+/// ones, which saves time.
 pub(crate) fn counters(exposition: &str) -> String {
     let is_counter = |line: &&str| {
         line.split_once('{').is_some_and(|(name, _)| COUNTERS.contains(&name))
@@ -82,7 +85,7 @@ pub(crate) fn samples(exposition: &str, scope: Scope<'_>) -> BTreeMap<String, f6
     samples
 }
 
-/// Returns the differences between two readings, in the format of recordings.
+/// Returns the increase between two readings of the samples, in the format of recordings.
 pub(crate) fn delta(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> Value {
     let grown = after.iter().filter_map(|(sample, value)| {
         let grown = value - before.get(sample).copied().unwrap_or_default();

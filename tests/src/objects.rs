@@ -7,7 +7,7 @@ use crate::case::{PatchFormat, Request, Verb};
 use crate::names::{CASE_LABEL, Names};
 use crate::transport::Message;
 
-/// Cluster-scoped resources other than namespaces.
+/// The cluster-scoped resources other than namespaces.
 const CLUSTER_SCOPED: [&str; 17] = [
     "namespaces",
     "nodes",
@@ -28,7 +28,7 @@ const CLUSTER_SCOPED: [&str; 17] = [
     "runtimeclasses",
 ];
 
-/// Resources whose objects may omit `apiVersion` and `kind` in a case, with the kinds.
+/// The resources whose objects may omit `apiVersion` and `kind` in a case, each with its kind.
 const SHORT: [(&str, &str); 4] =
     [("configmaps", "ConfigMap"), ("secrets", "Secret"), ("pods", "Pod"), ("namespaces", "Namespace")];
 

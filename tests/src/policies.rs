@@ -1,7 +1,7 @@
 //! Waits until kube-apiserver applies the admission policies that a case writes.
 //!
-//! The server reads policies, bindings, and params with watches, and uses policies and bindings at its next refresh, which
-//! happens every second.
+//! The server reads policies, bindings, and params through watches. It uses new policies and bindings after its next
+//! refresh, which happens every second.
 
 use std::time::Duration;
 
@@ -15,13 +15,15 @@ use crate::server_error::ServerError;
 use crate::transport::{Message, send};
 
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
-/// The maximum time until a policy has an effect. A refresh takes long while another policy has an unknown `paramKind`,
-/// because kube-apiserver discovers all resources again for each of them.
+/// The maximum time to wait until a policy takes effect.
+///
+/// A refresh takes longer while other policies have an unknown `paramKind`, because kube-apiserver discovers all
+/// resources again for each of them.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The name of a policy that is never removed, whose params are objects of the kind `ConfigMap`.
+/// The name of a policy that is never removed. Its params are objects of the kind `ConfigMap`.
 ///
-/// kube-apiserver stops to watch these objects when the last such policy is removed, and never watches them again.
+/// kube-apiserver stops watching these objects when the last such policy is removed, and never watches them again.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`, `ensureParamsForPolicyLocked`.
 const KEPT: &str = "keeps-the-watch-of-params";
@@ -36,8 +38,9 @@ pub(crate) fn is_about_policies(request: &Request) -> bool {
     request.resource.contains("/v1/validatingadmissionpolic")
 }
 
-/// Returns whether a request that writes an object can change what policies do: it writes a policy, a binding, or an
-/// object that may be a param.
+/// Returns whether a write request may change the effect of policies.
+///
+/// This is the case if it writes a policy, a binding, or an object that may be a param.
 pub(crate) fn affects_policies(case: &Case, request: &Request) -> bool {
     is_about_policies(request)
         || case.cluster.iter().any(|object| object.pointer("/spec/paramKind").is_some())
@@ -45,11 +48,12 @@ pub(crate) fn affects_policies(case: &Case, request: &Request) -> bool {
 
 /// Waits until the server applies all policies that exist so far. Returns the paths of helper objects.
 ///
-/// A refresh that uses a later policy and a later binding also uses all earlier ones. A watch that has reported a later
-/// `ConfigMap` has also reported all earlier ones, which may be params.
+/// The function creates another policy, binding, and `ConfigMap`. A refresh that uses them also uses all earlier
+/// policies and bindings. A watch that has reported the `ConfigMap` has also reported all earlier ones, which may be
+/// params.
 ///
 /// # Errors
-/// Returns an error if the later policy does not take effect.
+/// Returns an error if this policy does not take effect.
 pub(crate) async fn settle(server: &Server) -> Result<Vec<String>, ServerError> {
     if !server.is_shared() {
         return Ok(Vec::new());
@@ -87,7 +91,7 @@ pub(crate) async fn settle(server: &Server) -> Result<Vec<String>, ServerError> 
     }
 }
 
-/// Returns a policy about the creation of the `ConfigMap` `name`, and its binding, each with the path of its collection.
+/// Returns a policy for the creation of the `ConfigMap` `name`, and its binding, each with its collection path.
 fn policy_and_binding(name: &str, expression: &str, param: &str) -> [(String, Value); 2] {
     let rules = json!([{
         "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],

@@ -1,7 +1,7 @@
-//! Reads protobuf responses so that recordings show every field on the wire, in the names of its JSON.
+//! Reads protobuf responses so that recordings show every field on the wire under its JSON name.
 //!
-//! Fields with zero values are shown too, because a server sends some of them and omits others. The order of the fields
-//! is checked, because it is the same in every server.
+//! Recordings also show fields with zero values, because a server sends some of them and omits others. The order of the
+//! fields is checked, because it is the same in every server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use kubernetes_types::group_version::GroupVersionKind;
 use kubernetes_types::schema::{Field, Kind, MESSAGES, MessageId, Shape};
 use serde_json::{Map, Value, json};
 
-/// The prefix of an object.
+/// The prefix of an object that is encoded as protobuf.
 const PREFIX: &[u8] = b"k8s\0";
 
 /// The content of a field: a number, or bytes.

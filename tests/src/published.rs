@@ -22,7 +22,7 @@ use crate::transport::{Answer, Message, SendError};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum number of example objects of one module. Some modules have thousands of similar objects.
+/// The maximum number of example objects to compare per module. Some modules have thousands of similar objects.
 const MAX_OBJECTS: usize = 400;
 const MAX_FILE_BYTES: u64 = 4 << 20;
 

@@ -26,8 +26,8 @@ pub struct Recorded {
 
 /// Groups the cases by the server that each case needs: by the settings of its plugins, and by whether policies exist.
 ///
-/// Cases with policies need another server than cases that write objects of all kinds, because kube-apiserver does not
-/// refresh its policies while it cannot use one of them.
+/// Cases with policies need a different server from cases that write objects of all kinds: if kube-apiserver cannot use
+/// one of its policies, it does not refresh any of them.
 pub fn by_server(cases: Vec<CaseFile>) -> BTreeMap<(Plugins, bool), Vec<CaseFile>> {
     let mut batches: BTreeMap<(Plugins, bool), Vec<CaseFile>> = BTreeMap::new();
     for case in cases {
@@ -90,7 +90,7 @@ pub async fn record(
     Ok(recorded)
 }
 
-/// Runs the case once or, for a race, once for each webhook that may respond first.
+/// Runs the case once; for a race, runs it once for each webhook that may respond first.
 async fn alternatives(text: &str, race: &[String], server: &Server) -> Result<Vec<RunResult>, RunError> {
     if race.is_empty() {
         return Ok(vec![run(text, server, Manner::default()).await?]);

@@ -52,7 +52,7 @@ pub async fn answer(
     Ok(answer.unwrap_or_else(|error| json!({"error": error.to_string()})))
 }
 
-/// Compares admit's result of a case with its recording.
+/// Compares admit's result for a case with its recording.
 ///
 /// # Errors
 /// Returns an error with instructions if the recording is missing.

@@ -1,4 +1,4 @@
-//! Creates clients for the service accounts of a case that impersonate users.
+//! Creates clients that authenticate as service accounts of a case and impersonate users.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl Requestors {
     /// Returns the client of a requestor. Its user is different in each run.
     ///
     /// # Errors
-    /// Returns an error if the service account or the pod does not exist, or gets no token.
+    /// Returns an error if the service account or the pod does not exist, or does not get a token.
     pub(crate) async fn client(
         &mut self,
         requestor: &Requestor,

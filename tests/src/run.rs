@@ -37,7 +37,7 @@ pub struct Manner<'a> {
 
 type Samples = std::collections::BTreeMap<String, f64>;
 
-/// The results of a run before masking. The server's counters are added later.
+/// The results of a run before masking. They do not yet contain the server's counters.
 #[derive(Debug)]
 pub struct RunResult {
     names: Names,
@@ -248,7 +248,8 @@ async fn configure(
 }
 
 /// Replaces the placeholders in a request with values from the answers so far.
-/// A watch is limited to one second, which is enough, because the server sends earlier events immediately.
+///
+/// A watch is limited to one second. This is enough, because the server sends earlier events immediately.
 fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError> {
     let mut request = request.clone();
     if let Some(body) = &mut request.body {
@@ -275,8 +276,10 @@ fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError
     Ok(request)
 }
 
-/// Returns the `resourceVersion` that a page of a list shares with an earlier answer; `None` for other requests.
-/// The `resourceVersion` of other lists is random, because other clients write to a shared server.
+/// Describes the `resourceVersion` of a page of a list: it is that of the earlier answer, or another one.
+///
+/// Returns `None` for other requests. The `resourceVersion` of other lists is random, because other clients write to a
+/// shared server.
 fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
     let query = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
     let limit: i64 = query("limit").parse().unwrap_or_default();
@@ -292,7 +295,7 @@ fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
     Some(json!(if earlier.version == last.version { "that of the request" } else { "another" }))
 }
 
-/// Returns the events of a watch. A single event of JSON, and events in protobuf, are already parsed.
+/// Returns the events of a watch. A single JSON event and protobuf events are already parsed.
 fn events(body: &Value) -> Value {
     let event = |line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
     let lines = body.as_str().map(|lines| lines.lines().map(event).collect());
@@ -301,6 +304,7 @@ fn events(body: &Value) -> Value {
 }
 
 /// Returns whether an event is a bookmark other than the bookmark after the initial events.
+///
 /// A server sends such bookmarks occasionally. In a Table without objects, both types look the same.
 fn is_chance(event: &Value) -> bool {
     let is_bookmark = event["type"] == "BOOKMARK";
@@ -327,7 +331,8 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// Waits until the server's cache contains the written objects.
-/// An update that begins with a stale object runs admission twice, which would make the result random.
+///
+/// An update that begins with a stale object runs admission twice. The result would then vary between runs.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache.
 async fn catch_up(
@@ -352,7 +357,7 @@ async fn catch_up(
     send(server.client(), objects::message(&read, names)).await.map(drop)
 }
 
-/// Creates the objects that exist before the webhooks.
+/// Creates the objects that must exist before the webhooks are registered.
 async fn prepare(
     case: &Case,
     names: &Names,
@@ -424,7 +429,7 @@ pub async fn run_in_process(
     Ok(seen.masked(&exposition))
 }
 
-/// Returns whether the server timed out the request. The server then answers while webhooks are still being called.
+/// Returns whether the server timed out the request. It then answers while webhooks are still being called.
 ///
 /// Source: apiserver pkg/server/filters/timeout.go and pkg/endpoints/handlers/finisher/finisher.go.
 fn has_timed_out(answer: &Answer) -> bool {

@@ -36,7 +36,7 @@ pub struct Server {
     has_leftovers: AtomicBool,
 }
 
-/// Starts a server of this kind.
+/// Starts a server of this kind, with the given launch settings.
 async fn start(
     kind: TargetKind,
     plugins: &Plugins,
@@ -134,7 +134,7 @@ impl Server {
         self.launch.standing.values().for_each(|fake| fake.set_behavior(Behavior::default()));
     }
 
-    /// Removes the path of the server's files from the results.
+    /// Replaces the path of the server's files in the results with a placeholder.
     pub(crate) fn without_folder(&self, seen: Vec<Value>) -> Vec<Value> {
         let text = self.launch.masked(&json!(seen).to_string());
         serde_json::from_str(&text).unwrap_or(seen)
@@ -275,7 +275,7 @@ impl Server {
 
     /// Waits until the server uses all roles and bindings that exist so far.
     ///
-    /// The server reads them with four watches. A watch that has delivered a later object has also delivered all
+    /// The server reads them through four watches. A watch that has delivered a later object has also delivered all
     /// earlier ones.
     ///
     /// # Errors
@@ -358,7 +358,7 @@ impl Server {
         }
     }
 
-    /// Returns whether configurations of earlier cases remain, which changes the positions of later webhooks.
+    /// Returns whether configurations of earlier cases remain. They change the positions of later webhooks.
     ///
     /// A webhook from a file may prevent their deletion.
     pub(crate) fn has_leftovers(&self) -> bool {

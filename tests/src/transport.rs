@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::case::Show;
 use crate::protobuf;
 
-/// The maximum response time. It exceeds the 34 s after which kube-apiserver times out.
+/// The maximum time to wait for a response. It exceeds the 34 s after which kube-apiserver times out.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The headers in recordings that show them.
@@ -45,17 +45,17 @@ pub struct Answer {
     pub body: Value,
     /// The response body as text.
     pub text: String,
-    /// The headers that say how the body is encoded and cached.
+    /// The headers about the encoding and the caching of the body.
     pub headers: BTreeMap<&'static str, String>,
     /// The values of the `Warning` headers, in order.
     pub warnings: Vec<String>,
     /// The value of the `Retry-After` header; empty if it is missing.
     pub retry_after: String,
-    /// The Audit-ID that the request chose.
+    /// The `Audit-ID` that the client chose.
     pub audit_id: String,
 }
 
-/// The reason why a request was not answered.
+/// The reason why there is no answer to a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -163,9 +163,10 @@ async fn exchange(client: &kube::Client, message: Message) -> Result<Answer, kub
     }
 }
 
-/// Sends a request and returns the response, whose body has not been read, and the answer without its body.
+/// Sends a request and returns the response, with the answer except for its body.
 ///
-/// If the server closes the connection, the result is an answer with the status 0.
+/// The body of the response has not been read yet. If the server closes the connection, returns an answer with the
+/// status 0.
 pub(crate) async fn answer_head(
     client: &kube::Client,
     message: Message,

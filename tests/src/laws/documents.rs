@@ -1,8 +1,8 @@
 //! Builds objects from text that usually stays valid if a fuzzer changes a byte.
 //!
-//! The first line is the kind of an object in `documents.yaml`, or JSON. Each further line is an edit: a JSON
-//! pointer, a space, and the new value, or only a pointer to remove a value. A value that is not JSON is a string,
-//! and `@1000 VALUE` is a list of a thousand values in which `%` is replaced by the index.
+//! The first line is the kind of an object in `documents.yaml`, or JSON. Each following line is an edit: a JSON
+//! pointer, a space, and the new value, or only a pointer to remove a value. A value that is not JSON is a string, and
+//! `@1000 VALUE` is a list of a thousand values in which `%` is replaced by the index.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ const SEPARATOR: &str = "---";
 /// The maximum number of items that one edit creates.
 const MAX_ITEMS: usize = 2_000;
 
-/// Example objects of many kinds, with most of their fields.
+/// The example objects of many kinds, with most of their fields.
 static EXAMPLES: LazyLock<Vec<Value>> = LazyLock::new(|| {
     serde_saphyr::from_multiple(include_str!("documents.yaml"))
         .unwrap_or_else(|error| panic!("documents.yaml: {error}"))
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(object("Nothing"), None);
     }
 
-    /// Checks that the server accepts every example, because rejected objects are not useful seeds.
+    /// The server must accept every example, because rejected objects are not useful seeds.
     #[tokio::test]
     async fn the_server_takes_every_example() {
         let chain = Chain::new(Options::default());

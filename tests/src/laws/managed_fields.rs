@@ -111,7 +111,7 @@ fn forget_times(object: &mut Value) {
     }
 }
 
-/// Applies an object and returns the resulting object; `None` if the server rejected the apply.
+/// Applies an object and returns the resulting object; `None` if the server rejected the request.
 async fn apply(stored: &Stored, manager: &str, force: bool, applied: &Value) -> Option<Value> {
     let query = format!("fieldManager={manager}&force={force}");
     let object = stored.patch(&query, "application/apply-patch+yaml", &applied.to_string()).await?;

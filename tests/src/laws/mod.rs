@@ -23,7 +23,7 @@ mod stored;
 mod verify;
 mod webhook;
 
-/// A law, with the name of its fuzz target and corpus.
+/// A law. Its fuzz target and its corpus have the same name.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a law is a name and a function")]
 pub struct Law {
@@ -50,7 +50,7 @@ pub const ALL: [Law; 13] = [
     Law { name: "verify", check: verify::check },
 ];
 
-/// Checks the law `name` with an input.
+/// Checks an input against the law `name`.
 ///
 /// # Panics
 /// Panics if the law does not hold, or if there is no law with this name.

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::stored::Stored;
 use super::{documents, runtime, with_text};
 
-/// The maximum number of operations of one patch.
+/// The maximum number of operations in one patch.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
 const MAX_OPERATIONS: usize = 10_000;
-/// The limit on copied bytes, multiplied by the maximum length of an escaped byte.
+/// The limit on copied bytes, multiplied by the maximum length of the escape sequence for one byte.
 const MAX_COPIED: usize = 6 * 3 * 1024 * 1024;
 
 /// Checks the law for one input.

@@ -3,7 +3,7 @@
 //! The URI contains the names in the request, and a dry run stores nothing.
 //!
 //! The input is one line each for the operation, the resource (`GROUP/VERSION/RESOURCE`), the namespace, the name, the
-//! subresource, and the query, and then the body as an object of [`documents`]. In the lines, escapes such as `%0A`
+//! subresource, and the query, and then the body as an object as in [`documents`]. In the lines, escapes such as `%0A`
 //! encode characters that lines cannot contain.
 
 use std::sync::LazyLock;

@@ -2,7 +2,7 @@
 //!
 //! The input is a line with options, and then four files, separated by `---`: the objects, `--old`, `--with`, and the
 //! configurations. Empty files are not passed. If the configurations are empty, `CONFIGURATIONS` is used. A file may be
-//! an object of [`documents`].
+//! an object as in [`documents`].
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Provides an API server with one object that a law patches.
+//! Provides an API server with one object for laws that patch it.
 
 use std::sync::Arc;
 

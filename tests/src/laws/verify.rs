@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::webhook::{Answer, Webhook};
 use super::{documents, runtime, with_text};
 
-/// The checks that call a webhook hundreds of times, or that wait for it.
+/// The checks that call a webhook hundreds of times, or that wait for it. They are not tested.
 const LONG: [&str; 3] = ["V36", "V41", "V44"];
 
 /// Checks the law for one input.

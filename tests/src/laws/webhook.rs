@@ -79,7 +79,7 @@ impl Webhook {
         Ok(Self { url, ca_bundle: authority.certificate_pem().to_owned(), state })
     }
 
-    /// Sets the response to all later calls.
+    /// Sets the response to all subsequent calls.
     pub(super) fn answer(&self, answer: Answer) {
         *self.state.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }

@@ -162,7 +162,7 @@ fn parse(what: &str, text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|source| Error::Json { what: what.to_owned(), source })
 }
 
-/// Adds descriptions of the differences between two values.
+/// Adds descriptions of the differences between two values to `found`.
 fn different(path: &str, real: &Value, own: &Value, found: &mut Vec<String>) {
     match (real, own) {
         (Value::Object(real), Value::Object(own)) => {

@@ -27,7 +27,7 @@ pub(super) struct RealServer<'a> {
     number: AtomicUsize,
 }
 
-/// The number of attempts for a request that conflicts with another client.
+/// The maximum number of attempts for a request that conflicts with another client.
 const ATTEMPTS: usize = 5;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const CONFLICTS: [&str; 2] = ["Operation cannot be fulfilled", "not found"];

@@ -21,7 +21,7 @@ use crate::case::Kind;
 use crate::server::Server;
 use crate::server_error::ServerError;
 
-/// Returns why a probe deliberately sends a review that this server does not send; `None` for other reviews.
+/// Returns why a probe deliberately sends a review that this server never sends; `None` for other reviews.
 fn elsewhere(sent: &SentReview) -> Option<&'static str> {
     let object = &sent.request["object"];
     let text = sent.request.to_string();
@@ -41,7 +41,7 @@ pub struct Comparison {
     pub checks: usize,
     /// The number of reviews that were compared.
     pub compared: usize,
-    /// The differences from the server's reviews, with the checks and the request.
+    /// The differences from the server's reviews, each with the checks and the request.
     pub differences: Vec<String>,
     /// The number of skipped reviews, by reason.
     pub left_out: BTreeMap<&'static str, usize>,

@@ -41,7 +41,7 @@ pub struct Tally {
     pub written: usize,
     /// The number of large objects that the server rejected.
     pub refused: usize,
-    /// The number of objects that remain in the storage.
+    /// The number of objects that the server stored for the clients that fill the storage.
     pub kept: usize,
     /// The number of objects with many small values that the server accepted or rejected.
     pub tangled: usize,
@@ -171,13 +171,13 @@ impl Counts {
 
 /// The collection of objects that can have any size.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
-/// The collection of objects that are kept. It is separate, so that lists and watches of other objects end.
+/// The collection of objects that are kept. Lists and watches of other objects do not include them.
 const KEPT_REVISIONS: &str = "/apis/apps/v1/namespaces/kube-public/controllerrevisions";
 /// The size of large objects, in bytes: slightly below the size limit of etcd.
 const LARGE: usize = 1_400_000;
 /// The pause between two requests of the well-behaved client.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long a watcher stops reading before it checks whether the server has ended its watch.
+/// The time for which a client stops reading before it checks whether the server has disconnected it.
 const STALL: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_secs(1);
 /// The delay before a disconnected watcher reconnects.
@@ -370,7 +370,7 @@ async fn lists(config: Config) {
     }
 }
 
-/// Returns an object with many small values, which needs a hundred times its size in memory: almost the memory limit.
+/// Returns an object with many small values. In memory, it needs a hundred times its size, almost the memory limit.
 fn tangled() -> Vec<u8> {
     let items = vec![r#"{"a":0}"#; 30_000].join(",");
     format!(r#"{{"metadata":{{"name":"tangled"}},"revision":1,"data":{{}},"tangle":[{items}]}}"#).into_bytes()

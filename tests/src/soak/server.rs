@@ -9,9 +9,9 @@ use tokio::process::{Child, Command};
 
 use super::SoakError;
 
-/// The environment variable that the documentation recommends for a container with 512 MiB.
+/// The environment variable that the documentation recommends for a container with a memory limit of 512 MiB.
 const ENVIRONMENT: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "0");
-/// The flags that the documentation recommends for a container with 512 MiB.
+/// The flags that the documentation recommends for a container with a memory limit of 512 MiB.
 const FITTING: [&str; 3] =
     ["--max-inflight-bytes=48Mi", "--quota-backend-bytes=96Mi", "--watch-cache-bytes=16Mi"];
 
