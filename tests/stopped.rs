@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::helpers::machine;
 
-/// The webhook never answers.
+/// A feature whose webhook never answers.
 const FEATURE: &str = r#"Feature: Stopped
   Scenario: Hanging
     Given the objects in the file "webhook.yaml" exist
@@ -65,7 +65,7 @@ fn the_second_signal_ends_a_run_at_once() {
     }
 }
 
-/// The kernel ignores a signal to the first process of a container unless the process handles it.
+/// A container's first process receives a signal only if it handles the signal; otherwise, the kernel ignores it.
 #[test]
 fn a_signal_ends_a_command_that_is_the_first_of_its_container() {
     let container = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child"];

@@ -55,10 +55,11 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns every call and every decision in the steps of the last attempt. UIDs, times, ports, and namespaces differ
-/// in every run, and validating webhooks are called at the same time, so their order is not compared. Neither are the
-/// reasons why a webhook was not called, the calls that did not reach a fake, and whether a call failed open, which only
-/// admit's API server records.
+/// Returns every call and every decision in the steps of the last attempt.
+///
+/// The result does not contain UIDs, times, ports, and namespaces, because they differ in every run; nor the order of
+/// validating webhooks, because they are called concurrently; nor data that only admit's API server records: why a
+/// webhook was not called, which calls did not reach a fake, and whether a call failed open.
 fn told(scenario: &Value) -> Vec<String> {
     let drawn = regex::Regex::new(
         r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(127.0.0.1|[.]svc):[0-9]+|[0-9-]{10}T[0-9:]{8}Z|admit-a[0-9a-f]{8}",

@@ -25,12 +25,12 @@ fn admit(arguments: &[&str]) -> Command {
     command
 }
 
-/// Removes the progress lines, which appear every 10 seconds.
+/// Removes the progress lines. They appear every 10 seconds.
 fn without_progress(stderr: &str) -> String {
     stderr.split_inclusive('\n').filter(|line| !line.starts_with("running scenarios (")).collect()
 }
 
-/// Returns commands that print something, each with its exit status.
+/// Returns commands that print output, each with its exit status.
 fn printing() -> Vec<(Vec<&'static str>, i32)> {
     vec![
         (vec!["--help"], 0),
@@ -110,7 +110,7 @@ fn report_files_are_written_before_the_screen() {
     assert!(fs::read_to_string(&summary).unwrap().contains("V50"));
 }
 
-/// Returns the output of a command on a terminal with 100 columns, or `None` without `script`.
+/// Returns the output of a command on a terminal with 100 columns; `None` if the program `script` is not installed.
 fn on_terminal(environment: &[(&str, &str)], arguments: &str) -> Option<String> {
     let mut command = Command::new("script");
     let admit = env!("CARGO_BIN_EXE_admit");
@@ -164,7 +164,7 @@ fn a_terminal_shows_a_progress_bar_unless_the_command_is_quiet() {
     assert!(!text.contains("running scenarios"), "{text:?}");
 }
 
-/// Sequences that clear the screen and set the title, an 8-bit CSI, and a bidirectional override.
+/// Escape sequences that clear the screen and set the title, an 8-bit CSI, and a bidirectional override.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m\u{202e}";
 
 #[track_caller]

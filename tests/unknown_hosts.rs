@@ -1,7 +1,7 @@
 //! Tests webhooks whose host does not resolve: both servers report the name server.
 //!
-//! Needs KUBEBUILDER_ASSETS for kube-apiserver, and a name server that rejects the host; skipped parts print a
-//! message.
+//! Needs KUBEBUILDER_ASSETS for kube-apiserver, and a name server that reports the host as unknown. Skipped parts print
+//! a message.
 
 #![expect(
     clippy::expect_used,
@@ -38,8 +38,9 @@ Feature: Unknown hosts
       | kubernetes.default.svc |
 "#;
 
-/// Returns the first name server of resolv.conf as `ADDRESS:53`, or `None` if the system does not report that a host
-/// is unknown.
+/// Returns the address of the first name server in `resolv.conf`, as `ADDRESS:53`.
+///
+/// Returns `None` if the system does not report the hosts of the test as unknown.
 fn name_server() -> Option<String> {
     for host in ["webhook.invalid:443", "kubernetes.default.svc:443"] {
         match host.to_socket_addrs() {

@@ -1,5 +1,6 @@
-//! Tests webhook configurations of `admissionregistration.k8s.io/v1beta1` in files: every command that reads them uses
-//! the defaults of that version, and reports the equivalent in v1.
+//! Tests webhook configurations of `admissionregistration.k8s.io/v1beta1` in files.
+//!
+//! Every command that reads them uses the defaults of that version, and reports the equivalent configuration in v1.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -8,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// Nothing listens at this address: the failure policy determines the result.
+/// A configuration in v1beta1. Nothing listens at its address, so the failure policy determines the result.
 const OLD: &str = "\
 apiVersion: admissionregistration.k8s.io/v1beta1
 kind: ValidatingWebhookConfiguration
@@ -52,7 +53,7 @@ fn admit(folder: &TempDir, line: &str) -> Output {
     command.output().expect("the command runs")
 }
 
-/// Returns standard output and standard error.
+/// Returns the standard output and the standard error; asserts that the exit status is `status`.
 #[track_caller]
 fn ends_with(output: &Output, status: i32) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

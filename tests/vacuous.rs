@@ -1,4 +1,4 @@
-//! Checks that assertions that hold for any webhook fail, and that the message says why.
+//! Checks that assertions fail if they hold for any webhook, and that the error message explains the reason.
 
 use expect_test::expect;
 

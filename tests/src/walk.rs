@@ -21,9 +21,9 @@ use crate::transport::{Answer, Message};
 const EXAMPLES: &str = include_str!("differential/objects.yaml");
 const FURTHER_EXAMPLES: &str = include_str!("walk.yaml");
 const NAMESPACE: &str = "walk";
-/// The name of the valid object.
+/// The name of the valid objects that are created.
 const NAME: &str = "walked";
-/// The name of the `IPAddress` object, which must be an address.
+/// The name of the valid `IPAddress` object. It must be an IP address.
 const ADDRESS: &str = "10.0.0.9";
 
 /// A valid object of a resource.
@@ -66,7 +66,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Walks through the discovery documents of a kube-apiserver from `KUBEBUILDER_ASSETS`.
+/// Compares the resources in the discovery documents of a kube-apiserver from `KUBEBUILDER_ASSETS`.
 ///
 /// # Errors
 /// Returns an error if a server does not start, or does not answer.
@@ -95,13 +95,13 @@ fn items<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = &'a Value> 
     value[member].as_array().into_iter().flatten()
 }
 
-/// A request body. It may depend on the server, to contain fields of its object.
+/// A request body. It may be different for each server, to contain fields of the server's object.
 #[derive(Clone, Debug)]
 enum Sent {
     Nothing,
     Json(Value),
     MergePatch(Value),
-    /// The last answer of the respective server, with an additional label.
+    /// The last answer of the server to which the request is sent, with an additional label.
     Again,
 }
 
@@ -113,7 +113,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Compares everything that is served below a path, such as `/apis/apps/v1`.
+    /// Compares the discovery document at a path, such as `/apis/apps/v1`, and all resources in it.
     async fn version(&mut self, path: &str) -> Result<(), PublishedError> {
         self.one(&Method::GET, path, Sent::Nothing).await?;
         let served = self.real.ask(Message::new(Method::GET, path, None)).await?.body;
@@ -184,7 +184,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Creates a valid object on both servers, and keeps it.
+    /// Compares requests that create, read, and update a valid object. The object is not deleted.
     async fn example(
         &mut self,
         collection: &str,

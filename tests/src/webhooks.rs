@@ -28,7 +28,7 @@ struct Running {
     webhook: Webhook,
     behavior: Behavior,
     fake: Arc<FakeWebhook>,
-    /// Whether the webhook runs as long as the server, and behaves as the case specifies only during its requests.
+    /// Whether the webhook runs as long as the server. During the requests of a case, it behaves as the case specifies.
     is_standing: bool,
     /// The number of journal entries that have been read.
     seen: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Call {
     pub(crate) entry: Entry,
 }
 
-/// The delay of the webhooks that must not respond first.
+/// The response delay of the webhooks that must not respond first.
 const HANDICAP: Duration = Duration::from_millis(400);
 
 impl Webhooks {
@@ -103,7 +103,7 @@ impl Webhooks {
         kinds
     }
 
-    /// Returns the configurations to write, by kind and name.
+    /// Returns the configurations to write, sorted by kind and name.
     pub(crate) fn configurations(&self, names: &Names) -> Vec<(Kind, Value)> {
         let mut configurations: BTreeMap<(Kind, String), Vec<Value>> = BTreeMap::new();
         for running in self.running.iter().filter(|it| !it.webhook.in_file) {

@@ -20,7 +20,7 @@ const HANDSHAKE: [(&str, &str); 5] = [
     ("Origin", "http://localhost"),
 ];
 
-/// The headers of the handshake response that are recorded.
+/// The headers to record from the handshake response.
 const ANSWERED: [&str; 6] = [
     "connection",
     "upgrade",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{configuration, entry, fake, rule, write_plugins};
 
-/// Returns a directory with a webhook for everything that configures admission, and an object of that kind.
+/// Returns a directory with a manifest of a webhook for webhook configurations, and a webhook configuration.
 async fn stage() -> (tempfile::TempDir, FakeWebhook) {
     let (stage, fake) = (tempfile::tempdir().expect("a folder"), fake(json!("deny")).await);
     let path = |name: &str| stage.path().join(name);

@@ -1,5 +1,6 @@
-//! Tests webhook configurations from files (`staticManifestsDir`): admit and kube-apiserver reject the same files, call
-//! the same webhooks, and report the same.
+//! Tests webhook configurations in files (`staticManifestsDir`) on admit and kube-apiserver.
+//!
+//! Both must reject the same files, call the same webhooks, and report the same errors and metrics.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
@@ -26,7 +27,7 @@ use crate::helpers::machine;
 const IN_PROCESS: &str = "in-process";
 const ENVTEST: &str = "envtest";
 
-/// Writes the plugin configuration next to the directories, whose paths begin with `/` unless they are to be invalid.
+/// Writes the configuration of the webhook plugins. Valid paths of directories begin with `/`.
 fn write_plugins(file: &Path, mutating: &str, validating: Option<&str>) {
     let plugin = |name: &str, folder: &str| {
         json!({"name": name, "configuration": {
@@ -66,18 +67,20 @@ async fn fake(behavior: Value) -> FakeWebhook {
     FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the webhook starts")
 }
 
-/// Two directories of manifests, their webhooks, and servers that read the directories.
+/// Two directories of manifests, and their webhooks.
 struct Stage {
     folder: tempfile::TempDir,
-    /// Adds an annotation; configured in `mutating`.
+    /// A webhook that adds an annotation. A file in `mutating` configures it.
     first: FakeWebhook,
-    /// Adds an annotation; configured through the API, with a name that sorts before those from files.
+    /// A webhook that adds an annotation.
+    ///
+    /// It is configured through the API, with a name that sorts before those in files.
     by_api: FakeWebhook,
-    /// Allows; configured in `validating`.
+    /// A webhook that allows everything. A file in `validating` configures it.
     watching: FakeWebhook,
 }
 
-/// A request and its answer.
+/// The answer to a request, with its audit annotations.
 struct Answer {
     code: u16,
     body: Value,
@@ -93,7 +96,7 @@ impl Answer {
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A server, and the client of its target.
+/// A server that the target started.
 struct Server(Launched);
 
 impl Server {
@@ -131,7 +134,7 @@ impl Server {
         self.send("POST", path, object).await
     }
 
-    /// Returns the manifest metrics without times: name and labels, and value.
+    /// Returns the metrics about manifests, without times: a map from the name and the labels to the value.
     async fn reloads(&self) -> BTreeMap<String, String> {
         let request = Request::get("/metrics").body(Vec::new()).expect("a request");
         let text = self.0.target.client.request_text(request).await.expect("the metrics");
@@ -204,8 +207,9 @@ impl Stage {
         fs::rename(&new, &file).expect("the file gets its name");
     }
 
-    /// Returns the content of `mutating`: two configurations, the second of which (by name) has a webhook with this
-    /// name.
+    /// Returns the content of the file in `mutating`: a list of two configurations.
+    ///
+    /// The webhook of the second configuration in alphabetical order has the name `webhook`.
     fn mutating(&self, webhook: &str) -> Value {
         let items = [("z", webhook), ("y", "w.example.com")].map(|(name, webhook)| {
             let webhook = entry(webhook, &self.first, &rule("", "configmaps"));
@@ -218,7 +222,7 @@ impl Stage {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
     }
 
-    /// Returns the number of calls of each fake since the last call of this function.
+    /// Returns the number of calls to each fake since the last call of this function.
     fn calls(&self) -> [usize; 3] {
         [&self.first, &self.by_api, &self.watching].map(|fake| {
             let calls = fake.journal().len();
@@ -227,7 +231,7 @@ impl Stage {
         })
     }
 
-    /// LOAD-10, LOAD-13: webhooks from files are called first, whatever the names of their configurations.
+    /// LOAD-10, LOAD-13: webhooks from files are called first, regardless of the names of their configurations.
     async fn files_come_first(&self, server: &Server) {
         let by_api = entry("w.example.com", &self.by_api, &rule("", "configmaps"));
         let by_api = configuration("MutatingWebhookConfiguration", "a", &[by_api]);
@@ -259,8 +263,9 @@ impl Stage {
         assert_eq!(of(2), expected("a", true));
     }
 
-    /// EXM-02, EXM-03: only webhooks from files review admission configuration, and no webhooks review access
-    /// reviews.
+    /// EXM-02, EXM-03: only webhooks from files are called for admission configuration.
+    ///
+    /// No webhooks are called for access reviews.
     async fn configurations_are_reviewed(&self, server: &Server) {
         let all = entry("all.example.com", &self.by_api, &rule("*", "*"));
         let all = configuration("MutatingWebhookConfiguration", "b", &[all]);
@@ -278,7 +283,7 @@ impl Stage {
         assert_eq!(self.calls(), [0, 0, 0]);
     }
 
-    /// LOAD-12: the API has no such names.
+    /// LOAD-12: the API server rejects names that are reserved for files, and does not return objects from files.
     async fn names_are_reserved(&self, server: &Server) {
         let reserved = configuration("MutatingWebhookConfiguration", "c.static.k8s.io", &[]);
         let answer = server.create(CONFIGURATIONS, &reserved).await;
@@ -293,7 +298,7 @@ impl Stage {
         self.calls();
     }
 
-    /// A webhook from a file that denies a request or does not respond is named like any other.
+    /// If a webhook from a file denies a request, the message contains its name, as for any other webhook.
     async fn refusals_name_the_webhook(&self, server: &Server) {
         self.watching.set_behavior(serde_json::from_value(json!("deny")).expect("a behavior"));
         let configuration = configuration("MutatingWebhookConfiguration", "d", &[]);
@@ -304,8 +309,10 @@ impl Stage {
         self.calls();
     }
 
-    /// LOAD-14, MET-15: changes take effect while the server runs; invalid files leave the webhooks unchanged; an
-    /// empty directory has no webhooks.
+    /// LOAD-14, MET-15: changes to files take effect while the server runs.
+    ///
+    /// If a file becomes invalid, the webhooks do not change. If the directory becomes empty, webhooks are no longer
+    /// called.
     async fn changes_take_effect(&self, server: &Server) {
         let plugin = |status: &str| {
             format!(

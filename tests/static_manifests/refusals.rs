@@ -1,11 +1,11 @@
-//! Tests directories with which a server does not start.
+//! Tests invalid manifest directories: a server does not start with them.
 
 use std::fs;
 use std::process::Command;
 
 use super::{ENVTEST, IN_PROCESS, configuration, machine, write_plugins};
 
-/// A directory with which a server does not start.
+/// An invalid directory of manifests, and the error with which the server exits.
 struct RejectedDirectory {
     /// The proved statements of `tests/behaviors.md`.
     proves: &'static [&'static str],
@@ -91,7 +91,7 @@ const REFUSALS: [RejectedDirectory; 9] = [
     },
 ];
 
-/// Starts a server with each of the directories.
+/// Starts a server with each of the directories, and checks its error.
 fn refuses(target: &str) {
     for RejectedDirectory { proves, folder, files, says } in REFUSALS {
         let stage = tempfile::tempdir().expect("a folder");

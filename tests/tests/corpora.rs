@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tests::laws;
 
-/// The maximum total size of the inputs of one law, in bytes, because people also read the inputs.
+/// The maximum total size, in bytes, of the inputs for one law. It is small because people also read the inputs.
 const MAX_BYTES: u64 = 64 * 1024;
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -1,6 +1,6 @@
-//! Checks that etcd and kube-apiserver end with the tools, however the tools end.
+//! Checks that etcd and kube-apiserver exit with the tools, regardless of how the tools end.
 //!
-//! Needs KUBEBUILDER_ASSETS; without it the tests are skipped with a message.
+//! Needs KUBEBUILDER_ASSETS; without it, the tests are skipped with a message.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 

@@ -1,4 +1,4 @@
-//! Runs the tests of the tools in one binary.
+//! Runs the tests of the suite's tools in one binary.
 
 #[path = "../helpers/machine.rs"]
 mod machine;

@@ -20,7 +20,7 @@ fn regex(expression: &str) -> Regex {
     Regex::new(expression).expect("the expression is valid")
 }
 
-/// Returns the `src` directories of all crates in the workspace, whose Rust files are `files`.
+/// Returns the `src` directories of all crates. `files` contains the Rust files of the workspace.
 fn crates(files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let folders = files.iter().filter_map(|file| {
         let folder = file.parent()?;
@@ -61,7 +61,7 @@ fn first_segments(rest: &str) -> Vec<&str> {
     segments
 }
 
-/// Returns the names that `lib.rs` imports from the crate's modules, with the module.
+/// Returns the names that `lib.rs` imports from the crate's modules, each with its module.
 fn reexports(library: &str, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for import in IMPORT.captures_iter(library) {
@@ -117,7 +117,7 @@ pub(super) fn imports_by_file<'f>(
     imports.collect()
 }
 
-/// Returns the imports among the top-level modules of the crate in `folder`, whose Rust files are in `files`.
+/// Returns the imports among the top-level modules of the crate in `folder`. `files` contains its Rust files.
 fn imports_of(folder: &Path, files: &[PathBuf]) -> Imports {
     let mut imports = Imports::new();
     for (_, module, imported) in imports_by_file(folder, files) {
@@ -126,7 +126,7 @@ fn imports_of(folder: &Path, files: &[PathBuf]) -> Imports {
     imports
 }
 
-/// Returns the modules that `start` imports, directly or through others.
+/// Returns the modules that `start` imports, directly or through other modules.
 fn reachable<'i>(imports: &'i Imports, start: &str) -> BTreeSet<&'i str> {
     let mut found = BTreeSet::new();
     let mut pending = vec![start];
@@ -140,7 +140,7 @@ fn reachable<'i>(imports: &'i Imports, start: &str) -> BTreeSet<&'i str> {
     found
 }
 
-/// Returns the largest set of modules in which each module imports every other one, directly or through others.
+/// Returns the largest set of modules that all import each other, directly or through other modules.
 fn largest_cycle(imports: &Imports) -> BTreeSet<&str> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         imports.keys().map(|module| (module.as_str(), reachable(imports, module))).collect();

@@ -1,4 +1,4 @@
-//! Checks rules about the source code that the compiler does not check.
+//! Checks rules for the source code that the compiler does not check.
 
 #![expect(clippy::expect_used, reason = "a test may panic about a tree that cannot be read")]
 
@@ -48,7 +48,7 @@ const ADMISSION_LAYERS: [&str; 29] = [
     "dispatcher",
 ];
 
-/// The folders of `kubernetes-api-server` in dependency order.
+/// The directories of `kubernetes-api-server` in dependency order.
 const API_SERVER_LAYERS: [&str; 8] =
     ["apimachinery", "storage", "kinds", "plugins", "registry", "subresources", "endpoints", "server"];
 
@@ -152,7 +152,7 @@ fn no_rust_file_is_longer_than_one_responsibility_needs() {
     nothing(&findings);
 }
 
-/// Returns whether Cargo builds a test binary from this file. With `autotests = false` the manifest lists those files.
+/// Returns whether Cargo builds a test binary from this file. With `autotests = false`, the manifest lists these files.
 fn is_test_target(file: &Path) -> bool {
     let (Some(folder), Some(stem)) = (file.parent().filter(|it| it.ends_with("tests")), file.file_stem())
     else {
@@ -211,8 +211,9 @@ fn every_rust_file_says_first_what_it_is_for() {
     nothing(&findings);
 }
 
-/// Clippy's `indexing_slicing` does not check references: `value["a"] = …` of a `&mut Value` panics if the value is
-/// not an object.
+/// Clippy's `indexing_slicing` does not check assignments such as `value["a"] = …`.
+///
+/// For a `&mut Value`, the assignment panics if the value is not an object.
 #[test]
 fn nothing_is_changed_through_an_index() {
     let is_changed = regex::Regex::new(

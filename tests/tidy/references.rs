@@ -11,7 +11,7 @@ use super::{collect, nothing, read, root};
 /// The directories that implement the statements of `tests/behaviors.md`.
 const IMPLEMENTATION: [&str; 4] = ["harness", "cel/src", "managed-fields/src", "command/src"];
 
-/// The paths that tools write and git ignores.
+/// The paths that tools write and that Git ignores.
 const GENERATED: [&str; 4] = ["fuzz/artifacts/", "fuzz/found", "fuzz/target/", "target/"];
 
 /// Returns the IDs of the statements in `tests/behaviors.md`, such as `MUT-04`.
@@ -39,7 +39,7 @@ fn yaml<T: DeserializeOwned>(file: &str) -> BTreeMap<String, T> {
 /// Returns the IDs in a line `Rule: MUT-04, MUT-05.` of a doc comment, or an empty list for any other line.
 ///
 /// # Errors
-/// Returns an error if the line begins like a citation but has another form.
+/// Returns an error if the line begins like such a line but has another format.
 fn cited(line: &str) -> Result<Vec<&str>, ()> {
     let line = line.trim_start();
     if !["/// Rule:", "/// Rules:"].iter().any(|start| line.starts_with(start)) {
@@ -114,7 +114,7 @@ fn every_cited_statement_exists() {
     nothing(&findings);
 }
 
-/// Returns the text of a document without its code blocks, in one line.
+/// Returns the text of a document in one line, without its code blocks.
 fn prose(document: &str) -> String {
     let mut is_code = false;
     let text = read(Path::new(document));
@@ -126,7 +126,7 @@ fn prose(document: &str) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns whether `path` exists in the tree. The part from the first placeholder (`NAME`, `*`) on is not checked.
+/// Returns whether `path` exists in the tree. Ignores the part that begins with the first placeholder (`NAME`, `*`).
 fn exists(path: &str) -> bool {
     let fixed: PathBuf = path.split('/').take_while(|part| *part != "NAME" && !part.contains('*')).collect();
     root().join(fixed).exists()
@@ -166,7 +166,7 @@ fn documents_name_files_that_exist() {
     nothing(&findings);
 }
 
-/// Readers who know the page of the Kubernetes documentation can find where each of its rules is implemented.
+/// For each section of the Kubernetes page on admission control, readers can find the code that implements it.
 #[test]
 fn the_architecture_has_each_section_of_the_page_about_webhooks() {
     let coverage = read(Path::new("docs/project/coverage.md"));

@@ -1,4 +1,4 @@
-//! Represents the findings of a verification, without values that vary between runs: `NAME/found.json`.
+//! Represents the findings for a webhook, without values that vary between runs: `NAME/found.json`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::manifest::Manifest;
 
-/// The findings of a verification.
+/// The results of `admit verify` for a webhook.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct VerificationFindings {
-    /// The number of objects that were tried.
+    /// The number of objects that the checks used.
     pub(crate) objects: u64,
     /// The number of skipped objects, by reason.
     pub(crate) left_out: BTreeMap<String, u64>,

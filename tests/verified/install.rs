@@ -1,4 +1,4 @@
-//! Installs a package from a registry into a cache, once.
+//! Installs the package of a webhook from its registry into a cache, unless the cache contains it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,11 +14,11 @@ use crate::helpers::machine;
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) program: PathBuf,
-    /// The arguments before those of the webhook.
+    /// The arguments that precede those of the webhook.
     pub(crate) arguments: Vec<OsString>,
-    /// Environment variables with which the program finds its files.
+    /// The environment variables that the program needs to find its files.
     pub(crate) environment: Vec<(&'static str, OsString)>,
-    /// The directory with the files of the package, or of all packages.
+    /// The directory with the files of the package, or with all installed packages.
     pub(crate) folder: PathBuf,
 }
 
@@ -60,9 +60,10 @@ fn cache() -> PathBuf {
     })
 }
 
-/// Builds the module as the main module, because `go install` would ignore its replacements. If these refer to
-/// directories that the published module lacks, `go.mod` in the webhook's directory pins the module and its
-/// dependencies.
+/// Builds the program in its own module, because `go install` would ignore the module's `replace` directives.
+///
+/// If these refer to directories that the published module lacks, `go.mod` in the webhook's directory pins the module
+/// and its dependencies.
 fn from_go(manifest: &Manifest, package: &GoPackage, program: PathBuf) -> Result<Installed, String> {
     let go = |folder: &Path| {
         let mut command = Command::new("go");
@@ -109,8 +110,9 @@ fn from_pip(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result<I
     })
 }
 
-/// Installs with npm. Every package must have the hash in `package-lock.json`; scripts of packages do not run. Peer
-/// dependencies, which only development needs, are omitted.
+/// Installs with npm. Every package must have the hash in `package-lock.json`.
+///
+/// Scripts of packages do not run. Peer dependencies are omitted, because only development needs them.
 fn from_npm(manifest: &Manifest, package: &Package, folder: &Path) -> Result<Installed, String> {
     let pinned = format!("\"{}\":\"{}\"", package.package, package.version);
     assert_pinned(&manifest.folder().join("package.json"), &pinned);
@@ -133,7 +135,7 @@ fn from_npm(manifest: &Manifest, package: &Package, folder: &Path) -> Result<Ins
     })
 }
 
-/// Installs with Maven, which does not support pinned hashes; artifacts of Maven Central do not change.
+/// Installs with Maven. Maven does not support pinned hashes, but artifacts in Maven Central never change.
 fn from_maven(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result<Installed, String> {
     let pom = manifest.folder().join("pom.xml");
     let (_, artifact) = package.package.split_once(':').expect("an artifact is GROUP:ARTIFACT");

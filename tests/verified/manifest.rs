@@ -1,4 +1,4 @@
-//! Represents the build and launch settings of a webhook: `NAME/webhook.yaml`.
+//! Represents the settings for building and starting a webhook: `NAME/webhook.yaml`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,34 +11,36 @@ use serde_json::Value;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Manifest {
-    /// The name of the directory with this file, which is not a field of the file.
+    /// The name of the directory that contains the file. It is not a field of the file.
     #[serde(skip)]
     pub(crate) name: String,
     /// The display name.
     pub(crate) title: String,
-    /// One paragraph about its purpose, its framework, and the specifics of the run.
+    /// One paragraph about the webhook's purpose, its framework, and the specifics of the run.
     pub(crate) about: String,
-    /// The package source.
+    /// The package that contains the webhook.
     pub(crate) from: Source,
-    /// The service in its configuration, as `NAMESPACE/NAME`.
+    /// The Service in the webhook's configuration, as `NAMESPACE/NAME`.
     pub(crate) service: String,
-    /// Whether it requires the files of a pod's service account.
+    /// Whether the webhook requires the files of a pod's service account.
     #[serde(default)]
     pub(crate) in_cluster: bool,
-    /// The arguments of its program, with the placeholders `{port}`, `{other-port}`, `{third-port}`, `{folder}` for
-    /// the directory with `tls.crt`, `tls.key`, and `kubeconfig`, and `{here}` for the directory with this file.
+    /// The arguments of the webhook's program.
+    ///
+    /// They can contain the placeholders `{port}`, `{other-port}`, `{third-port}`, `{folder}` for the directory with
+    /// `tls.crt`, `tls.key`, and `kubeconfig`, and `{here}` for the directory with this file.
     #[serde(default)]
     pub(crate) arguments: Vec<String>,
-    /// Environment variables, with the same placeholders.
+    /// The environment variables, with the same placeholders.
     #[serde(default)]
     pub(crate) environment: BTreeMap<String, String>,
     /// Additional files in `{folder}`, by name, with the same placeholders.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Files of the module with custom resource definitions.
+    /// The files of the module that contain custom resource definitions.
     #[serde(default)]
     pub(crate) definitions: Vec<String>,
-    /// How to detect that it has loaded its rules; by default it is ready when it listens.
+    /// How to detect that the webhook has loaded its rules. By default, it is ready once it listens.
     pub(crate) ready: Option<Ready>,
     /// Additional arguments of `admit verify`.
     #[serde(default)]
@@ -63,17 +65,21 @@ pub(crate) struct Ready {
 pub(crate) enum Source {
     /// A program in a Go module, from the module proxy.
     Go(GoPackage),
-    /// A package from the Python Package Index, run with `python3 -m`. `requirements.txt` in the directory pins the
-    /// package and its dependencies.
+    /// A package from the Python Package Index that runs with `python3 -m`.
+    ///
+    /// `requirements.txt` in the directory pins the package and its dependencies.
     Pip(Package),
-    /// A package from npm that a program in the directory loads. `package-lock.json` in the directory pins the package
-    /// and its dependencies.
+    /// A package from npm that a program in the directory loads.
+    ///
+    /// `package-lock.json` in the directory pins the package and its dependencies.
     Npm(Package),
-    /// An artifact from Maven Central, `GROUP:ARTIFACT`, that a program in the directory loads. `pom.xml` in the
-    /// directory pins the artifact.
+    /// An artifact from Maven Central, `GROUP:ARTIFACT`, that a program in the directory loads.
+    ///
+    /// `pom.xml` in the directory pins the artifact.
     Maven(Package),
-    /// A crate from crates.io that the program `webhook` in the directory uses. `Cargo.toml` and `Cargo.lock` in the
-    /// directory pin the crate and its dependencies.
+    /// A crate from crates.io that the program `webhook` in the directory uses.
+    ///
+    /// `Cargo.toml` and `Cargo.lock` in the directory pin the crate and its dependencies.
     Cargo(Package),
 }
 
@@ -87,7 +93,7 @@ pub(crate) struct GoPackage {
     pub(crate) package: String,
 }
 
-/// A package of a registry.
+/// A package in a registry.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Package {
@@ -105,7 +111,7 @@ impl Source {
         }
     }
 
-    /// Returns the programming language.
+    /// Returns the programming language of the webhook.
     pub(crate) fn language(&self) -> &'static str {
         match self {
             Self::Go(_) => "Go",
@@ -132,7 +138,7 @@ impl std::fmt::Display for Source {
 }
 
 impl Manifest {
-    /// Reads the webhook in the directory `name`.
+    /// Reads the settings of the webhook in the directory `name`.
     pub(crate) fn read(name: &str) -> Self {
         let path = folder(name).join("webhook.yaml");
         let text = fs::read_to_string(&path).expect("there is a webhook.yaml");
@@ -141,7 +147,7 @@ impl Manifest {
         Self { name: name.to_owned(), ..manifest }
     }
 
-    /// Returns the directory of its files.
+    /// Returns the directory with the files of the webhook.
     pub(crate) fn folder(&self) -> PathBuf {
         folder(&self.name)
     }

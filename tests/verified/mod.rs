@@ -1,12 +1,12 @@
 //! Runs `admit verify` on webhooks of other projects over TLS, with the projects' own configuration.
 //!
-//! The webhooks are installed from published packages. Frameworks are started with a small program that is typical of
-//! their users.
+//! The webhooks are installed from published packages. A framework is started with a small program that is typical for
+//! its users.
 //!
-//! `just verified` runs these tests; it needs the tools of each language, and the registries unless the packages are
-//! already installed. Without the variable, or if a tool is missing, a test is skipped with a message.
-//! `NAME/found.json` contains the findings, and `NAME/review.yaml` the reviews of them; docs/project/verified.md is
-//! generated from both. `UPDATE_EXPECT=1` writes `found.json` and the page.
+//! `just verified` runs these tests. It needs the tools of each language and, unless the packages are already
+//! installed, access to the registries. Without the variable that `just verified` sets, or if a tool is missing, a test
+//! is skipped with a message. `NAME/found.json` contains the findings, and `NAME/review.yaml` the reviews of them;
+//! docs/project/verified.md is generated from both. `UPDATE_EXPECT=1` writes `found.json` and the page.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(
@@ -31,7 +31,7 @@ use self::found::VerificationFindings;
 use self::manifest::Manifest;
 use crate::helpers::machine;
 
-/// The directories next to this file, in the order of the page.
+/// The webhooks' directories next to this file, in the order of the page.
 const NAMES: [&str; 13] = [
     "agnhost",
     "eks-pod-identity",
@@ -48,7 +48,7 @@ const NAMES: [&str; 13] = [
     "kube-rs",
 ];
 
-/// Runs one webhook at a time: their responses are timed, and their builds use all processors.
+/// The lock for running one webhook at a time: responses are timed, and builds use all processors.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Installs, starts, and verifies a webhook, and compares the findings with the recorded ones.

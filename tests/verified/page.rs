@@ -11,9 +11,9 @@ use super::found::{Finding, VerificationFindings};
 use super::manifest::Manifest;
 use super::review::{self, Judgment, Opinion};
 
-/// The number of differences that are shown; the rest is counted.
+/// The maximum number of differences to show. The other differences are counted.
 const DIFFERENCES: usize = 3;
-/// The length at which values are truncated.
+/// The maximum length of values. Longer ones are truncated.
 const MAX_LENGTH: usize = 160;
 
 const HEAD: &str = "\
@@ -61,7 +61,7 @@ pub(crate) fn page(manifests: &[Manifest]) -> String {
     format!("{}\n", page.trim_end())
 }
 
-/// Lists the webhooks with findings of each check, with links to the findings.
+/// Lists the webhooks with findings for each check, with links to the findings.
 fn index(all: &[(&Manifest, VerificationFindings)]) -> String {
     let mut webhooks: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (manifest, found) in all {
@@ -84,7 +84,7 @@ fn index(all: &[(&Manifest, VerificationFindings)]) -> String {
     text
 }
 
-/// Returns the anchor of the first finding of a check.
+/// Returns the anchor of a webhook's first finding for a check.
 fn anchor(manifest: &Manifest, check: &str) -> String {
     format!("{}-{}", manifest.name, check.to_lowercase())
 }
@@ -124,7 +124,7 @@ fn section(manifest: &Manifest, found: &VerificationFindings) -> String {
     text
 }
 
-/// Returns the environment and the command line, one entry per line, and the files.
+/// Returns the environment variables, the arguments, and the files of a webhook, as lines.
 fn started(manifest: &Manifest) -> Vec<String> {
     let variables = manifest.environment.iter().map(|(name, value)| format!("{name}={value}"));
     let mut lines: Vec<String> = variables.chain(manifest.arguments.iter().cloned()).collect();
@@ -159,7 +159,7 @@ fn ids(verdicts: &BTreeMap<String, Tally>, tally: Tally) -> String {
     ids.join(" ")
 }
 
-/// Formats the findings of one opinion, with the proof of the first one.
+/// Formats the findings to which an opinion applies, with the proof of the first one.
 fn paragraph(opinion: &Opinion, found: &VerificationFindings) -> String {
     let findings: Vec<&Finding> = found.findings.iter().filter(|finding| opinion.is_about(finding)).collect();
     let Some(first) = findings.first() else { return String::new() };
@@ -185,7 +185,7 @@ fn paragraph(opinion: &Opinion, found: &VerificationFindings) -> String {
     text
 }
 
-/// Returns the checks and the first kind.
+/// Returns the IDs of the checks, and the kind of the first finding.
 fn headline(findings: &[&Finding]) -> String {
     let mut checks: Vec<&str> = findings.iter().map(|finding| finding.check.as_str()).collect();
     checks.dedup();
@@ -200,7 +200,7 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// Formats the smallest object and the differences.
+/// Formats the smallest object of a finding and the differences.
 fn proof(finding: &Finding) -> String {
     let mut text = String::new();
     let Some(object) = &finding.object else { return text };

@@ -1,4 +1,4 @@
-//! Waits until a webhook has loaded its rules, which may be after it begins to listen.
+//! Waits until a webhook has loaded its rules. Some webhooks listen before they have loaded their rules.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use super::manifest::{Manifest, Ready};
 
 /// The interval between requests to the webhook.
 const PERIOD: Duration = Duration::from_millis(200);
-/// The maximum time until it is ready.
+/// The maximum time to wait until the webhook is ready.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends reviews of the object of `ready` to the webhook at `address` until it has the expected result.
@@ -58,7 +58,7 @@ pub(crate) fn wait(
     })
 }
 
-/// Returns `object` after the webhook's patch of its creation.
+/// Returns the result of applying the webhook's patch for the creation of `object`.
 async fn changed(client: &reqwest::Client, url: &str, object: &Value) -> Result<Value, String> {
     let request =
         client.post(url).header("content-type", "application/json").body(review(object).to_string());
@@ -81,7 +81,7 @@ fn decoded(patch: &Value) -> Result<Patch, String> {
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
-/// Returns the review of a Pod creation.
+/// Returns the `AdmissionReview` for the creation of a Pod.
 fn review(object: &Value) -> Value {
     let pods = json!({"group": "", "version": "v1", "resource": "pods"});
     let pod = json!({"group": "", "version": "v1", "kind": "Pod"});

@@ -20,9 +20,9 @@ pub(crate) struct Opinion {
     #[serde(default)]
     webhooks: Vec<String>,
     pub(crate) is: Judgment,
-    /// The file and function that cause the finding.
+    /// The file and the function in the webhook's source that cause the finding.
     pub(crate) place: String,
-    /// The reasons, in sentences.
+    /// The reasons for the judgment, in sentences.
     pub(crate) why: String,
 }
 
@@ -30,15 +30,15 @@ pub(crate) struct Opinion {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Judgment {
-    /// Clearly unintended.
+    /// The behavior is clearly unintended.
     Defect,
-    /// Intended, but still with this consequence.
+    /// The behavior is intended, and the finding describes a consequence of it.
     Design,
-    /// The project's shipped configuration could avoid it.
+    /// The configuration that the project provides could avoid the finding.
     Configuration,
 }
 
-/// Reads the opinions about a webhook.
+/// Reads the opinions on the findings for a webhook.
 pub(crate) fn read(manifest: &Manifest) -> Vec<Opinion> {
     let path = manifest.folder().join("review.yaml");
     let text = fs::read_to_string(&path).expect("there is a review.yaml");
@@ -57,7 +57,7 @@ impl Opinion {
     }
 }
 
-/// Returns findings without an opinion, and opinions without a finding.
+/// Returns messages about findings without an opinion, and opinions without a finding.
 pub(crate) fn departures(opinions: &[Opinion], found: &VerificationFindings, name: &str) -> Vec<String> {
     let unseen =
         found.findings.iter().filter(|finding| !opinions.iter().any(|opinion| opinion.is_about(finding)));

@@ -19,7 +19,7 @@ use super::ready;
 /// The file that is created once a webhook is ready.
 const READY: &str = "ready";
 
-/// Runs the command on the webhook, which uses the command's API server.
+/// Runs `admit verify` on the webhook. The webhook uses the API server that the command runs.
 pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> VerificationFindings {
     let stage = Stage::new();
     stage.write_certificate(manifest);
@@ -47,7 +47,7 @@ pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> Verification
     VerificationFindings::from(report)
 }
 
-/// A directory and free ports.
+/// A directory and free ports for a run.
 struct Stage {
     folder: TempDir,
     ports: [u16; 3],
@@ -136,7 +136,9 @@ impl Stage {
 }
 
 impl Stage {
-    /// Starts `program` with the files that the kubelet mounts into a pod, visible only to this process.
+    /// Returns a command that starts `program` with the files that the kubelet mounts into a pod.
+    ///
+    /// Only this process can access the files.
     fn in_pod(&self, program: &Path) -> Command {
         let text = fs::read_to_string(self.path("kubeconfig")).expect("the kubeconfig is there");
         let kubeconfig: Value = serde_saphyr::from_str(&text).expect("the kubeconfig is YAML");
@@ -171,7 +173,7 @@ fn alone() -> Command {
     command
 }
 
-/// Returns why mount namespaces are not available, or `None` if they are.
+/// Returns why mount namespaces are not available; `None` if they are available.
 pub(crate) fn no_mounts() -> Option<String> {
     match alone().args(["mount", "-t", "tmpfs", "none", "/var/run"]).output() {
         Ok(output) if output.status.success() => None,
@@ -186,7 +188,7 @@ fn admit() -> Command {
     command
 }
 
-/// Waits until the command says that its API server is ready.
+/// Waits until the command reports that its API server is ready.
 fn wait_for_api_server(said: &mut BufReader<ChildStderr>) {
     let mut line = String::new();
     while !line.contains("KUBECONFIG=") {

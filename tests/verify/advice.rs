@@ -1,5 +1,6 @@
-//! Tests the advice of the command: why a webhook was not called, where a check is documented, and the option for a
-//! file.
+//! Tests the advice of the command.
+//!
+//! It explains why a webhook was not called, where a check is documented, and which option accepts a file.
 
 use serde_json::{Value, json};
 

@@ -16,7 +16,7 @@ use super::environment::{
     verify_with,
 };
 
-/// Starts a server that only records its requests.
+/// Starts a server that records its requests, and answers all of them with status 201.
 pub(crate) async fn recording() -> (Recorder, SocketAddr) {
     let recorder = Recorder::default();
     let told = recorder.clone();
@@ -48,7 +48,7 @@ async fn v38_finds_writes_on_dry_runs() {
     assert!(message.contains("POST /api/v1/namespaces/demo/configmaps"), "{message}");
 }
 
-/// Writes periodically, independent of any call.
+/// Records writes at random intervals, independent of any call.
 pub(crate) async fn writing_by_itself(recorder: Recorder, path: &'static str, seed: u64) {
     let mut state = seed;
     loop {
@@ -128,7 +128,7 @@ async fn watched(id: &str, behavior: impl FnOnce(SocketAddr) -> String) -> Check
     verify_with(id, vec![TestedWebhook::mutating(&behavior(address))], settings).await
 }
 
-/// Returns a webhook behavior that sends a request to the server behind it and writes nothing.
+/// Returns a behavior that sends a `SubjectAccessReview` to the server at `to`. The request does not store anything.
 pub(crate) fn asking(to: SocketAddr) -> String {
     let url = format!("http://{to}/apis/authorization.k8s.io/v1/subjectaccessreviews");
     format!("{{side-effect: {{write: {{url: '{url}'}}}}}}")

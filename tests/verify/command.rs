@@ -1,4 +1,4 @@
-//! Tests the command: its arguments, its output, and its exit statuses.
+//! Tests the arguments, the output, and the exit statuses of `admit verify`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::environment::{configuration, entry, pods};
 
-/// A running webhook with its files.
+/// A running webhook, and a directory with its files.
 pub(crate) struct Stage {
     folder: TempDir,
     pub(crate) fake: FakeWebhook,
@@ -41,12 +41,12 @@ impl Stage {
         std::fs::write(self.path(name), documents.join("\n---\n")).expect("the file is written");
     }
 
-    /// Runs `admit verify` in the directory while the fake runs.
+    /// Runs `admit verify` in the directory while the fake runs, and returns the output.
     pub(crate) async fn verify(&self, arguments: &[&str]) -> Output {
         Self::run(self.command(arguments)).await
     }
 
-    /// Returns `admit verify` in the directory, without the environment of a workflow.
+    /// Returns an `admit verify` command in the directory, without the environment variables of a CI workflow.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
         command.arg("verify").args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
@@ -233,7 +233,7 @@ async fn the_configurations_may_come_from_a_cluster() {
     assert!(text.contains("stored/w.example.com"), "{text}");
 }
 
-/// Returns a client of the API server in a kubeconfig, as soon as the file exists.
+/// Waits until a kubeconfig exists, and returns a client for its API server.
 pub(crate) async fn client(path: &Path) -> kube::Client {
     written(path).await;
     let kubeconfig = kube::config::Kubeconfig::read_from(path).expect("a kubeconfig");
@@ -242,7 +242,7 @@ pub(crate) async fn client(path: &Path) -> kube::Client {
     kube::Client::try_from(config).expect("a client")
 }
 
-/// Returns the kubeconfig, as soon as it exists.
+/// Waits until a kubeconfig exists, and returns its content.
 pub(crate) async fn written(path: &Path) -> Value {
     let reading = async {
         loop {

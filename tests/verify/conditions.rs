@@ -1,4 +1,4 @@
-//! Tests V55, and the effect of match conditions on the checks that make no call: V48, V49, V50, V52, and V56.
+//! Tests V55, and the effect of match conditions on the static checks V48, V49, V50, V52, and V56.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
@@ -8,13 +8,13 @@ use super::environment::{
     TestedWebhook, configuration, entry, finds, only, passes, pods, run, verdict, verify,
 };
 
-/// Returns conditions with the names `a`, `b`, and so on.
+/// Returns match conditions with the names `a`, `b`, and so on.
 fn conditions(expressions: &[&str]) -> Value {
     let named = expressions.iter().zip('a'..='z');
     named.map(|(expression, name)| json!({"name": name.to_string(), "expression": expression})).collect()
 }
 
-/// Returns a configuration of a webhook for pods behind a service, with these fields.
+/// Returns the configuration of a webhook behind a Service, which matches pods and has these additional fields.
 fn webhook(name: &str, fields: &Value) -> Value {
     let mut webhook = entry(name, "", "");
     webhook["clientConfig"] = json!({"service": {"namespace": name, "name": "webhook"}});
@@ -28,7 +28,7 @@ async fn check(id: &str, configurations: &[Value]) -> CheckReport {
     only(run(id, configurations, pods(), Settings::default()).await)
 }
 
-/// Returns the result of a check for a webhook for pods in `gate` with these conditions.
+/// Returns the result of a check for a webhook with these match conditions, whose Service is in `gate`.
 async fn with(id: &str, expressions: &[&str]) -> CheckReport {
     check(id, &[webhook("gate", &json!({"matchConditions": conditions(expressions)}))]).await
 }

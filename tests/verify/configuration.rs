@@ -1,4 +1,4 @@
-//! Tests the checks of a single configuration that need no call: V48, V50, V51, V53, V54, and V57.
+//! Tests the static checks of a single configuration: V48, V50, V51, V53, V54, and V57.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::environment::{configuration, entry, finds, only, passes, run, verdict};
 
-/// Returns the result of a configuration check for a webhook behind a service, with these fields.
+/// Returns the result of a static check for a webhook behind a Service, with these additional fields.
 async fn check(id: &str, fields: &Value) -> CheckReport {
     check_of("MutatingWebhookConfiguration", id, fields).await
 }
 
-/// Returns the same for a configuration of this kind.
+/// Returns the result of [`check`] for a configuration of this kind.
 async fn check_of(kind: &str, id: &str, fields: &Value) -> CheckReport {
     let mut webhook = entry("w", "", "");
     webhook["clientConfig"] = json!({"service": {"namespace": "injector", "name": "webhook"}});
@@ -208,7 +208,7 @@ async fn v57_passes_who_says_all() {
     passes(&check("V57", &fields).await);
 }
 
-/// Returns the kinds and severities of V53's findings.
+/// Returns the kind and the severity of each finding of V53.
 async fn v53(fields: Value) -> Vec<(String, Severity)> {
     let found = check("V53", &fields).await;
     found.findings.iter().map(|finding| (finding.kind.clone(), finding.severity)).collect()

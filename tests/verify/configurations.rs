@@ -1,4 +1,4 @@
-//! Tests the checks of all configurations together that need no call: V52 and V56.
+//! Tests the static checks of all configurations together: V52 and V56.
 
 use harness::verify::Settings;
 use harness::verify::report::{CheckReport, Tally};
@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::environment::{configuration, entry, finds, only, passes, run, verdict};
 
-/// Returns the result of a check for mutating webhooks for Pods with these fields, in configurations called `a`, `b`,
-/// and so on.
+/// Returns the result of a check for mutating webhooks that match Pods and have these additional fields.
+///
+/// Their configurations are called `a`, `b`, and so on.
 async fn check(id: &str, webhooks: &[Value]) -> CheckReport {
     let configurations: Vec<Value> = webhooks
         .iter()

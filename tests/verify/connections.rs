@@ -1,4 +1,4 @@
-//! Tests webhooks whose servers close connections: only a failure on a new connection counts.
+//! Tests webhooks whose servers close connections. Only a failure on a new connection counts.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::command::{Stage, ends_with};
 use super::environment::{configuration, entry, entry_of_service, pods, run_checks};
 
-/// When the server stops reading a connection.
+/// The point at which the server stops reading a connection.
 ///
-/// The caller does not notice, as if the server closed the connection while the next request is in transit: the server
-/// closes it when that request arrives.
+/// The server closes the connection when the next request arrives. To the caller, this looks as if the server had
+/// closed the connection while the request was in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closes {
     Never,

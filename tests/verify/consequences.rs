@@ -1,4 +1,4 @@
-//! Checks that findings with one cause are listed as one finding.
+//! Checks that findings with the same cause are reported as a single finding.
 
 use fake_webhooks::{Behavior, Fake, FakeWebhook};
 use harness::verify::report::{Finding, Report};
@@ -17,7 +17,7 @@ async fn report(operations: Value) -> Report {
     run_checks(checks::ALL, &configurations, pods(), Settings::default(), &[]).await
 }
 
-/// Returns the findings of checks that send objects, more severe than notes, by check.
+/// Returns the findings of checks that send objects, except for notes, by check.
 fn grave(report: &Report) -> Vec<(&str, &Finding)> {
     let ids = ["V03", "V04", "V08", "V09", "V10", "V14", "V17", "V18", "V19", "V21", "V58"];
     let found = report

@@ -1,4 +1,4 @@
-//! Tests V12 and V23 to V28: requirements for responses, also for parallel calls and other review versions.
+//! Tests V12 and V23 to V28: requirements for responses, including parallel calls and other review versions.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::environment::{TestedWebhook, finds, passes, pods, verdict, verify, verify_objects};
 
-/// The finding for a fake that responds regardless of the requested version.
+/// The kind of the finding for a fake that responds regardless of the requested version.
 const BLIND: &str = "admits in an unsupported version";
 
 #[tokio::test]

@@ -1,5 +1,6 @@
-//! Tests conversion webhooks with one defect each, for which all checks together find only that defect and its
-//! consequences, and correct ones, for which the checks find nothing.
+//! Tests conversion webhooks with one defect each, and correct ones.
+//!
+//! All checks together find only this defect and its consequences. For correct webhooks, they find nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,15 +20,15 @@ use serde_json::{Value, json};
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct TestedWebhook {
     name: String,
-    /// Parameters of `convert` that differ from those of a correct webhook.
+    /// The parameters of `convert` that differ from those of a correct webhook.
     convert: BTreeMap<String, Value>,
     /// The parameters for every other call, if they differ.
     #[serde(default)]
     every_other: Option<BTreeMap<String, Value>>,
-    /// The kinds of findings, by check.
+    /// The expected kinds of findings, by check.
     #[serde(default)]
     finds: BTreeMap<String, Vec<String>>,
-    /// Whether any check could run.
+    /// Whether at least one check can run.
     #[serde(default = "yes")]
     checked: bool,
 }

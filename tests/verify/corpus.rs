@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::environment::{configuration, entry};
 use crate::helpers::machine;
 
-/// Returns the objects that the corpus depends on: a server without controllers has no service accounts.
+/// Returns the objects on which the corpus depends. A server without controllers does not create service accounts.
 fn around() -> Vec<(&'static str, Value)> {
     let account = |name: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": corpus::NAMESPACE}});
     let accounts = "/api/v1/namespaces/admit-verify/serviceaccounts";

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::command::{Stage, ends_with};
 use super::environment::{configuration, entry};
 
-/// Counts connections, and never answers.
+/// Starts a server that counts connections and never answers. Returns its port and the count.
 async fn elsewhere() -> (u16, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -56,8 +56,7 @@ async fn the_api_server_behind_a_webhook_is_not_for_other_machines() {
 /// The forms of `hunter2` and its mutation that could appear in output.
 const VALUES: [&str; 4] = ["hunter2", "aHVudGVyMg", "correct horse", "Y29ycmVjdCBob3JzZQ"];
 
-/// Starts a webhook for Secrets that changes a value differently in each call, and does not respond to anything but
-/// reviews.
+/// Starts a webhook for Secrets that changes a value in different ways, and responds only to reviews.
 async fn stage() -> Stage {
     let patch = |operation: Value| json!({"patch": {"operations": [operation]}});
     let replaced = patch(json!({"op": "replace", "path": "/data/password", "value": "Y29ycmVjdCBob3JzZQ=="}));
@@ -114,7 +113,7 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
 }
 
-/// Returns the output of a run, with decoded Base64.
+/// Returns the output of a run, with decoded patches.
 fn said(output: &Output) -> String {
     legible(&format!(
         "{}{}",
@@ -123,7 +122,7 @@ fn said(output: &Output) -> String {
     ))
 }
 
-/// Returns `text`, followed by the patches in it after decoding their Base64.
+/// Returns `text`, followed by the decoded form of the Base64-encoded patches in it.
 fn legible(text: &str) -> String {
     use base64::Engine as _;
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && !"+/=".contains(letter));

@@ -1,4 +1,4 @@
-//! Checks that the page about the checks matches the command.
+//! Checks that `docs/reference/checks.md` matches the list of checks that the command prints.
 //!
 //! `UPDATE_EXPECT=1 cargo test --test command verify::` writes the page.
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::command::ends_with;
 
-/// Returns the output of `admit verify --list`.
+/// Returns the output of `admit verify --list` with these arguments.
 fn list(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     let output = command.args(["verify", "--list"]).args(arguments).output().expect("the command runs");

@@ -32,7 +32,7 @@ impl TestedWebhook {
         }
     }
 
-    /// Creates a validating webhook like [`Self::mutating`].
+    /// Creates a validating webhook for pods with the behavior in this YAML.
     pub(crate) fn validating(behavior: &str) -> Self {
         Self { kind: "ValidatingWebhookConfiguration", ..Self::mutating(behavior) }
     }
@@ -45,7 +45,7 @@ impl TestedWebhook {
         Self { transport, ..self }
     }
 
-    /// Sets the operations of its rules for pods.
+    /// Sets the operations in the webhook's rules for pods.
     pub(crate) fn on(self, operations: &[&str]) -> Self {
         let rule = json!({"operations": operations, "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
         self.with("rules", json!([rule]))
@@ -58,7 +58,7 @@ impl TestedWebhook {
     }
 }
 
-/// Returns the entry of a webhook for pods at `url`.
+/// Returns the configuration entry of a webhook for pods at `url`.
 pub(crate) fn entry(name: &str, url: &str, ca_bundle: &str) -> Value {
     use base64::Engine as _;
     let ca_bundle = base64::engine::general_purpose::STANDARD.encode(ca_bundle);
@@ -70,7 +70,7 @@ pub(crate) fn entry(name: &str, url: &str, ca_bundle: &str) -> Value {
     })
 }
 
-/// Returns the entry of a webhook for pods, behind the service `webhook` in the namespace `injector`.
+/// Returns the configuration entry of a webhook for pods behind the Service `webhook` in the namespace `injector`.
 pub(crate) fn entry_of_service(name: &str, ca_bundle: &str) -> Value {
     let mut entry = entry(name, "", ca_bundle);
     let ca_bundle = entry["clientConfig"]["caBundle"].take();
@@ -85,7 +85,7 @@ pub(crate) fn configuration(kind: &str, name: &str, webhooks: &[Value]) -> Value
     })
 }
 
-/// Returns pods with a variety of fields: minimal, with a generated name, and with many fields.
+/// Returns pods with various fields: a minimal one, one with a generated name, and one with many fields.
 pub(crate) fn pods() -> Vec<Value> {
     let container = json!({"name": "app", "image": "example.com/app:1"});
     vec![
@@ -108,12 +108,12 @@ pub(crate) async fn verify(id: &str, webhooks: Vec<TestedWebhook>) -> CheckRepor
     verify_with(id, webhooks, Settings::default()).await
 }
 
-/// Returns the same as [`verify`], with these settings.
+/// Returns the result of [`verify`] with these settings.
 pub(crate) async fn verify_with(id: &str, webhooks: Vec<TestedWebhook>, settings: Settings) -> CheckReport {
     verify_among(id, webhooks, settings, pods(), &[]).await
 }
 
-/// Returns the same as [`verify`], with these objects and custom resource definitions.
+/// Returns the result of [`verify`] with these objects and custom resource definitions.
 pub(crate) async fn verify_objects(
     id: &str,
     webhooks: Vec<TestedWebhook>,
@@ -148,10 +148,11 @@ async fn verify_among(
     only(run_among(id, &configurations, objects, settings, around).await)
 }
 
-/// A clock that advances only on request, so that the speed of the machine does not matter. The test begins with
-/// paused time, which tokio would otherwise advance whenever it waits for a socket.
+/// A clock that advances only on request, so that the speed of the machine does not matter.
+///
+/// The test begins with paused time. Without this clock, tokio would advance the time whenever it waits for a socket.
 pub(crate) struct StoppedClock {
-    /// While a blocking thread waits for this sender to be dropped, tokio does not advance the time.
+    /// The sender for which a blocking thread waits. Until the sender is dropped, tokio does not advance the time.
     _held: mpsc::Sender<()>,
 }
 
@@ -210,7 +211,7 @@ pub(crate) fn only(mut report: Report) -> CheckReport {
     report.checks.remove(0)
 }
 
-/// Returns the kinds of the findings for all webhooks, each followed by those of its consequences.
+/// Returns the kinds of the findings for all webhooks, each followed by the kinds of its consequences.
 pub(crate) fn kinds(check: &CheckReport) -> Vec<&str> {
     check
         .findings
@@ -232,7 +233,7 @@ pub(crate) fn verdict(check: &CheckReport) -> (Tally, BTreeMap<String, u64>) {
     (result.verdict, reasons)
 }
 
-/// Asserts that the check finds exactly these kinds, and shows the requests to the webhook.
+/// Asserts that the check reports findings of exactly these kinds, and that each finding has a message.
 #[track_caller]
 pub(crate) fn finds(check: &CheckReport, expected: &[&str]) {
     assert_eq!(kinds(check), expected, "{check:#?}");
@@ -241,7 +242,7 @@ pub(crate) fn finds(check: &CheckReport, expected: &[&str]) {
     }
 }
 
-/// Asserts that the check ran, and found nothing.
+/// Asserts that the check ran and did not report any findings.
 #[track_caller]
 pub(crate) fn passes(check: &CheckReport) {
     assert!(!check.results.is_empty(), "{check:#?}");

@@ -1,4 +1,4 @@
-//! Tests the steps that run checks on the author's own webhook: a manifest, and the address of its service.
+//! Tests the steps that run checks on the author's own webhook, from its manifest and the address of its Service.
 
 use std::process::{Command, Output};
 
@@ -13,7 +13,7 @@ const FEATURE: &str = r#"Feature: My injector
     Then "w.example.com" is idempotent for every KIND in the corpus
 "#;
 
-/// Returns a definition as the manifest of a webhook contains it.
+/// Returns a custom resource definition, as in the manifest of a webhook.
 fn definition() -> Value {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
@@ -31,7 +31,7 @@ fn definition() -> Value {
     })
 }
 
-/// Checks whether the stage's webhook is idempotent for objects of this kind.
+/// Runs a feature that checks whether the stage's webhook is idempotent for objects of this kind.
 async fn run(stage: &Stage, kind: &str) -> Output {
     let mut webhook = entry_of_service("w", stage.fake.ca_bundle());
     webhook["rules"][0]["apiGroups"] = json!(["*"]);

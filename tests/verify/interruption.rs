@@ -1,4 +1,4 @@
-//! Tests a run that the user interrupts.
+//! Tests what happens when the user interrupts a run.
 
 use std::process::Stdio;
 use std::time::Duration;

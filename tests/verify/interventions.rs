@@ -1,5 +1,6 @@
-//! Tests `--ready-command`, `--rotate-command`, and `--stop-command`: commands that control webhooks in separate
-//! processes.
+//! Tests `--ready-command`, `--rotate-command`, and `--stop-command`.
+//!
+//! These commands control webhooks that run in separate processes.
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +19,7 @@ impl Drop for Fakes {
 }
 
 impl Fakes {
-    /// Starts one webhook for pods, and writes its configuration to `configuration.yaml` of the stage.
+    /// Starts a webhook for pods, and writes its configuration to `configuration.yaml` in the stage's directory.
     fn beside(stage: &Stage) -> Self {
         let fakes = "{version: 1, webhooks: [{name: w, type: validating, behavior: allow, \
                      namespaceSelector: {}, \

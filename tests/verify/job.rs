@@ -1,4 +1,4 @@
-//! Runs locally what the pods of the example Job run.
+//! Runs the commands of the example Job's pods locally.
 
 use std::io::Write as _;
 use std::process::Stdio;

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::environment::{configuration, entry, finds, only, passes, run, verdict};
 
-/// Returns a webhook for pods behind the service `webhook` in `namespace`, called for all other namespaces.
+/// Returns the configuration of a webhook behind the Service `webhook` in `namespace`.
+///
+/// The webhook is called for pods in all namespaces except those in `but`.
 fn behind(namespace: &str, but: &[&str]) -> Value {
     let mut configuration =
         configuration("ValidatingWebhookConfiguration", namespace, &[entry(namespace, "", "")]);

@@ -1,4 +1,4 @@
-//! Tests every check of `admit verify` with a webhook that it must report and one that it must not.
+//! Tests every check of `admit verify` with a webhook that it must report and a webhook that it must not report.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]

@@ -1,5 +1,6 @@
-//! Tests webhooks with one defect each, for which all checks together find only that defect and its consequences, and
-//! correct ones, for which the checks find nothing.
+//! Tests webhooks with one defect each, and correct ones.
+//!
+//! All checks together find only this defect and its consequences. For correct webhooks, they find nothing.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +19,21 @@ pub(crate) struct TestedWebhook {
     #[serde(rename = "type")]
     kind: Kind,
     behavior: Value,
-    /// Whether it handles mirror pods like other pods.
+    /// Whether the webhook treats mirror pods in the same way as other pods.
     #[serde(default)]
     mirror: bool,
     #[serde(default)]
     certificate: Certificate,
-    /// Additional fields of its entry in the configuration.
+    /// Additional fields of the webhook's configuration entry.
     #[serde(default)]
     pub(crate) fields: BTreeMap<String, Value>,
-    /// The fields of that entry after the fix, if the configuration is the defect.
+    /// The fields of the configuration entry after the fix, if the defect is in the configuration.
     #[serde(default)]
     pub(crate) mended: BTreeMap<String, Value>,
-    /// Objects to try in addition to Pods.
+    /// The objects to use in addition to Pods.
     #[serde(default)]
     pub(crate) objects: Vec<Value>,
-    /// The kinds of findings other than notes, by check.
+    /// The expected kinds of findings other than notes, by check.
     #[serde(default)]
     pub(crate) finds: BTreeMap<String, Vec<String>>,
 }
@@ -44,7 +45,7 @@ enum Kind {
     Validating,
 }
 
-/// Returns an entry without defects.
+/// Returns a configuration entry without defects.
 fn sound(kind: Kind, url: &str, ca_bundle: &str) -> Value {
     let mut entry = entry("w", url, ca_bundle);
     let system = ["kube-system", "kube-node-lease", "kube-public"];
@@ -94,7 +95,7 @@ impl TestedWebhook {
     }
 }
 
-/// Returns all webhooks.
+/// Returns the webhooks in `one_defect.yaml`.
 pub(crate) fn webhooks() -> Vec<TestedWebhook> {
     let mut webhooks: Vec<TestedWebhook> =
         serde_saphyr::from_str(include_str!("one_defect.yaml")).expect("the table");
@@ -102,7 +103,7 @@ pub(crate) fn webhooks() -> Vec<TestedWebhook> {
     webhooks
 }
 
-/// Returns the findings of all checks other than notes, by check.
+/// Returns the kinds of findings of all checks other than notes, by check.
 async fn found(tested: &TestedWebhook) -> BTreeMap<String, Vec<String>> {
     let (_fake, configuration) = tested.start("a").await;
     let report = run_checks(checks::ALL, &[configuration], pods(), Settings::default(), &[]).await;

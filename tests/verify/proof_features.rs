@@ -1,5 +1,6 @@
-//! Tests `proof.feature`: the feature reproduces the finding, also on a real kube-apiserver, and fails once the webhook
-//! has changed.
+//! Tests `proof.feature`: it reproduces the finding, and fails once the webhook has changed.
+//!
+//! The tests also run it on a real kube-apiserver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,19 +16,19 @@ use super::environment::{configuration, entry_of_service, pods};
 use super::one_defect::{TestedWebhook, webhooks};
 use crate::helpers::machine;
 
-/// The checks that have a feature for at least one of their findings here.
+/// The checks that write a feature for at least one of their findings in these tests.
 const WITH_FEATURES: &str = "V01 V02 V03 V04 V05 V06 V07 V08 V09 V10 V15 V17 V18 V21 V22 V24 V25 V28 V29 V30 V31 V32 V34 V36 V38 V45 V48 V49 V50 \
      V54 V55";
 
-/// Webhooks that are installed together, and the directory with the proofs of their findings.
+/// The webhooks that are installed together, and the directory with the proofs of their findings.
 struct Proven {
     webhooks: Vec<(TestedWebhook, FakeWebhook)>,
     folder: PathBuf,
-    /// The findings without a feature: check and kind.
+    /// The check and the kind of each finding without a feature.
     without: Vec<String>,
 }
 
-/// Starts webhooks and writes proofs of the findings of the checks in their table entries.
+/// Starts webhooks, and writes proofs of the findings. Only the checks in the webhooks' table entries run.
 async fn proven(webhooks: Vec<TestedWebhook>, folder: PathBuf) -> Proven {
     std::fs::create_dir(&folder).expect("the folder is made");
     let mut configurations = Vec::new();
@@ -76,10 +77,10 @@ async fn proven(webhooks: Vec<TestedWebhook>, folder: PathBuf) -> Proven {
     Proven { webhooks: started, folder, without }
 }
 
-/// Asserts that a failed scenario does not fail because of its request, which must have been sent.
+/// Asserts that a failed scenario has sent its request, and failed only afterward.
 ///
-/// An error that admit does not support the creation of a subresource of `serviceaccounts` is also accepted, because
-/// it occurs only if no webhook has rejected the request.
+/// An error that admit does not support creating a subresource of `serviceaccounts` is also accepted, because it occurs
+/// only if no webhook has rejected the request.
 fn fails_in_a_then(scenario: &Value) {
     let steps = scenario["attempts"][0]["steps"].as_array().expect("steps");
     let request =
@@ -90,7 +91,7 @@ fn fails_in_a_then(scenario: &Value) {
     assert!(request["status"] == "passed" || is_not_imitated, "{scenario:#}");
 }
 
-/// Runs the features below a directory, and returns how many scenarios of each failed.
+/// Runs the features below a directory. Returns the number of failed scenarios in each.
 async fn run(folder: &Path, target: &str) -> (BTreeMap<String, usize>, String) {
     let report = folder.join(format!("{target}.json"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));

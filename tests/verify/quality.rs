@@ -14,7 +14,7 @@ async fn patching(id: &str, operations: &Value) -> CheckReport {
     verify(id, vec![TestedWebhook::mutating(&behavior)]).await
 }
 
-/// Asserts that a check does not apply to a webhook that sends no patch.
+/// Asserts that a check does not apply to a webhook that does not send a patch.
 async fn is_not_about_who_sends_none(id: &str) {
     for behavior in ["allow", "deny"] {
         let check = verify(id, vec![TestedWebhook::mutating(behavior)]).await;
@@ -101,7 +101,7 @@ async fn v17_finds_whole_maps() {
     assert_eq!(check.findings[0].differences[0].path, "metadata.labels.app");
 }
 
-/// Returns pods that set defaulted fields to the default or to other values.
+/// Returns a Pod in which some fields have their default and others have a different value.
 fn wishes() -> Vec<Value> {
     let container = json!({"name": "app", "image": "example.com/app:1", "imagePullPolicy": "Never",
         "terminationMessagePath": "/dev/termination-log", "resources": {"limits": {"cpu": "500m"}}});

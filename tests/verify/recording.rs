@@ -1,4 +1,4 @@
-//! Tests V38 to V40 through the command: writes of webhooks to the API server that the command runs for them.
+//! Tests V38 to V40 on the command line: webhooks write to the API server that the command runs for them.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::command::written;
 use super::environment::{configuration, entry, pods};
 
-/// The path at which `ConfigMap`s are created.
+/// The path for creating `ConfigMap`s.
 const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
-/// The path of a request that stores nothing.
+/// The path of a request that does not store anything.
 const QUESTIONS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// Returns a behavior that sends `body` to this path of the server in a kubeconfig with each call.
+/// Returns a behavior that sends `body` to this path of a kubeconfig's server with each call.
 fn writing(path: &str, body: Value) -> impl FnOnce(&Value) -> Value {
     move |kubeconfig| {
         let text = |pointer: &str| kubeconfig.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -34,19 +34,21 @@ fn config_map(metadata: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 }
 
-/// Returns the behavior for requests that are not dry runs.
+/// Returns a behavior that allows dry runs, and applies `behavior` to other requests.
 fn honest(behavior: &Value) -> Value {
     json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": behavior}})
 }
 
-/// Runs `admit verify` on a webhook that uses the kubeconfig of `--api-server-out`. Returns the exit status, and the
-/// verdicts of V38, V39, and V40 with the messages of findings and the reasons for skipped checks.
+/// Runs `admit verify` on a webhook that uses the kubeconfig from `--api-server-out`.
+///
+/// Returns the exit status, and the verdicts of V38, V39, and V40 with the messages of findings and the reasons for
+/// skipped checks.
 async fn verify(behavior: impl FnOnce(&Value) -> Value) -> (Option<i32>, [(Tally, String); 3]) {
     let (status, said) = verify_with("V38,V39,V40", behavior).await;
     (status, said.try_into().expect("three checks"))
 }
 
-/// Like [`verify`], with these checks.
+/// Returns the same as [`verify`], for these checks.
 async fn verify_with(
     checks: &str,
     behavior: impl FnOnce(&Value) -> Value,

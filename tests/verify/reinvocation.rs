@@ -1,4 +1,4 @@
-//! Tests V02, V03, and V58: changes by other webhooks between calls.
+//! Tests V02, V03, and V58: changes that other webhooks make between calls.
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify, verify_objects};
 
-/// Does not inject anything else once its volume exists.
+/// The behavior of a webhook that does not inject anything else once its volume exists.
 const EARLY_RETURN: &str = "fault: M16";
-/// Replaces the list of containers with the first container and its own.
+/// The behavior of a webhook that replaces all containers except the first one with its own container.
 const OWN_CONTAINERS: &str = "fault: M10-own";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Tests the files that the command writes, and merged reports of many shards.
+//! Tests the files that the command writes, and the merged report of several shards.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::command::{Stage, ends_with};
 
-/// The arguments of `admit verify` with 40 pods.
+/// The arguments of `admit verify` for a run with 40 pods.
 const BASE: [&str; 8] = [
     "-c",
     "configuration.yaml",

@@ -5,7 +5,7 @@ use harness::verify::report::Tally;
 
 use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify};
 
-/// Returns a behavior that does `then` if the object cannot be read.
+/// Returns a behavior that applies `then` if the object cannot be read.
 fn unreadable(then: &str) -> String {
     format!("when: {{if: {{equals: {{/metadata: unreadable}}}}, then: {then}}}")
 }

@@ -19,7 +19,7 @@ async fn hasty(id: &str, behavior: &str, settings: Settings) -> CheckReport {
     verify_with(id, vec![tested], settings).await
 }
 
-/// Returns a behavior that allows reviews, and does `otherwise` for other requests.
+/// Returns a behavior that allows reviews, and applies `otherwise` to other requests.
 fn unless_review(otherwise: &str) -> String {
     format!("when: {{if: {{in-review: /request/uid}}, then: allow, otherwise: {otherwise}}}")
 }
@@ -30,7 +30,7 @@ const UNREADABLE: [&str; 4] =
 /// The kind of the finding about the responses to malformed inputs.
 const MALFORMED: &str = "accepts or fails on malformed input";
 
-/// Checks that the only finding lists all unreadable inputs and `more`.
+/// Asserts that there is a single finding, which lists all unreadable inputs and `more`.
 #[track_caller]
 fn finds_all(check: &CheckReport, text: &str, more: &[&str]) {
     finds(check, &[MALFORMED]);
@@ -230,7 +230,7 @@ fn overload(calls: usize) -> Settings {
     Settings { overload: calls, ..Settings::default() }
 }
 
-/// Returns a webhook as the control of a measurement, and its configuration.
+/// Returns a webhook that serves as the control of a measurement, and its configuration.
 async fn control(behavior: &str) -> (FakeWebhook, Arc<Webhook>) {
     let behavior = serde_saphyr::from_str(behavior).expect("a behavior");
     let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts");

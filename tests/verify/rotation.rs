@@ -1,4 +1,4 @@
-//! Tests V46: the certificates of a webhook during rotation.
+//! Tests V46: the certificates that a webhook presents during their rotation.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ async fn fake() -> Arc<FakeWebhook> {
     Arc::new(FakeWebhook::start(Fake::default()).await.expect("the fake starts"))
 }
 
-/// Returns the result of the check for a webhook at `url`.
+/// Returns the result of V46 for a webhook at `url`.
 async fn check(url: &str, trusted: &str, command: Intervention, new: Option<&str>) -> CheckReport {
     let new = new.map(|new| new.as_bytes().to_vec());
     let ca_bundle = new.map(|new| Bundle::new(move || Some(new.clone())));
@@ -33,7 +33,7 @@ async fn check_with(url: &str, trusted: &str, rotation: Rotation) -> CheckReport
     only(run("V46", &configurations, pods(), settings).await)
 }
 
-/// Returns an intervention after which the fake presents another certificate.
+/// Returns an intervention that makes the fake present another certificate.
 fn renewing(fake: &Arc<FakeWebhook>, certificate: &str) -> Intervention {
     let fake = Arc::clone(fake);
     let certificate: Certificate = certificate.parse().expect("a certificate");
@@ -124,7 +124,7 @@ async fn v46_passes_who_changes_the_bundle_right_before_the_certificate() {
     passes(&check_with(&url, old.ca_bundle(), rotation).await);
 }
 
-/// Returns a port that forwards to one address, and later to another one.
+/// Starts a proxy that forwards to one address, which the test can later change. Returns the URL of its port.
 async fn switch(first: SocketAddr) -> (String, Arc<Mutex<SocketAddr>>) {
     let lead = Arc::new(Mutex::new(first));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -1,4 +1,4 @@
-//! Tests V30, V31, and V33 to V36: requests that a real API server sends and that tests often omit.
+//! Tests V30, V31, and V33 to V36: requests that a real API server sends but that tests often omit.
 
 use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::environment::{TestedWebhook, finds, kinds, passes, pods, verdict, verify, verify_objects};
 
-/// Adds these resources of all groups to the rules of the webhook.
+/// Adds a rule for these resources in all API groups to the webhook.
 fn seeing(tested: TestedWebhook, operations: &[&str], resources: &[&str]) -> TestedWebhook {
     let rule =
         json!({"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources});
     tested.with("rules", json!([rule]))
 }
 
-/// Asserts that the check was not applicable.
+/// Asserts that the check does not apply.
 #[track_caller]
 fn is_not_about(check: &CheckReport) {
     assert_eq!(verdict(check).0, Tally::NotApplicable, "{check:#?}");
@@ -123,7 +123,7 @@ async fn v31_finds_changes_of_existing_ephemeral_containers() {
     passes(&verify("V31", vec![seeing(new, &["UPDATE"], &resources)]).await);
 }
 
-/// A behavior that rejects everything as unreadable.
+/// A behavior that rejects every request with the message that it cannot be decoded.
 const BLIND: &str = "deny: {code: 400, message: cannot decode}";
 
 #[tokio::test]

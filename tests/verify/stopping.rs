@@ -1,4 +1,4 @@
-//! Tests V43: the results of calls while a webhook stops.
+//! Tests V43: the results of calls while a webhook is shutting down.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl StoppableServer {
         })
     }
 
-    /// Returns the result of V43 with two callers at a time.
+    /// Returns the result of V43 with two concurrent callers.
     async fn verify(&self, command: Intervention, drain: Duration) -> CheckReport {
         let stop = Stop { command, drain, patience: Duration::from_secs(2) };
         let settings = Settings { concurrency: 2, stop: Some(stop), ..Settings::default() };
@@ -49,7 +49,7 @@ impl StoppableServer {
     }
 }
 
-/// One call for the sample, two for the connections, and two in progress.
+/// The number of calls before the stop: one for the sample, two for the connections, and two in progress.
 const UNDER_WAY: usize = 5;
 
 #[tokio::test]

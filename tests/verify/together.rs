@@ -1,4 +1,4 @@
-//! Tests V05, V06, V07, and V10: several webhooks at once, and other owners of the object.
+//! Tests V05, V06, V07, and V10: several webhooks together, and other owners of fields in an object.
 
 use harness::verify::report::Tally;
 

@@ -1,4 +1,4 @@
-//! Tests invalid files of `--admission-control-config-file`: admit and kube-apiserver report the same errors.
+//! Tests invalid files for `--admission-control-config-file`: admit and kube-apiserver report the same errors.
 
 use std::process::Command;
 
@@ -9,12 +9,12 @@ use crate::helpers::machine;
 
 const CONFIGURATIONS: &str = include_str!("configurations.yaml");
 
-/// An entry of `configurations.yaml`.
+/// An invalid configuration in `configurations.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Refused {
     pub(crate) name: String,
-    /// The complete file.
+    /// The content of the file; `None` if the entry contains only the configuration of a plugin.
     file: Option<Value>,
     plugin: Option<Value>,
     message: String,

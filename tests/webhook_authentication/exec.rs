@@ -14,18 +14,18 @@ use serde_json::{Value, json};
 
 use super::{admission, calls, configuration, entry, machine, run};
 
-/// Prints its arguments, and counts its runs.
+/// A credential plugin that prints the credentials that its arguments name, and counts its runs.
 const PLUGIN: &str = include_str!("plugin.sh");
 const REFUSED: &str = include_str!("refused.yaml");
 
-/// Webhooks that are called in order, the user for their calls, and the requests or errors of kube-apiserver 1.37.1.
+/// A user, the webhooks that are called with its credentials, and what kube-apiserver 1.37.1 does.
 struct Situation {
     name: String,
-    /// The number of webhooks in the configuration that call the same URL.
+    /// The number of webhooks in the configuration. They have the same URL, and are called in order.
     calls: usize,
-    /// The user, with the placeholders NAME for the situation and FOLDER for the directory of the kubeconfig.
+    /// The user entry, with the placeholders NAME for the situation and FOLDER for the directory of the kubeconfig.
     user: String,
-    /// The number of runs of the program.
+    /// The expected number of runs of the plugin.
     runs: usize,
     expect: Expect,
 }
@@ -33,17 +33,17 @@ struct Situation {
 enum Expect {
     /// The `Authorization` header of each call.
     Sent(&'static [&'static str]),
-    /// The `Authorization` header of each call, to a webhook that answers 401.
+    /// The `Authorization` header of each call to a webhook that responds with status 401.
     Unauthorized(&'static [&'static str]),
-    /// The token is `KUBERNETES_EXEC_INFO` as Base64, which has this `spec`.
+    /// The token contains the `KUBERNETES_EXEC_INFO` as Base64, which has this `spec`.
     Info(&'static str, fn(&FakeWebhook) -> Value),
-    /// The webhook requires a certificate of `jane`, which the plugin prints.
+    /// The webhook requires a client certificate for `jane`, and the plugin prints one.
     Certificate,
-    /// Nothing is sent: part of the error message.
+    /// The webhook is not called. Contains a part of the error message.
     Refused(String),
 }
 
-/// Returns a user with `client.authentication.k8s.io/v1` and the plugin with these arguments after the name.
+/// Returns a user entry with the plugin for `client.authentication.k8s.io/v1`, with arguments after its name.
 fn plugin(arguments: &str) -> String {
     format!(
         "exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: ./plugin.sh, \
@@ -144,14 +144,14 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
     situations().into_iter().map(|situation| situation.name)
 }
 
-/// An entry of `refused.yaml`.
+/// A plugin in `refused.yaml` whose credentials are rejected, or that does not run.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RejectedPlugin {
     name: String,
-    /// The arguments of the plugin, which runs.
+    /// The arguments of a plugin that runs.
     prints: Option<String>,
-    /// A user whose plugin does not run.
+    /// A user entry whose plugin does not run.
     user: Option<String>,
     message: String,
 }
@@ -306,7 +306,7 @@ impl Stage {
     }
 }
 
-/// Decodes the object in a token.
+/// Decodes the JSON object in a bearer token.
 fn decoded(header: &str) -> Value {
     let token = header.strip_prefix("authorization: Bearer ").expect("a token");
     let text = STANDARD.decode(token).expect("it is Base64");

@@ -1,5 +1,6 @@
-//! Tests `admit fakes` with webhooks that require credentials, and the configuration that the command writes for an API
-//! server.
+//! Tests `admit fakes` with webhooks that require credentials.
+//!
+//! The command also writes the configuration that an API server needs to send these credentials.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -22,7 +23,7 @@ webhooks:
 - {name: open, type: mutating, behavior: allow}
 ";
 
-/// The log lines of each webhook: with credentials, and without.
+/// The name of each webhook, and its log lines for a call with credentials and for a call without.
 const LOGGED: [(&str, &str, &str); 5] = [
     ("token", "by a token: allowed", ": 401: no credentials: expected Bearer"),
     ("other-token", "by a token: denied: known", ": 401: no credentials: expected Bearer"),

@@ -1,5 +1,6 @@
-//! Tests the credentials of `--admission-control-config-file`: admit and kube-apiserver send the same requests to
-//! webhooks.
+//! Tests the credentials in `--admission-control-config-file` on admit and kube-apiserver.
+//!
+//! Both must send the same requests to webhooks.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -20,10 +21,10 @@ use serde_json::{Value, json};
 
 use crate::helpers::machine;
 
-/// A webhook, the user for its calls, and the request or error of kube-apiserver 1.37.1.
+/// A user, and the request or the error of kube-apiserver 1.37.1 for a webhook that is called as this user.
 struct Situation {
     name: &'static str,
-    /// The name of the user, with the placeholder PORT; empty for none.
+    /// The name of the user entry, with the placeholder PORT; empty if there is no entry.
     user: &'static str,
     credentials: &'static str,
     expect: Result<&'static [&'static str], &'static str>,
@@ -106,13 +107,13 @@ const SITUATIONS: [Situation; 12] = [
     },
 ];
 
-/// Allowing webhooks, and a directory with a configuration, a kubeconfig, manifests, and a feature.
+/// Webhooks that allow requests, and a directory with a configuration, a kubeconfig, manifests, and a feature.
 struct Stage {
     folder: tempfile::TempDir,
     webhooks: Vec<FakeWebhook>,
-    /// Called by the validating plugin, which has a separate kubeconfig.
+    /// The webhook that the validating plugin calls. The plugin has a separate kubeconfig.
     validating: FakeWebhook,
-    /// Redirects to `anonymous`.
+    /// A webhook that redirects to `anonymous`.
     redirecting: FakeWebhook,
 }
 
@@ -121,7 +122,7 @@ async fn webhook(behavior: Value) -> FakeWebhook {
     FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the webhook starts")
 }
 
-/// Returns the entry of a webhook that trusts the CAs of all webhooks, and calls the first.
+/// Returns the entry of a webhook at the URL of the first of `webhooks`. It trusts the CAs of all `webhooks`.
 fn entry(name: &str, webhooks: &[&FakeWebhook]) -> Value {
     let bundle: String = webhooks.iter().map(|webhook| webhook.ca_bundle()).collect();
     let webhook = webhooks.first().expect("a webhook to call");
@@ -146,7 +147,8 @@ fn configuration(kind: &str, name: &str, webhooks: &[Value]) -> String {
 }
 
 /// Writes the configuration file for both webhook plugins: one configuration is inline, the other in a separate file.
-/// The entries that follow are ignored: duplicates of a plugin, and those of disabled plugins.
+///
+/// The server ignores the last entries in the file: duplicates of a plugin, and entries of disabled plugins.
 fn admission(folder: &Path, mutating: &str, validating: &str) -> String {
     let configuration = |kubeconfig: &str| {
         json!({
@@ -184,7 +186,7 @@ async fn run(folder: &Path, target: &str, configuration: &Path) {
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Returns the webhook of the situation without a user.
+/// Returns the webhook of the situation that does not have a user entry.
 fn anonymous(webhooks: &[FakeWebhook]) -> &FakeWebhook {
     let mut webhooks = SITUATIONS.iter().zip(webhooks);
     webhooks
@@ -290,7 +292,7 @@ impl Stage {
     }
 }
 
-/// Returns the authentication headers of each call of this path, sorted.
+/// Returns the authentication headers of each call to this path, in alphabetical order.
 fn calls(webhook: &FakeWebhook, path: &str) -> Vec<Vec<String>> {
     let is_about_the_caller = |name: &str| name == "authorization" || name.starts_with("impersonate-");
     let of = |headers: &[(String, String)]| {

@@ -1,4 +1,4 @@
-//! Lists the statements that the situations prove, for `just coverage`.
+//! Checks `proves.yaml`: the statements that the situations prove, for `just coverage`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

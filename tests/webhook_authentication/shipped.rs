@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::{admission, machine};
 
-/// Runs the complete feature: the last line would report skipped scenarios.
+/// Runs the complete feature. If it skipped scenarios, the last line of the output would report them.
 async fn check(target: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| {

@@ -1,4 +1,6 @@
-//! Checks that certificates that earlier server versions accepted are counted when a call fails because of them.
+//! Tests the counters for certificates that earlier server versions accepted.
+//!
+//! They count the calls that fail because of such a certificate.
 
 use std::time::Duration;
 
@@ -20,8 +22,10 @@ async fn counter(client: &kube::Client, name: &str) -> (Vec<String>, u64) {
     (head, value.unwrap_or_else(|| panic!("no {name}")).parse().unwrap())
 }
 
-/// Creates a `ConfigMap` until a call of its webhook, which presents such a certificate, is counted, and once more.
-/// Returns the `# HELP` and `# TYPE` lines.
+/// Checks the counters, and returns their `# HELP` and `# TYPE` lines.
+///
+/// Creates a `ConfigMap` until a failed call of its webhook, which presents such a certificate, is counted; and once
+/// more.
 async fn check(client: &kube::Client) -> Vec<String> {
     let mut heads = Vec::new();
     for (certificate, name, other) in

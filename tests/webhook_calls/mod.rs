@@ -1,4 +1,4 @@
-//! Compares properties of webhook calls other than their reviews between admit and kube-apiserver.
+//! Compares webhook calls on admit and kube-apiserver: their properties other than the reviews.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
@@ -30,7 +30,7 @@ async fn on_kube_apiserver(check: impl AsyncFnOnce(kube::Client)) {
     check(launched.target.client.clone()).await;
 }
 
-/// Returns the configuration of one webhook for `ConfigMap` creations; a failed call is ignored.
+/// Returns the configuration of a webhook for `ConfigMap` creations. Failures of its calls are ignored.
 fn configuration(kind: &str, name: &str, webhook: &FakeWebhook) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},

@@ -16,13 +16,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{configuration, machine};
 
-/// A webhook's host and port, its failure policy, and the result of the request.
+/// A webhook's name, its host and port, its failure policy, and the result of the request.
 type Situation = (&'static str, &'static str, &'static str, &'static str);
 
 /// The host that the proxy rejects.
 const REFUSED: &str = "refused.example.com";
 const ADMITTED: &str = "Then the request is admitted";
-/// The name of a webhook behind a Service, which resolves to the host.
+/// The name of a webhook behind a Service. The Service refers to the webhook's host.
 const SERVICE: &str = "service";
 const SITUATIONS: [Situation; 6] = [
     ("proxied", "hook.example.com", "Fail", ADMITTED),
@@ -45,7 +45,7 @@ const UNREACHABLE: Situation = (
      And the message contains \"proxyconnect tcp: dial tcp 127.0.0.1:1: connect: connection refused\"",
 );
 
-/// A proxy that forwards to one address, and the requests that it received.
+/// A proxy that forwards to one address, and records the requests that it receives.
 struct Proxy {
     address: SocketAddr,
     asked: Arc<Mutex<BTreeSet<String>>>,
@@ -89,7 +89,7 @@ async fn serve(mut client: TcpStream, to: SocketAddr, log: Arc<Mutex<BTreeSet<St
     }
 }
 
-/// Writes a feature and its configurations.
+/// Writes a feature with a scenario for each situation, and their webhook configurations.
 fn write(folder: &Path, situations: &[Situation], webhook: &FakeWebhook) {
     let mut feature = String::from("Feature: Proxies\n");
     for (name, host, failure_policy, outcome) in situations {
@@ -140,7 +140,7 @@ async fn run(folder: &Path, target: &str, proxy: &str) {
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs all situations, and checks the requests to the proxy and the webhook.
+/// Runs all situations, and checks the requests that the proxy and the webhook receive.
 async fn check(target: &str) {
     let names = ["hook.example.com", "127.0.0.1", "service.default.svc"].map(str::to_owned).to_vec();
     let webhook = FakeWebhook::start(Fake { names, ..Fake::default() }).await.unwrap();

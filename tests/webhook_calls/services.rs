@@ -20,8 +20,9 @@ async fn send(client: &kube::Client, method: Method, path: &str, body: &Value) -
     client.send(request).await.unwrap().status().as_u16()
 }
 
-/// Creates an object, which the webhook denies, until the response has this code: kube-apiserver takes a moment to
-/// notice a change of a Service.
+/// Creates an object until the response has this status code. The webhook denies the object.
+///
+/// kube-apiserver does not notice a change to a Service immediately.
 async fn wait_for(client: &kube::Client, code: u16) {
     let object = json!({"metadata": {"name": "x"}});
     let mut last = 0;
@@ -36,8 +37,10 @@ async fn wait_for(client: &kube::Client, code: u16) {
     panic!("{last} instead of {code}");
 }
 
-/// Checks that the webhook responds, is unreachable after its Service changes, although the server still has a
-/// connection to it, and responds again afterward.
+/// Checks the effect of changes to the Service of a webhook.
+///
+/// At first, the webhook responds. After its Service changes, it is unreachable, although the server still has a
+/// connection to it. After another change, it responds again.
 async fn check(client: &kube::Client) {
     let behavior = serde_json::from_value(json!({"deny": {"message": "found", "code": 418}})).unwrap();
     let names = vec!["moving.default.svc".to_owned()];

@@ -20,9 +20,10 @@ use crate::helpers::serve::Serve;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The log of kube-apiserver 1.37.1 with `-v=4` for each request, without the spans of its storage and of the
-/// encoding of responses, and without variable values. `services/proxy` has no span, so each of its calls is logged
-/// separately.
+/// The log of kube-apiserver 1.37.1 with `-v=4` for each request.
+///
+/// The log does not contain variable values, nor the spans of the storage and of the encoding of responses.
+/// `services/proxy` does not have a span, so each of its calls is logged separately.
 const EXPECTED: &str = r#"
 "Create" accept:application/json,audit-id:create,client:127.0.0.1,api-group:,api-version:v1,name:,subresource:,namespace:default,protocol:HTTP,resource:configmaps,scope:resource,url:/api/v1/namespaces/default/configmaps,user-agent:test,verb:POST
 ---"limitedReadBody succeeded" len:65
@@ -95,7 +96,7 @@ const EXPECTED: &str = r#"
 ---"Writing http response done"
 "#;
 
-/// Returns the part of [`EXPECTED`] that is logged at this verbosity, without steps that only a busy machine logs.
+/// Returns the lines of [`EXPECTED`] that a server always logs at this verbosity.
 fn with_detail(verbosity: &str) -> Vec<String> {
     let is_told = |line: &&str| verbosity == "4" || is_always_told(line);
     let request = |request: &str| request.lines().filter(is_told).collect::<Vec<_>>().join("\n");
@@ -106,7 +107,7 @@ fn is_always_told(line: &str) -> bool {
     !line.trim_start().starts_with("---") || line.contains("---\"Request completed\"")
 }
 
-/// Sends a request of the table, by its audit ID.
+/// Sends a request with this `Audit-ID`. Returns the status code and the body of the response.
 async fn send(client: &kube::Client, method: &str, path: &str, audit_id: &str, body: &Value) -> (u16, Value) {
     let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
@@ -122,7 +123,7 @@ async fn send(client: &kube::Client, method: &str, path: &str, audit_id: &str, b
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// Waits until the server's cache has the object: a write that begins with an older one runs twice.
+/// Waits until the server's cache contains the object. A write that begins with an older object runs twice.
 async fn cached(client: &kube::Client, object: &Value) {
     let version = object.pointer("/metadata/resourceVersion").unwrap();
     let started = tokio::time::Instant::now();
@@ -137,7 +138,9 @@ async fn cached(client: &kube::Client, object: &Value) {
     }
 }
 
-/// Starts a webhook that answers dry runs immediately and other requests after 600 ms, and waits until it is used.
+/// Starts a webhook that answers dry runs immediately and other requests after 600 ms.
+///
+/// Waits until the server calls the webhook.
 async fn webhook(
     client: &kube::Client,
     kind: &str,
@@ -177,7 +180,7 @@ async fn webhook(
     webhook
 }
 
-/// Sends the requests of [`EXPECTED`], and compares their logs.
+/// Sends the requests in [`EXPECTED`], and compares the log entries about them.
 async fn check(client: &kube::Client, log: &Path, verbosity: &str) {
     let patch = json!({"patch": {"operations": [{"op": "add", "path": "/data", "value": {"a": "b"}}]}});
     let when = json!({"when": {"if": {"label": {"denied": ""}}, "then": {"deny": {"message": "no"}}, "otherwise": "allow"}});
@@ -219,7 +222,7 @@ async fn check(client: &kube::Client, log: &Path, verbosity: &str) {
     assert_eq!(logged.join("\n\n"), expected.join("\n\n"));
 }
 
-/// Returns the requests of these webhooks in a log, without variable values.
+/// Returns the log entries about requests for which these webhooks were called, without variable values.
 fn slow_requests(log: &str, verbosity: &str) -> Vec<String> {
     let head = Regex::new(
         r#"Trace\[\d+\]: ("[^"]*" .*)\(\d\d-[A-Z][a-z]{2}-\d{4} [\d:.]+\) \(total time: \d+ms\):$"#,

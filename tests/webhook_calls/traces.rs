@@ -9,7 +9,7 @@ use super::{configuration, machine, on_admit, on_kube_apiserver, post};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// The headers of a request, and the ones that kube-apiserver 1.37.1 sends to webhooks.
+/// The headers of a request, and the headers that kube-apiserver 1.37.1 then sends to webhooks.
 type Situation = (&'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const SITUATIONS: [Situation; 9] = [
@@ -55,7 +55,7 @@ fn traces(webhook: &FakeWebhook) -> Vec<Vec<String>> {
     webhook.journal().iter().map(|call| of(&call.headers)).collect()
 }
 
-/// Sends the requests of all situations, and checks the headers of a mutating and a validating webhook.
+/// Sends the requests of all situations, and checks the headers that a mutating and a validating webhook receive.
 async fn check(client: &kube::Client) {
     let start = || FakeWebhook::start(Fake::default());
     let webhooks = [start().await.unwrap(), start().await.unwrap()];

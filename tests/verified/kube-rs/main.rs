@@ -1,4 +1,4 @@
-//! Webhooks in the style of a project with kube, based on kube's example `admission_controller.rs`, with axum.
+//! Webhooks that use kube and axum, based on kube's example `admission_controller.rs`.
 //!
 //! Usage: `webhook PORT FOLDER`; the directory contains `tls.crt` and `tls.key`.
 
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Answers a review: `decide` changes the response that allows the request.
+/// Answers a review. `decide` receives a response that allows the request, and may change it.
 fn answer<T: Resource>(
     review: AdmissionReview<T>,
     decide: fn(&AdmissionRequest<T>, AdmissionResponse) -> Result<AdmissionResponse, Failure>,
@@ -45,7 +45,7 @@ fn answer<T: Resource>(
     Json(response.into_review())
 }
 
-/// Adds a sidecar to the Pods that request it, and a label that identifies them.
+/// Adds a sidecar and an identifying label to the Pods that request the sidecar.
 fn inject(
     request: &AdmissionRequest<Pod>,
     response: AdmissionResponse,
@@ -86,7 +86,7 @@ fn refuse_latest(
     })
 }
 
-/// Protects the `ConfigMaps` that request it.
+/// Protects the `ConfigMap`s that request it.
 fn protect(
     request: &AdmissionRequest<ConfigMap>,
     response: AdmissionResponse,
