@@ -1,4 +1,4 @@
-//! Formats messages as GitHub workflow commands. GitHub shows these messages next to the lines of files.
+//! Formats messages as GitHub workflow commands. GitHub shows each message next to the line that it refers to.
 //!
 //! Source: GitHub's documentation, "Workflow commands for GitHub Actions"; actions/toolkit packages/core/src/command.ts
 //! for what is escaped.

@@ -81,7 +81,7 @@ impl Builder {
 
     /// Creates the objects in a file, or in all YAML and JSON files in a folder.
     ///
-    /// Namespaces and `CustomResourceDefinitions` are created first, webhook configurations last. Missing namespaces
+    /// Namespaces and custom resource definitions are created first, webhook configurations last. Missing namespaces
     /// are created, and Services of webhooks under test are omitted.
     #[must_use]
     pub fn manifests(mut self, path: impl AsRef<Path>) -> Self {
@@ -281,7 +281,7 @@ impl Setup<'_> {
     }
 }
 
-/// Returns the position of an object in the creation order: namespaces and `CustomResourceDefinitions` come first.
+/// Returns the position of an object in the creation order: namespaces and custom resource definitions come first.
 fn rank(manifest: &Manifest) -> u8 {
     if manifest.is("", "Namespace") {
         0

@@ -53,7 +53,7 @@ pub fn with_composed_variables<'n>(
         .with_variable("variables", Type::object(VARIABLES))
 }
 
-/// Adds one field to the variable `variables` of policies, or replaces it.
+/// Adds a field to the variable `variables` of policies, or replaces the field.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/composition.go, `AddField`.
 #[must_use]

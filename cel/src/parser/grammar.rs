@@ -405,7 +405,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
         Ok(Operand { node, height })
     }
 
-    /// Reports an error at a question mark if the syntax of optionals is not enabled.
+    /// Reports an error at a question mark if optional syntax is not enabled.
     fn allow_optional(&mut self, question: Option<Token>) {
         if let Some(question) = question.filter(|_| !self.optional) {
             self.expander.wrong(question.offset, "unsupported syntax '?'");

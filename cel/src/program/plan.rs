@@ -29,7 +29,7 @@ pub(super) struct Plan {
     pub(super) folds: usize,
     /// The number of nodes of the tree; all node identifiers are less than this number.
     pub(super) nodes: usize,
-    /// The nesting depth of steps.
+    /// The maximum nesting depth of the steps.
     pub(super) depth: u32,
 }
 

@@ -143,7 +143,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the sum, with the first amount's kind of suffix unless that amount is zero.
+    /// Returns the sum. It has the suffix format of the first amount, unless the first amount is zero.
     ///
     /// # Errors
     /// Returns [`QuantityError::TooLarge`] if kube-apiserver would need too much time and memory.
@@ -159,7 +159,7 @@ impl Quantity {
         Ok(self.replaced(Amount::Decimal(sum), other))
     }
 
-    /// Returns the difference, with the first amount's kind of suffix unless that amount is zero.
+    /// Returns the difference. It has the suffix format of the first amount, unless the first amount is zero.
     ///
     /// # Errors
     /// Returns [`QuantityError::TooLarge`] if kube-apiserver would need too much time and memory.

@@ -235,7 +235,7 @@ impl<'e> Parser<'e> {
         Ok(())
     }
 
-    /// Repeats the last part. `operator` is the text that starts with the operator, and `behind` the text after the
+    /// Repeats the last part. `operator` is the text that starts with the operator, and `behind` is the text after the
     /// operator.
     fn repeat(
         &mut self,

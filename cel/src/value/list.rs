@@ -1,4 +1,4 @@
-//! List values.
+//! Implements CEL lists.
 
 use std::sync::Arc;
 

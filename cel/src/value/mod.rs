@@ -88,7 +88,8 @@ pub enum Text<'a> {
     Shared(Arc<str>),
 }
 
-/// How kube-apiserver represents the object that contains a JSON value. This slightly affects lists and maps.
+/// How kube-apiserver represents the object that contains a JSON value. The behavior of lists and maps depends slightly
+/// on the representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Origin {
@@ -353,7 +354,7 @@ impl<'a> Value<'a> {
         index.ok_or_else(|| Error::new(format!("unsupported index value {self} in list")))
     }
 
-    /// Returns the Go type if the value cannot be a map key, for lookup or insertion.
+    /// Returns the name of the value's Go type if the value cannot be a map key, neither for lookup nor for insertion.
     pub(crate) fn unhashable(&self) -> Option<&'static str> {
         match self {
             Self::Bytes(_) => Some("types.Bytes"),

@@ -111,7 +111,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Returns a value in which objects are maps.
+/// Converts objects to maps, including objects in fields and lists. Objects that are patch operations are unchanged.
 fn plain<'a>(value: &Value<'a>) -> Value<'a> {
     match value {
         Value::Object(object) if !object.is_operation() => {

@@ -48,7 +48,7 @@ impl Admin {
         Ok(Self::new(api, namespace, &token))
     }
 
-    /// Checks whether the fakes respond; returns the message of the API server if they do not.
+    /// Checks whether the fakes respond. If they do not, returns the API server's error message.
     ///
     /// # Errors
     /// Returns an error if the API server does not respond.

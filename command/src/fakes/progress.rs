@@ -50,10 +50,12 @@ impl Progress {
         crate::screen::status!("{seconds:>5.1} s  {}", output::one_line(text));
     }
 
-    /// Repeats a check until it succeeds, and prints each change in the description of what is missing.
+    /// Repeats a check until the cluster is in the desired state.
+    ///
+    /// Prints what is missing each time the description changes.
     ///
     /// # Errors
-    /// Returns an error if the timeout expired, or a check failed.
+    /// Returns an error if the timeout expires or a check returns an error.
     pub(crate) async fn until<T>(
         &self,
         mut look: impl AsyncFnMut() -> Result<Look<T>, Failure>,
@@ -67,7 +69,7 @@ impl Progress {
     /// Repeats a check as [`Self::until`] does, but returns the reason why waiting ended as a [`Waited`].
     ///
     /// # Errors
-    /// Returns an error if the timeout expired, or a check reports that the state cannot be reached.
+    /// Returns an error if the timeout expires or a check reports that the state cannot be reached.
     pub(crate) async fn look_until<T>(
         &self,
         mut look: impl AsyncFnMut() -> Result<Look<T>, Waited>,

@@ -29,7 +29,7 @@ pub(crate) struct Webhooks {
     all: Vec<(Phase, Arc<Webhook>)>,
 }
 
-/// A webhook of a configuration, and how the server decided whether to call it.
+/// A webhook in a configuration, and the server's decision whether to call it, with the reasons.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WebhookReport {

@@ -102,7 +102,9 @@ pub(crate) async fn run(
     .await;
 }
 
-/// A cucumber parser that returns features that were parsed earlier, so that an invalid file prevents the run.
+/// A cucumber parser that returns features that were parsed before the run.
+///
+/// If a file is invalid, the run does not start.
 struct Parsed;
 
 impl cucumber::Parser<Vec<Feature>> for Parsed {

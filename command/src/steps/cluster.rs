@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Reads the objects in the file with the `name` that a step specifies.
+    /// Reads the objects in a file. `name` is the file name that a step specifies.
     fn objects_in(&self, name: &str) -> Outcome<Vec<Value>> {
         let path = self.file(name);
         let cannot_read = |error| {
@@ -80,7 +80,7 @@ impl World {
         objects.map_err(|failure| failure.during(path.display()))
     }
 
-    /// Reads the file with the `name` that a step specifies. It must contain exactly one object.
+    /// Reads the object in a file, which must contain exactly one. `name` is the file name that a step specifies.
     pub(super) fn object_in(&self, name: &str) -> Outcome<Value> {
         let mut objects = self.objects_in(name)?;
         match (objects.pop(), objects.is_empty()) {

@@ -63,7 +63,9 @@ const MARKER: &str = "marker.admit.example.com";
 /// The maximum time to wait until the server uses a configuration.
 const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time after which an unused configuration is written again, because a server can miss a change.
+/// The time after which a configuration that the server does not use yet is written again.
+///
+/// The server may have missed the change.
 ///
 /// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go` (the cache of compiled configurations)
 const TOUCH_AFTER: Duration = Duration::from_secs(3);

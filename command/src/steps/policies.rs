@@ -1,4 +1,4 @@
-//! Limits the admission policies that a scenario loads to its namespaces, and waits until the server applies them.
+//! Restricts the admission policies of a scenario to its namespaces, and waits until the server applies the policies.
 
 use std::time::Duration;
 

@@ -62,7 +62,7 @@ pub(crate) struct RecordedSkip {
     pub(crate) round: Round,
     /// The criterion that excluded the webhook.
     pub(crate) mismatch: Mismatch,
-    /// The reason why the webhook was skipped. Assumes the reinvocation policy `IfNeeded`.
+    /// The reason why the webhook was skipped. The text assumes that the reinvocation policy is `IfNeeded`.
     pub(crate) reason: String,
 }
 

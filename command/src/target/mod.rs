@@ -33,7 +33,7 @@ use identity::Identities;
 use serde_json::Value;
 use storage::Storage;
 
-/// A server that scenarios run against, and how steps access it.
+/// A server that scenarios run against, with the clients and settings that steps use to access it.
 pub struct Target {
     /// The kind of the target.
     pub kind: TargetKind,

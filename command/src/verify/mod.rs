@@ -225,7 +225,7 @@ fn skip(text: &str) -> Result<Skip, String> {
 /// The state for handling a signal that ends the run.
 #[derive(Debug, Default)]
 struct Interruption {
-    /// Whether the checks are running, so that a report is available.
+    /// Whether the checks have started. If so, an interrupted run still has a report.
     is_running: AtomicBool,
     /// The token that stops the checks.
     stop: CancellationToken,

@@ -135,7 +135,7 @@ pub struct DropUnknownFields {
     /// The known fields, as a tree.
     ///
     /// A map lists the known fields, a list of one map applies to each entry, and any other value means that all fields
-    /// are known. The default is the schema of Kubernetes 1.15 for `ConfigMaps`, Pods, and objects with a Pod template;
+    /// are known. The default is the schema of Kubernetes 1.15 for `ConfigMap`s, Pods, and objects with a Pod template;
     /// objects of other kinds are not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<Value>,

@@ -1,6 +1,6 @@
 //! Parses and formats URLs as Go does.
 //!
-//! Unescaped parts are bytes: `%ff` is allowed in a host and represents a byte that is not valid UTF-8.
+//! Decoded parts are bytes, not strings: `%ff` is allowed in a host and represents a byte that is not valid UTF-8.
 
 mod escape;
 mod parse;

@@ -127,7 +127,9 @@ pub fn dry_run_unsupported(webhook: &str) -> Box<Status> {
     Box::new(Status::bad_request(format!("admission webhook {} does not support dry run", quote(webhook))))
 }
 
-/// Returns the 500 response to a patch if the request does not have an object, regardless of the failure policy.
+/// Returns the 500 response if a webhook patches a request that does not have an object.
+///
+/// The failure policy is ignored.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: MUT-07.

@@ -76,7 +76,7 @@ struct Activity {
     is_upgraded: bool,
     /// The number of active requests.
     requests: usize,
-    /// When the last request ended or, before the first request, when the peer connected.
+    /// The time at which the last request ended or, before the first request, the time at which the peer connected.
     quiet_since: Instant,
     /// The bytes that the peer sent before it was authenticated.
     bytes: usize,
@@ -100,9 +100,9 @@ impl ConnectionSlots {
 
     /// Takes a slot for a new peer.
     ///
-    /// If no slot is free, evicts a peer: the longest connected peer that has sent nothing, else the longest connected
-    /// unauthenticated peer, else the peer that has been idle longest. Waits only while all peers are authenticated and
-    /// have active requests.
+    /// If no slot is free, evicts a peer: the longest-connected peer that has not sent anything; if there is none, the
+    /// longest-connected unauthenticated peer; otherwise, the peer that has been idle longest. Waits only while all
+    /// peers are authenticated and have active requests.
     pub(crate) async fn take(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             if let Some(slot) = self.try_take() {

@@ -99,6 +99,7 @@ impl Selector {
     ///
     /// Label values may be invalid, because earlier versions of kube-apiserver accepted them. A selector with an
     /// invalid label value has an [error](Self::error).
+    ///
     /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`, and pkg/labels/selector.go,
     /// `NewRequirement`.
     ///
@@ -178,6 +179,7 @@ impl Selector {
 }
 
 /// Formats the requirement in the syntax of `kubectl -l`: `tier in (gold,silver)`.
+///
 /// Source: apimachinery pkg/labels/selector.go, `Requirement.String`.
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -239,6 +241,7 @@ impl Requirement {
     }
 
     /// Parses an item of `matchExpressions`; `path` is the path of the item in the errors.
+    ///
     /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
     fn parse(expression: &Value, path: &str) -> Result<Self, SelectorError> {
         let Value::Object(expression) = expression else {

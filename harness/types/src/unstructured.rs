@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-/// Returns Go's error for the first metadata field that Go cannot convert, in the order of the Go type.
+/// Returns Go's error for the first metadata field that Go cannot convert, in the order of the fields in the Go type.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
 pub fn metadata_error(metadata: &Value) -> Option<String> {

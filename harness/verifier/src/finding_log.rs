@@ -39,7 +39,8 @@ struct Entry {
     held: u64,
     /// The number of objects that could not be checked although all required options were set.
     unanswered: u64,
-    /// The number of passes that count only if the watched API server was called, by the reason to report otherwise.
+    /// The number of [`Skipped::Uncontacted`] results, by reason. They count as passed if the webhooks called the
+    /// watched API server, and as not checked otherwise.
     uncontacted: BTreeMap<String, u64>,
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,

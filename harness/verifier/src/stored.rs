@@ -10,7 +10,7 @@ use kubernetes_types::json::{self, at, set};
 const CREATED: &str = "2026-01-01T00:00:00Z";
 const UID: &str = "6f3d1d2e-0000-4000-8000-00000000000a";
 
-/// Returns the object that `user` creates as the server stores it, with a name, UID, generation, and status.
+/// Returns `object` as the server stores it after `user` creates it: with a name, UID, generation, and status.
 pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &ClusterFixture) -> Value {
     let kind = GroupVersionKind::from_object(object);
     let mut stored = object.clone();

@@ -58,7 +58,7 @@ struct Route {
     proxy: Option<ProxyRoute>,
 }
 
-/// The key of a client in the collection.
+/// The key of a client in [`Clients`].
 type Key = (ClientConfig, Route);
 
 /// Values that are cached in the configuration of a webhook.

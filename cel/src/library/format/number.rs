@@ -1,4 +1,4 @@
-//! Formats doubles for the clauses `%f` and `%e`, as in U.S. English.
+//! Formats doubles for the clauses `%f` and `%e` in the U.S. English format.
 //!
 //! Source: golang.org/x/text message/print.go and internal/number, which cel-go uses. x/text stores precisions in small
 //! integers, so large precisions overflow.

@@ -1,4 +1,4 @@
-//! Collects the rules of aggregated `ClusterRoles` from other `ClusterRoles`.
+//! Collects the rules of aggregated `ClusterRole`s from other `ClusterRole`s.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Authorizes requests by RBAC: Roles, `ClusterRoles`, and their bindings. All functions are pure.
+//! Authorizes requests by RBAC: Roles, `ClusterRole`s, and their bindings. All functions are pure.
 
 mod aggregation;
 mod coverage;

@@ -15,13 +15,13 @@ use crate::attributes::UserInfo;
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "the API has these four")]
 pub struct RbacObjects {
-    /// The `ClusterRoles` of the cluster.
+    /// The `ClusterRole`s of the cluster.
     pub cluster_roles: Vec<Arc<Value>>,
     /// The Roles of all namespaces.
     pub roles: Vec<Arc<Value>>,
-    /// The `ClusterRoleBindings` of the cluster.
+    /// The `ClusterRoleBinding`s of the cluster.
     pub cluster_role_bindings: Vec<Arc<Value>>,
-    /// The `RoleBindings` of all namespaces.
+    /// The `RoleBinding`s of all namespaces.
     pub role_bindings: Vec<Arc<Value>>,
 }
 
@@ -34,7 +34,7 @@ struct Parsed<T> {
     parsed: Arc<T>,
 }
 
-/// The permissions that the Roles, `ClusterRoles`, and bindings of a cluster grant.
+/// The permissions that the Roles, `ClusterRole`s, and bindings of a cluster grant.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     roles: Index<Vec<PolicyRule>>,

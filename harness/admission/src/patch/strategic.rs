@@ -72,6 +72,7 @@ enum Type {
 
 impl Type {
     /// Returns the field that Go decodes the member `name` into.
+    ///
     /// Source: apimachinery `third_party/forked/golang/json/fields.go`, `LookupPatchMetadataForStruct`.
     fn field(self, name: &str) -> Result<&'static Field> {
         let message = match self {
@@ -225,6 +226,7 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
 }
 
 /// Applies the directives in the patch's items. Returns the remaining original items and the remaining patch items.
+///
 /// Source: `mergeSliceWithSpecialElements`.
 fn after_directives(
     mut original: Vec<Value>,
@@ -255,6 +257,7 @@ fn after_directives(
 }
 
 /// Applies the `$retainKeys` directive: removes all other keys from `original`.
+///
 /// Source: `applyRetainKeysDirective`.
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };

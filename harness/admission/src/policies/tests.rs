@@ -11,7 +11,7 @@ use crate::ownership::TimePrecision;
 use crate::policy::{validating_binding, validating_policy};
 use crate::testing::create_config_map;
 
-/// A cluster with three `ConfigMaps` as params. It also serves the kind `Limit`, without any objects.
+/// A cluster with three `ConfigMap`s as params. It also serves the kind `Limit`, without any objects.
 struct Cluster;
 
 impl ClusterState for Cluster {

@@ -62,7 +62,7 @@ pub struct Composition {
 /// One entry of `spec.validations`.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    /// `expression`.
+    /// The compiled `expression`.
     pub expression: Expression,
     /// `message`; may be empty.
     pub message: String,

@@ -226,7 +226,7 @@ pub(crate) fn validate(
     }
 }
 
-/// Evaluates the items in order; stops if one of them ends the sequence.
+/// Evaluates the items in order until `evaluate` returns a [`Stop`].
 fn all<'a, T, R>(
     items: &'a [T],
     mut evaluate: impl FnMut(usize, &'a T) -> Result<Option<R>, Stop>,

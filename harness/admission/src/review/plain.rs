@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::ReviewVersion;
 
-/// The `response` of a review that has only these fields.
+/// A `response` that does not have any fields other than these.
 pub(super) struct PlainResponse<'a> {
     /// The `uid` of the response.
     pub(super) uid: &'a str,

@@ -34,7 +34,7 @@ pub struct RequestTrace {
     pub body: Option<Value>,
 }
 
-/// The result of a request with the data for the audit log.
+/// The result of a request, and the data for the audit log.
 pub(crate) struct Outcome {
     pub(crate) answered: Result<ResponseContent, Box<Status>>,
     /// The encoding of a response that is not an error.

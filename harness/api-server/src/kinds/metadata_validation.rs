@@ -233,7 +233,7 @@ fn is_group_version(text: &str) -> bool {
     }
 }
 
-/// Formats an owner reference for an error message, with the fields in the order of the Go type.
+/// Formats an owner reference for an error message, with the fields in the order in which the Go type declares them.
 fn shown_owner(owner: &Value) -> String {
     let text = |field: &str| quote(owner.get(field).and_then(Value::as_str).unwrap_or_default());
     let mut members: Vec<String> =

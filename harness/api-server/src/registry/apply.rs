@@ -172,7 +172,7 @@ fn check_former_managers(
     Err(Box::new(Status::failure(500, "", message)))
 }
 
-/// Returns the object converted to the type of its kind. A custom resource stays unchanged.
+/// Converts the object to the type of `kind`. Custom resources are returned unchanged.
 fn converted(
     request: &mut ObjectRequest<'_>,
     object: Value,

@@ -74,7 +74,7 @@ async fn get_one(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     }
 }
 
-/// Rejects reads of `ComponentStatuses`. For these reads, kube-apiserver queries other components.
+/// Rejects reads of `ComponentStatus` objects. For these reads, kube-apiserver queries other components.
 ///
 /// The other components are a scheduler, a controller manager, and etcd.
 ///
@@ -104,7 +104,7 @@ pub(crate) fn is_watch(query: &Query) -> bool {
     truth(query, "watch") == Some(true)
 }
 
-/// Returns the page that the path and the query select, in the version of the path.
+/// Returns the page that the path and the query select, in the version in the path.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `ListPredicate`; pkg/storage/cacher/cacher.go, `GetList`.
 /// Rule: LST-01, LST-02.

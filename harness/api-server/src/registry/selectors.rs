@@ -88,7 +88,7 @@ impl Selection {
         found.map(|field| field.value.as_str())
     }
 
-    /// Returns whether an object matches. The object must be in the version of the path.
+    /// Returns whether an object matches. The object must be in the version in the request path.
     pub(crate) fn matches_converted(&self, object: &Value) -> bool {
         self.labels.matches(object) && self.fields.iter().all(|field| field.matches(object))
     }
@@ -234,7 +234,7 @@ fn split_at_operator(term: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Returns the value of a field selector without escapes.
+/// Removes the escapes from the value in a field selector.
 ///
 /// Source: apimachinery pkg/fields/selector.go, `UnescapeValue`.
 fn unescaped(value: &str) -> Result<String, String> {

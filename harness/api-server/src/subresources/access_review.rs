@@ -16,7 +16,7 @@ use crate::registry::selectors;
 const GROUP: &str = "authorization.k8s.io";
 const ONE_OF: &str = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
 
-/// The metadata fields in the order of the Go type.
+/// The metadata fields in the order in which the Go type declares them.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
 const METADATA: [&str; 14] = [

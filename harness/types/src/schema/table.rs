@@ -180,7 +180,7 @@ pub enum PatchStrategy {
     Replace,
 }
 
-/// The shape of a field.
+/// Whether a field is a single value, a pointer, a list, or a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A single value. It may be zero.

@@ -175,7 +175,8 @@ pub(super) fn is_type_meta(name: &str) -> bool {
 }
 
 impl Message {
-    /// Collects the names of all members, including those of embedded structs, in the order of the Go type.
+    /// Collects the names of all members, including those of embedded structs, in the order of the fields in the Go
+    /// type.
     fn collect_names(&'static self, names: &mut Vec<&'static str>) {
         for field in &self.fields {
             if let Kind::Message(id) = field.kind

@@ -66,7 +66,7 @@ fn key(item: &Value, names: &[String]) -> Option<String> {
 }
 
 impl<'a> Correlation<'a> {
-    /// Returns the correlation of a member; `None` if the member is missing in an object or in the schema.
+    /// Returns the correlation of a member; `None` if one of the objects or the schema does not have it.
     pub(super) fn member(self, name: &str) -> Option<Self> {
         let (old, new) = (self.old.as_object()?.get(name)?, self.new.as_object()?.get(name)?);
         Some(Self { old, new, schema: self.schema.member(name)? })

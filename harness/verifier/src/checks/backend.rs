@@ -34,9 +34,9 @@ pub(super) const SECRETS: Needed = ("", "v1", "secrets", "Secret");
 pub(super) struct Caught {
     /// The resources for which the webhook is called.
     pub(super) resources: Vec<&'static str>,
-    /// The resources for which the value of the match conditions is unknown.
+    /// The resources for which the result of the match conditions is unknown.
     pub(super) unclear: Vec<&'static str>,
-    /// The reason why the value of the match conditions is unknown for the first resource of `unclear`.
+    /// The reason why the result of the match conditions is unknown for the first resource in `unclear`.
     pub(super) why: String,
     /// Whether the labels of `resources` are known from the backend's manifests. If not, no labels are assumed.
     pub(super) is_certain: bool,

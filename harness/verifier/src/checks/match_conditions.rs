@@ -117,9 +117,9 @@ fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key
     ))
 }
 
-/// Returns requests for the object without labels and annotations, and with them.
+/// Returns requests that create and update the object without labels and annotations, and with one of each.
 ///
-/// The requests are the creations, followed by an unchanged update of each object.
+/// The two creations come first, followed by an unchanged update of each object.
 fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes> {
     let mut bare = object.clone();
     for pointer in ["/metadata/labels", "/metadata/annotations"] {

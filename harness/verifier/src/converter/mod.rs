@@ -28,7 +28,7 @@ use super::violation::{Observed, Skipped, Violation};
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of objects to convert in each version.
 const OBJECTS: usize = 16;
-/// The maximum number of versions to convert to each other.
+/// The maximum number of versions between which objects are converted.
 const VERSIONS: usize = 6;
 /// The maximum number of smaller objects to try for a finding.
 const OFFERS: usize = 100;

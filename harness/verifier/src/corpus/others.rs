@@ -1,4 +1,4 @@
-//! Generates Services, `ConfigMaps`, Secrets, and workloads in many shapes.
+//! Generates Services, `ConfigMap`s, Secrets, and workloads in many shapes.
 
 use kubernetes_types::json::{at, set};
 use serde_json::{Map, Value, json};

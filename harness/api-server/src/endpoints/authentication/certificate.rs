@@ -26,7 +26,8 @@ const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 impl ClientCertificate {
-    /// Returns the user of a certificate: the user name is the common name, the groups are the organizations.
+    /// Returns the user that a certificate identifies. The user name is the common name, and the groups are the
+    /// organizations.
     ///
     /// The caller must have verified the signature of the certificate. Returns `None` if the certificate does not have
     /// a common name, and [`Self::Invalid`] if it cannot be parsed or has an invalid uid.

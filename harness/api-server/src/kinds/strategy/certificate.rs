@@ -1,4 +1,4 @@
-//! Completes and validates the conditions in the status of `CertificateSigningRequests`.
+//! Completes and validates the conditions in the status of `CertificateSigningRequest`s.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Normalizes the data sources of `PersistentVolumeClaims`.
+//! Normalizes the data sources of `PersistentVolumeClaim`s.
 
 use serde_json::{Map, Value};
 

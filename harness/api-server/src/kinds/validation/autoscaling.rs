@@ -1,4 +1,4 @@
-//! Validates `HorizontalPodAutoscalers` in the version `autoscaling/v2`.
+//! Validates `HorizontalPodAutoscaler`s in the version `autoscaling/v2`.
 
 use kubernetes_types::quantity::{self, Quantity};
 use kubernetes_types::status::FieldError;

@@ -1,4 +1,4 @@
-//! Validates Endpoints and `EndpointSlices`.
+//! Validates Endpoints and `EndpointSlice`s.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

@@ -144,7 +144,7 @@ pub(super) fn dns_label(errors: &mut Errors, path: &Path<'_>, name: &str) {
     errors.all_invalid(path, name, names::dns1123_label(name));
 }
 
-/// Returns the message in the wording of generated validation: with bytes instead of characters.
+/// Rewords a length error as generated validation does: with bytes instead of characters.
 ///
 /// Source: apimachinery pkg/api/validate/content/errors.go, `MaxLenError`.
 pub(super) fn in_bytes(why: &str) -> String {

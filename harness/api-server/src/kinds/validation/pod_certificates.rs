@@ -1,4 +1,4 @@
-//! Validates the keys, proofs, and certificates of `PodCertificateRequests`.
+//! Validates the keys, proofs, and certificates of `PodCertificateRequest`s.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Validates `ServiceCIDRs` and `IPAddresses`.
+//! Validates `ServiceCIDR`s and `IPAddress` objects.
 
 use kubernetes_types::quoting::encode;
 use serde_json::Value;

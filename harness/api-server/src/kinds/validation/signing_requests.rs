@@ -1,4 +1,4 @@
-//! Validates `CertificateSigningRequests` and the names of signers.
+//! Validates `CertificateSigningRequest`s and the names of signers.
 
 use std::collections::HashSet;
 

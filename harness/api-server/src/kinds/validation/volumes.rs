@@ -1,4 +1,4 @@
-//! Validates `PersistentVolumes`.
+//! Validates `PersistentVolume`s.
 
 use kubernetes_types::equality::same;
 use kubernetes_types::quantity::{self, Quantity};

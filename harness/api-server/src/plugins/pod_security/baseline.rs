@@ -196,7 +196,7 @@ pub(super) fn proc_mount_outside_user_namespaces(subject: &Subject<'_>) -> Optio
     if subject.is_relaxed() { None } else { proc_mount(subject) }
 }
 
-/// Checks that `seLinuxOptions` set only allowed types, and neither a user nor a role.
+/// Checks that every `seLinuxOptions` sets only an allowed type, and neither a user nor a role.
 ///
 /// Source: pod-security-admission `policy/check_seLinuxOptions.go`.
 pub(super) fn se_linux_options(subject: &Subject<'_>) -> Option<Violation> {

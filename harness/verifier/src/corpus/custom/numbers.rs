@@ -5,7 +5,9 @@ use serde_json::Value;
 /// The limit up to which all JSON parsers represent integers exactly.
 const MAX_EXACT: i64 = 1 << 53;
 
-/// Returns allowed integer number `turn`, starting with the minimum or, without one, with `multipleOf` (default: 1).
+/// Returns the allowed integer at index `turn`.
+///
+/// The first integer is the minimum or, if the schema does not have one, `multipleOf` (default: 1).
 pub(super) fn integer(schema: &Value, turn: usize) -> Value {
     let limit = |name: &str| schema.get(name).and_then(whole);
     let excluded = |name: &str| i64::from(schema[name] == true);

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 12;
 /// The maximum number of items or members to generate for a value.
 const MAX_ITEMS: usize = 256;
 
-/// The amount of optional parts that are generated.
+/// Which optional parts are generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
     /// All optional parts, and two items in each list.

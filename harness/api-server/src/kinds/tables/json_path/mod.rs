@@ -120,7 +120,7 @@ impl Budget {
 
 /// Evaluates nodes. Returns the values up to the first node that does not match, and whether all nodes match.
 ///
-/// An existence filter is satisfied if evaluation reaches a node that does not match.
+/// An existence filter is satisfied if there are values, even if a node does not match.
 fn walk<'a>(
     mut values: Vec<Found<'a>>,
     nodes: &'a [Node],

@@ -252,7 +252,7 @@ fn slice(text: &str) -> Option<Node> {
     parts.next().is_none().then_some(Node::Slice { start, end, is_index, step })
 }
 
-/// Resolves Go's escapes in a quoted string; `None` if an escape is invalid.
+/// Decodes the Go escape sequences in a quoted string; `None` if one is invalid.
 ///
 /// Source: client-go util/jsonpath/parser.go, `UnquoteExtend`; Go strconv, `UnquoteChar`.
 fn unquoted(text: &str, quote: char) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Validates files in volumes (from Secrets, `ConfigMaps`, Pod fields, tokens, and certificates) and projected volumes.
+//! Validates files in volumes (from Secrets, `ConfigMap`s, Pod fields, tokens, and certificates) and projected volumes.
 
 use std::collections::HashSet;
 
