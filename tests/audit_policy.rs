@@ -52,7 +52,7 @@ rules:
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-/// The number of initial requests, which create the configurations.
+/// The number of webhook configurations. The requests that create them are sent before [`requests`].
 const CONFIGURATIONS: usize = 2;
 
 /// A request: its method, path, optional user, and body.
@@ -97,7 +97,7 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-/// Starts a webhook that takes longer than half a second.
+/// Starts a webhook that waits for more than half a second, and then behaves as in `then`.
 async fn slow(then: Value) -> FakeWebhook {
     let behavior = json!({"delay": {"for": {"fixed": "600ms"}, "then": then}});
     let behavior = serde_json::from_value(behavior).unwrap();
@@ -231,7 +231,7 @@ fn duration(text: &str) -> f64 {
     }
 }
 
-/// Replaces values that each server generates.
+/// Replaces the values that each server generates with placeholders.
 fn mask(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -35,9 +35,9 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 struct Effects {
     /// The keys of the request's audit annotations that report that a webhook failed open.
     failed_open: Vec<String>,
-    /// The samples of [`FAILURES`] about the webhook.
+    /// The samples of the metrics in [`FAILURES`] for the webhook.
     failures: Vec<String>,
-    /// The samples of [`REQUESTS`] about the webhook with a code other than 200.
+    /// The samples of [`REQUESTS`] for the webhook with a code other than 200.
     calls: Vec<String>,
     /// The `responseStatus` and the `objectRef` of the last audit event.
     answered: [Value; 2],
@@ -142,7 +142,7 @@ async fn left(client: &kube::Client, log: &Path) -> BTreeMap<&'static str, Effec
     all
 }
 
-/// Creates a mutating webhook that only answers dry runs, and waits until the server uses it.
+/// Creates a mutating webhook that responds only to dry runs, and waits until the server uses it.
 async fn webhook(client: &kube::Client, policy: &str, name: &str) -> FakeWebhook {
     let behavior = json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": {"timeout": {}}}});
     let behavior = serde_json::from_value(behavior).unwrap();

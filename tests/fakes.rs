@@ -28,7 +28,7 @@ webhooks:
 
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// A running `admit fakes`, which is killed if a test fails.
+/// A running `admit fakes`. It is killed if a test fails.
 struct Running(Child);
 
 impl Drop for Running {

@@ -21,7 +21,7 @@ const MEGABYTE: usize = 1 << 20;
 /// Half of the time after which the server closes the connection of an idle client.
 const SOON: Duration = Duration::from_secs(16);
 
-/// A running `admit serve`, which is killed on drop.
+/// A running `admit serve`. It is killed on drop.
 struct Server {
     process: Child,
     url: String,
@@ -163,7 +163,7 @@ async fn there_are_as_many_watches_as_the_flag_allows() {
     }
 }
 
-/// Opens more connections than there are slots.
+/// The test opens more connections than there are slots.
 #[tokio::test]
 async fn idle_strangers_do_not_keep_out_who_has_the_token() {
     let limit = getrlimit(Resource::Nofile);

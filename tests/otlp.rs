@@ -67,7 +67,7 @@ impl TraceService for Collector {
 }
 
 impl Collector {
-    /// Starts listening; returns the address for `endpoint`.
+    /// Starts the collector. Also returns its address, for `endpoint` in the tracing configuration.
     async fn start() -> (Self, String) {
         let collector = Self::default();
         let path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";

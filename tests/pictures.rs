@@ -17,7 +17,7 @@ use regex::Regex;
 /// The maximum number of characters per line. Longer lines continue on the next line, as in a terminal.
 const WIDTH: usize = 110;
 
-/// The terminal's colors, which have enough contrast on a dark background.
+/// The terminal's colors. They have enough contrast on a dark background.
 const PALETTE: Palette = Palette([
     RgbColor(72, 79, 88),
     RgbColor(255, 123, 114),
@@ -39,7 +39,7 @@ const PALETTE: Palette = Palette([
 const BACKGROUND: RgbColor = RgbColor(13, 17, 23);
 const TEXT: RgbColor = RgbColor(230, 237, 243);
 
-/// A running `admit fakes`, killed when dropped.
+/// A running `admit fakes`. It is killed on drop.
 struct Fakes(Child);
 
 impl Drop for Fakes {

@@ -58,7 +58,7 @@ fn stderr(output: &Output) -> String {
     text.split_inclusive('\n').filter(|line| !line.starts_with("running scenarios (")).collect()
 }
 
-/// Checks that the command prints exactly this to standard output.
+/// Checks that the command prints exactly this to the standard output.
 #[track_caller]
 pub(crate) fn prints(arguments: &[&str], status: i32, expected: &Expect) {
     let output = output(&mut admit(arguments));
@@ -66,7 +66,7 @@ pub(crate) fn prints(arguments: &[&str], status: i32, expected: &Expect) {
     assert_eq!((stderr(&output), output.status.code()), (String::new(), Some(status)));
 }
 
-/// Checks that the command prints exactly this to standard error.
+/// Checks that the command prints exactly this to the standard error.
 #[track_caller]
 fn complains(arguments: &[&str], status: i32, expected: &Expect) {
     let output = output(&mut admit(arguments));

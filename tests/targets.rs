@@ -1,6 +1,6 @@
 //! Runs the shipped features in process and on a real kube-apiserver: each scenario must have the same result.
 //!
-//! Needs KUBEBUILDER_ASSETS; without it the comparison is skipped with a message.
+//! Needs KUBEBUILDER_ASSETS; without it, the comparison is skipped with a message.
 
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(

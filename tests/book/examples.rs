@@ -38,7 +38,7 @@ struct Example<'a> {
     output: &'a str,
 }
 
-/// Splits a block into commands, which begin with `$ `, and their outputs.
+/// Splits a block into commands and their outputs. A command begins with `$ `.
 fn examples<'a>(block: &Block<'a>) -> Vec<Example<'a>> {
     let mut examples: Vec<Example<'a>> = Vec::new();
     let mut continues = false;

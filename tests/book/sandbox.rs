@@ -1,4 +1,4 @@
-//! Provides a directory with the files of one page, in which the page's commands run.
+//! Provides a directory for the files and the commands of one page.
 
 use std::fs;
 use std::net::TcpListener;
@@ -111,7 +111,7 @@ impl Sandbox {
     }
 }
 
-/// Masks durations and times, which differ from run to run.
+/// Masks durations and times, because they differ from run to run.
 pub(crate) fn masked(text: &str) -> String {
     let time = Regex::new(r"\d{4}-\d\d-\d\dT[0-9:.]+Z").expect("a valid expression");
     let duration = Regex::new(r"\b\d+(\.\d+)? ?(µs|ms|s)\b").expect("a valid expression");

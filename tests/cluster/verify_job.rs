@@ -47,7 +47,7 @@ fn objects() -> Vec<Value> {
     (0..20).flat_map(pair).collect()
 }
 
-/// Returns the commands of the guide's block that creates the Job, as a reader types them.
+/// Returns the kubectl commands in the guide's block that creates the Job.
 fn commands() -> Vec<String> {
     let blocks = GUIDE.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
     let block = blocks.into_iter().find(|block| block.contains("verify-job.yaml")).unwrap();

@@ -98,7 +98,7 @@ pub(crate) fn has_java() -> bool {
         && is_on_path(&Program { name: "mvn", ask: &["--version"], wanted: (3, 6)..=(u32::MAX, u32::MAX) })
 }
 
-/// Returns whether a Cargo that supports the edition 2024 is available; otherwise skips the test.
+/// Returns whether a Cargo that supports edition 2024 is available; otherwise skips the test.
 pub(crate) fn has_cargo() -> bool {
     is_on_path(&Program { name: "cargo", ask: &["--version"], wanted: (1, 89)..=(1, u32::MAX) })
 }
@@ -130,10 +130,10 @@ fn find(program: &Program, folders: &[PathBuf], place: &str) -> Result<PathBuf, 
     choose(program, files.map(|file| (version(&file, program.ask), file)), place)
 }
 
-/// Returns the first file that has a supported version.
+/// Returns the first of the installed programs whose version is supported.
 ///
 /// # Errors
-/// Returns the supported and the found versions if no file matches.
+/// Returns the supported and the found versions if no version is supported.
 pub(crate) fn choose(
     program: &Program,
     files: impl Iterator<Item = (Result<Version, String>, PathBuf)>,

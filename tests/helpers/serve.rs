@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-/// A running `admit serve`, which is killed on drop.
+/// A running `admit serve`. It is killed on drop.
 pub(crate) struct Serve(Child);
 
 impl Serve {

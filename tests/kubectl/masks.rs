@@ -4,10 +4,10 @@ use std::path::Path;
 
 use regex::Regex;
 
-/// Regular expressions with the replacements for their matches.
+/// Regular expressions, each with the replacement for its matches.
 pub(crate) struct Masks(Vec<(Regex, &'static str)>);
 
-/// The masks, in the order in which they are applied: later expressions do not see values that are already replaced.
+/// The masks. They are applied in this order, so later expressions do not see values that are already replaced.
 const MASKS: [(&str, &str); 18] = [
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>"),
     // Times in the API, in describe, in diff, and in the log.

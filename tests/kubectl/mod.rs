@@ -33,7 +33,7 @@ use crate::helpers::machine;
 #[serde(deny_unknown_fields)]
 struct Group {
     name: String,
-    /// Manifests and other files in the directory of the commands.
+    /// The manifests and other files in the directory of the commands, by name.
     #[serde(default)]
     files: BTreeMap<String, String>,
     /// The commands, one per line, in shell syntax.

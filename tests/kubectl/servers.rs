@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::helpers::ports::free_port;
 
-/// The running servers, which are killed on drop.
+/// The running servers. They are killed on drop.
 pub(crate) struct Servers {
     processes: Vec<Child>,
     port: u16,

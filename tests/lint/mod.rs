@@ -16,7 +16,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// Returns the workspace directory, in which the command runs.
+/// Returns the workspace directory. The command runs in this directory.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -42,7 +42,7 @@ fn lint_with_input(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("the command ends")
 }
 
-/// Returns standard output; asserts that the exit status is `status`, and standard error is empty.
+/// Returns the standard output; asserts that the exit status is `status` and the standard error is empty.
 #[track_caller]
 fn prints(output: &Output, status: i32) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);

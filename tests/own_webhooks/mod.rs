@@ -45,7 +45,7 @@ impl Stage {
         Self::at(Ipv4Addr::LOCALHOST.into(), feature).await
     }
 
-    /// Starts such a webhook, which listens on this address.
+    /// Starts such a webhook on this address.
     async fn at(address: IpAddr, feature: &str) -> Self {
         let behavior = "mutate: [{set: {/metadata/labels/injected: 'true'}}]";
         let webhook = FakeWebhook::start(Fake {
@@ -171,7 +171,7 @@ async fn a_service_may_listen_on_an_ipv6_address() {
     assert!(hosts.iter().all(|host| host.starts_with("webhook.injector.svc:")), "{hosts:?}");
 }
 
-/// Returns a scenario that checks the order of the webhook and a fake, which is called before or after it.
+/// Returns a scenario with a fake before or after the webhook. It checks the order of the calls.
 fn ordered(word: &str, order: &str) -> String {
     format!(
         r#"

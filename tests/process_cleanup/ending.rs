@@ -1,4 +1,4 @@
-//! Sends a signal to a command while its kube-apiserver runs, and checks that nothing is left behind.
+//! Sends a signal to a command while its kube-apiserver runs, and checks that no processes or files remain.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::machine;
 
-/// A running command, which is killed on drop.
+/// A running command. It is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -20,7 +20,7 @@ impl Drop for Running {
     }
 }
 
-/// Returns whether etcd, kube-apiserver, and a suitable `ps` are available; otherwise prints a reason.
+/// Returns whether etcd, kube-apiserver, and a suitable `ps` are available; otherwise prints the reason.
 pub(crate) fn can_be_tested() -> bool {
     if !machine::has_kube_apiserver() {
         return false;

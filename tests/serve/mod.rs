@@ -30,7 +30,7 @@ use crate::helpers::machine;
 
 const DENIAL: &str = r#"admission webhook "deny.example.com" denied the request: not today"#;
 
-/// A running `admit serve`, which is killed on drop.
+/// A running `admit serve`. It is killed on drop.
 struct Server {
     process: Child,
     folder: tempfile::TempDir,
@@ -404,7 +404,7 @@ async fn a_watch_is_told_of_changes_and_ends_with_the_command() {
     assert!(end.is_none(), "{end:?}");
 }
 
-/// The recordings of cases have no request during a watch. On kube-apiserver 1.37.1, the watch ends within a second.
+/// A case cannot send a request during a watch. On kube-apiserver 1.37.1, the watch ends within a second.
 #[tokio::test]
 async fn a_watch_of_custom_resources_ends_when_their_schema_changes() {
     let server = Server::start();

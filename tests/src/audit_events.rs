@@ -15,7 +15,7 @@ use crate::case::Request;
 use crate::server_error::ServerError;
 use crate::transport::{Message, send};
 
-/// The audit log of a server, which is read up to its last complete line.
+/// The audit log of a server. It is read up to the last complete line.
 #[derive(Debug)]
 pub(crate) struct AuditEvents(Mutex<Tail>);
 
@@ -38,7 +38,7 @@ pub(crate) fn with_barrier(rules: &mut Vec<Value>) {
 }
 
 impl AuditEvents {
-    /// Starts to read the events in the file `log`, from the beginning.
+    /// Starts reading the events in the file `log`, from its beginning.
     pub(crate) fn follow(log: &Path) -> io::Result<Self> {
         let reader = BufReader::new(File::open(log)?);
         Ok(Self(Mutex::new(Tail { reader, line: Vec::new(), events: HashMap::new() })))
@@ -93,7 +93,8 @@ impl Tail {
 
 /// Removes the parts of an event that may differ between the two servers.
 ///
-/// These are the client's address, and the reason why the administrator may impersonate, which depends on other cases.
+/// These parts are the client's address, and the reason why the administrator may impersonate users. The reason depends
+/// on other cases.
 fn comparable(mut event: Value, request: &Request, order: &[(String, String)]) -> Value {
     let Some(members) = event.as_object_mut() else { return event };
     members.remove("sourceIPs");

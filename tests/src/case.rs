@@ -19,7 +19,7 @@ pub struct Case {
     /// Whether the case must run alone, because its webhooks may be called for requests of other cases.
     #[serde(default)]
     pub serial: bool,
-    /// Webhooks whose order of responses affects the server's answer.
+    /// The webhooks whose order of responses affects the server's answer.
     ///
     /// The recording has one alternative for each webhook that may respond first.
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct Case {
     /// The conversion webhooks of the custom resource definitions.
     #[serde(default)]
     pub converters: Vec<Converter>,
-    /// Objects that exist before the webhooks are registered.
+    /// The objects that exist before the webhooks are registered.
     ///
     /// In a custom resource definition, a conversion's `clientConfig` with `converter: NAME` is replaced with the
     /// `clientConfig` of that converter.
@@ -254,7 +254,7 @@ pub struct Request {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebSocket {
-    /// Headers that are added to the usual handshake or replace its headers. An empty value removes a header.
+    /// The headers that are added to the usual handshake or replace its headers. An empty value removes a header.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// The frames that the client sends after the server has accepted the handshake.
@@ -338,7 +338,7 @@ pub struct Requestor {
 pub struct User {
     /// The user's name.
     pub name: String,
-    /// The user's groups. If the administrator impersonates, the default is `system:masters`.
+    /// The user's groups. If the administrator impersonates the user, the default is `system:masters`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
     /// The user's UID.

@@ -14,7 +14,7 @@ pub struct CaseFile {
 }
 
 impl CaseFile {
-    /// Returns the path of the case file, which is written by hand.
+    /// Returns the path of the handwritten case file.
     pub fn path(&self) -> PathBuf {
         self.folder.join("case.yaml")
     }
@@ -24,7 +24,7 @@ impl CaseFile {
         self.folder.join("apiserver.yaml")
     }
 
-    /// Returns the path of admit's recorded answer, which exists for a known difference.
+    /// Returns the path of admit's recorded answer. The file exists if there is a known difference.
     pub fn own_answer(&self) -> PathBuf {
         self.folder.join("admit.yaml")
     }

@@ -77,7 +77,7 @@ impl Fault {
         Self::StaleObject,
     ];
 
-    /// Applies the fault to a case, which is the input of the dispatcher.
+    /// Applies the fault to a case before the dispatcher runs it.
     pub(crate) fn spoil_case(self, case: &mut Case) {
         for webhook in &mut case.webhooks {
             let fields = &mut webhook.fields;
@@ -136,7 +136,7 @@ impl Fault {
         }
     }
 
-    /// Applies the fault to the result of the dispatcher.
+    /// Applies the fault to the result that the dispatcher returned.
     pub(crate) fn spoil_result(self, document: &mut Value) {
         for request in document["requests"].as_array_mut().into_iter().flatten() {
             match self {

@@ -34,7 +34,7 @@ pub enum ManagedFields {
     /// The field is omitted.
     #[default]
     LeftOut,
-    /// The field is compared. Its entries are sorted without their times, which vary.
+    /// The field is compared. Its entries are sorted regardless of their times, because the times vary.
     Compared,
 }
 
@@ -345,7 +345,7 @@ impl<'a> Mask<'a> {
         placeholder
     }
 
-    /// Records the names of objects with a `generateName`, which end with five random characters.
+    /// Records the names of objects with a `generateName`. They end with five random characters.
     fn note_generated_names(&mut self, value: &Value) {
         match value {
             Value::Object(members) => {
@@ -377,7 +377,7 @@ impl<'a> Mask<'a> {
     }
 }
 
-/// Sorts the entries of `metadata.managedFields` by everything but their times.
+/// Sorts the entries of `metadata.managedFields` by operation, manager, subresource, and API version.
 fn in_order(entries: &[Value]) -> Value {
     let mut entries = entries.to_vec();
     entries.sort_by_cached_key(|entry| {

@@ -264,7 +264,9 @@ fn collection(definition: &Value, object: &Value) -> Option<String> {
     is_it.then(|| format!("/apis/{group}/{version}{place}/{plural}"))
 }
 
-/// Returns an answer without fields that vary, and with sorted errors, which the server reports in any order.
+/// Returns an answer without fields that vary, and with sorted errors.
+///
+/// The server reports the errors in any order.
 pub(crate) fn comparable(answer: &Answer, has_name: bool) -> Value {
     let mut body = answer.body.clone();
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -42,7 +42,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// Returns one of `choices`, which must not be empty.
+    /// Returns one of `choices`. There must be at least one.
     pub(crate) fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
         let place = self.below(choices.len());
         choices[place].clone()

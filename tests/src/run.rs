@@ -23,7 +23,7 @@ use crate::transport::{Answer, SendError, send};
 use crate::webhooks::{Call, Webhooks, sent};
 use crate::websocket::converse;
 
-/// The prefix of the message with which the server times out a request.
+/// The prefix of the message that the server returns when a request times out.
 const TIMED_OUT: &str = "Timeout: request did not complete";
 
 /// The options of a run.

@@ -45,6 +45,6 @@ impl ServerError {
     }
 }
 
-/// The prefixes of errors with which kube-apiserver exits because of an invalid file.
+/// The prefixes of the errors that kube-apiserver reports when it exits because of an invalid file.
 const REFUSALS: [&str; 3] =
     ["failed to initialize admission", "failed to apply admission", "loading audit policy file"];

@@ -16,7 +16,7 @@ use crate::protobuf;
 /// The maximum time to wait for a response. It exceeds the 34 s after which kube-apiserver times out.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// The headers in recordings that show them.
+/// The response headers that an answer keeps, for cases that record them.
 const SHOWN_HEADERS: [&str; 3] = ["cache-control", "content-type", "x-content-type-options"];
 
 /// A request to send.

@@ -16,7 +16,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 /// The maximum time to wait until the webhook is ready.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Sends reviews of the object of `ready` to the webhook at `address` until it has the expected result.
+/// Sends reviews of the object in `ready` to the webhook at `address` until the patch has the expected result.
 ///
 /// `folder` contains `ca.crt`.
 ///

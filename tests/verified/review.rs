@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::found::{Finding, VerificationFindings};
 use super::manifest::Manifest;
 
-/// The opinion of a reviewer who has read the webhook's source.
+/// An opinion on findings, by a reviewer who has read the webhook's source.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Opinion {

@@ -14,7 +14,7 @@ fn conditions(expressions: &[&str]) -> Value {
     named.map(|(expression, name)| json!({"name": name.to_string(), "expression": expression})).collect()
 }
 
-/// Returns the configuration of a webhook behind a Service, which matches pods and has these additional fields.
+/// Returns the configuration of a webhook for pods. The webhook is behind a Service and has these additional fields.
 fn webhook(name: &str, fields: &Value) -> Value {
     let mut webhook = entry(name, "", "");
     webhook["clientConfig"] = json!({"service": {"namespace": name, "name": "webhook"}});
@@ -28,7 +28,7 @@ async fn check(id: &str, configurations: &[Value]) -> CheckReport {
     only(run(id, configurations, pods(), Settings::default()).await)
 }
 
-/// Returns the result of a check for a webhook with these match conditions, whose Service is in `gate`.
+/// Returns the result of a check for a webhook with these match conditions. Its Service is in `gate`.
 async fn with(id: &str, expressions: &[&str]) -> CheckReport {
     check(id, &[webhook("gate", &json!({"matchConditions": conditions(expressions)}))]).await
 }

@@ -1,6 +1,6 @@
 //! Checks that a real kube-apiserver accepts the objects in the built-in corpus.
 //!
-//! Needs `KUBEBUILDER_ASSETS`; without it the test is skipped with a message.
+//! Needs `KUBEBUILDER_ASSETS`; without it, the test is skipped with a message.
 
 use std::sync::Arc;
 

@@ -103,7 +103,7 @@ pub(crate) fn pods() -> Vec<Value> {
     ]
 }
 
-/// Returns the result of one check for `webhooks`, whose configurations are called `a`, `b`, and so on.
+/// Returns the result of one check for `webhooks`. Their configurations are called `a`, `b`, and so on.
 pub(crate) async fn verify(id: &str, webhooks: Vec<TestedWebhook>) -> CheckReport {
     verify_with(id, webhooks, Settings::default()).await
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::command::{Stage, ends_with};
 
-/// A running `admit fakes`, which is killed if the test fails before stopping it.
+/// A running `admit fakes`. It is killed if the test fails before stopping it.
 struct Fakes(Child);
 
 impl Drop for Fakes {

@@ -1,4 +1,4 @@
-//! Tests V49: circular dependencies between webhooks at startup, derived from configurations alone.
+//! Tests V49: circular dependencies between webhooks at startup, derived only from configurations.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};

@@ -79,7 +79,7 @@ impl TestedWebhook {
 }
 
 impl TestedWebhook {
-    /// Starts the webhook, and returns its configuration with this name.
+    /// Starts the webhook. Returns the webhook, and its configuration with this name.
     pub(crate) async fn start(&self, name: &str) -> (FakeWebhook, Value) {
         let fake = Fake { behavior: self.behavior(), certificate: self.certificate, ..Fake::default() };
         let fake = FakeWebhook::start(fake).await.expect("the fake starts");

@@ -1,4 +1,4 @@
-//! Tests V14 and V15: patches of objects with new fields, and of objects without optional fields.
+//! Tests V14 and V15: patches to objects with new fields, and to objects without optional fields.
 
 use harness::verify::report::Tally;
 

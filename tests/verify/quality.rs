@@ -233,7 +233,7 @@ async fn widget(operation: Value) -> CheckReport {
     widget_of(&json!({"size": 1}), operation).await
 }
 
-/// Returns the result of V19 for a patch of a widget with this spec.
+/// Returns the result of V19 for a patch to a widget with this spec.
 async fn widget_of(spec: &Value, operation: Value) -> CheckReport {
     widget_in(&widgets(), spec, operation).await
 }

@@ -30,7 +30,7 @@ const UNREADABLE: [&str; 4] =
 /// The kind of the finding about the responses to malformed inputs.
 const MALFORMED: &str = "accepts or fails on malformed input";
 
-/// Asserts that there is a single finding, which lists all unreadable inputs and `more`.
+/// Asserts that the check has a single finding, and that it lists all unreadable inputs and `more`.
 #[track_caller]
 fn finds_all(check: &CheckReport, text: &str, more: &[&str]) {
     finds(check, &[MALFORMED]);

@@ -124,7 +124,7 @@ async fn v46_passes_who_changes_the_bundle_right_before_the_certificate() {
     passes(&check_with(&url, old.ca_bundle(), rotation).await);
 }
 
-/// Starts a proxy that forwards to one address, which the test can later change. Returns the URL of its port.
+/// Starts a proxy that forwards to an address. Returns its URL, and the address, so that the test can change it.
 async fn switch(first: SocketAddr) -> (String, Arc<Mutex<SocketAddr>>) {
     let lead = Arc::new(Mutex::new(first));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -35,7 +35,7 @@ enum Expect {
     Sent(&'static [&'static str]),
     /// The `Authorization` header of each call to a webhook that responds with status 401.
     Unauthorized(&'static [&'static str]),
-    /// The token contains the `KUBERNETES_EXEC_INFO` as Base64, which has this `spec`.
+    /// The token is a Base64-encoded `KUBERNETES_EXEC_INFO` with this `spec`.
     Info(&'static str, fn(&FakeWebhook) -> Value),
     /// The webhook requires a client certificate for `jane`, and the plugin prints one.
     Certificate,
@@ -267,7 +267,7 @@ impl Stage {
         write("admission.json", &admission(folder, "kubeconfig", "kubeconfig"));
     }
 
-    /// Runs the feature, and checks the calls of the webhooks, and the number of plugin runs.
+    /// Runs the feature, and checks the webhook calls and the number of plugin runs.
     async fn check(&self, target: &str) {
         run(self.folder.path(), target, Path::new("admission.json")).await;
         for (situation, webhook) in &self.situations {

@@ -32,7 +32,7 @@ const LOGGED: [(&str, &str, &str); 5] = [
     ("open", ": allowed", ": allowed"),
 ];
 
-/// A running `admit fakes`, which is killed if the test fails before stopping it.
+/// A running `admit fakes`. It is killed if the test fails before stopping it.
 struct Fakes(Child);
 
 impl Drop for Fakes {

@@ -275,7 +275,7 @@ impl Stage {
         write("admission.json", &admission(folder, "kubeconfig", "validating-kubeconfig"));
     }
 
-    /// Runs the feature, and checks the calls of the webhooks.
+    /// Runs the feature, and checks the webhook calls.
     async fn check(&self, target: &str) {
         run(self.folder.path(), target, Path::new("admission.json")).await;
         for (situation, webhook) in SITUATIONS.iter().zip(&self.webhooks) {

@@ -41,7 +41,7 @@ const SITUATIONS: [Situation; 9] = [
     ),
 ];
 
-/// Returns the trace headers of each call, sorted.
+/// Returns the trace headers of each call, in alphabetical order.
 fn traces(webhook: &FakeWebhook) -> Vec<Vec<String>> {
     let of = |headers: &[(String, String)]| {
         let headers = headers.iter().map(|(name, value)| (name.to_lowercase(), value));

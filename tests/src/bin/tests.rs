@@ -1,4 +1,4 @@
-//! Runs the tools of the conformance suite, which record cases, count proved statements, and search for differences.
+//! Runs the tools of the conformance suite: they record cases, count proved statements, and search for differences.
 
 use std::fs;
 use std::path::PathBuf;
@@ -351,7 +351,7 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
 /// The maximum number of attempts for a case that cannot be run or that deviates from its recording.
 const ATTEMPTS: u32 = 5;
 
-/// Returns whether the server agrees with the recording when the case is run again, alone.
+/// Returns whether the server agrees with the recording when only this case runs again.
 ///
 /// For a broken connection or a slow request, the error depends on which of the server's tasks notices it first. If a
 /// server closes a connection just as a request arrives on it, the request is not answered.

@@ -18,7 +18,7 @@ use crate::yaml;
 pub use page::{Page, PageError};
 pub use verdict::{Measured, PolicyOutcome};
 
-/// The concept of the generated cases, which is their directory in `cases`.
+/// The concept of the generated cases: their directory in `cases`.
 pub const CONCEPT: &str = "faults";
 
 /// The failure policies, each with a short name, in the order of the requests of a case.
@@ -187,7 +187,7 @@ fn conversion(fault: &Fault) -> Value {
     json!({"version": 1, "converters": [converter], "cluster": [definition], "requests": [request]})
 }
 
-/// Returns a case that creates a configuration with the fault, which the server rejects.
+/// Returns a case in which the server rejects a configuration with the fault.
 fn registration(fault: &Fault) -> Value {
     let (kind, resource) = crate::server::configuration_kind(kind(fault));
     let requests = POLICIES.map(|(name, policy)| {

@@ -31,7 +31,7 @@ pub struct Answer {
     /// The static type; `None` if the expression does not compile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#type: Option<String>,
-    /// The value: an object with one member, whose name is the type of the value.
+    /// The value: an object with one member. The name of the member is the type of the value.
     ///
     /// `Render` in `tests/cel/kubecel/value.go` describes the format.
     #[serde(default, skip_serializing_if = "Option::is_none")]

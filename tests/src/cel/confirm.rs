@@ -117,7 +117,9 @@ fn sample(seed: u64, count: usize) -> Result<Vec<Question>, ConfirmError> {
     Ok(sample)
 }
 
-/// Returns the error with which the server rejects a condition, without the text that precedes every error.
+/// Returns the error with which the server rejects a condition; `None` if the server accepts it.
+///
+/// The error does not contain the text that precedes every error.
 async fn refusal(server: &Server, names: &Names, expression: &str) -> Result<Option<String>, SendError> {
     let path = format!("{}?dryRun=All", configurations(Kind::Validating));
     let object = configuration(names, "compile", expression);

@@ -69,7 +69,7 @@ struct Expected {
 /// The number of times that Kubernetes evaluates a test again if the crate's answer differs.
 const AGAIN: usize = 20;
 
-/// Runs all tests. Requires Go, which downloads the tests.
+/// Runs all tests. Requires Go to download the tests.
 ///
 /// # Errors
 /// Returns an error if Kubernetes' packages cannot be run. Differences are not errors.
@@ -216,7 +216,7 @@ fn answer(line: &Line) -> Result<Answer, String> {
     })
 }
 
-/// Returns a program that evaluates to `value`, which is in the format of answers.
+/// Returns a program that evaluates to `value`. The value is in the format of answers.
 fn constant(value: &Json) -> Option<Program> {
     let environment: Environment = environment_at(Version::new(1, 37));
     environment.compile(&literal(value)?).ok()

@@ -80,7 +80,7 @@ impl Default for Generator {
 }
 
 impl Generator {
-    /// Returns expression `number` of `seed`.
+    /// Creates an expression from `seed` and the expression's `number`.
     pub fn generate(&self, seed: u64, number: u64) -> Generated {
         let mut random = Random::new(seed, number);
         let (grammar, schema, context) = if random.chance(RULES) {

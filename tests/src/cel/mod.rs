@@ -1,6 +1,6 @@
 //! Compares an implementation of CEL with Kubernetes' own packages, on random expressions.
 //!
-//! Expression `k` of a seed depends only on these two numbers. A difference is reported with the smallest expression
+//! Expression `k` of a seed depends only on the seed and on `k`. A difference is reported with the smallest expression
 //! that still differs in the same member of the answer.
 
 mod answer;

@@ -24,7 +24,7 @@ const KINDS: [(usize, &str); 7] = [
     (8, "jobs"),
     (5, "serviceaccounts"),
 ];
-/// The second namespace of a situation, which may be deleted.
+/// The second namespace of a situation. Requests may delete it.
 const SECOND: &str = "<id>-two";
 const FINALIZERS: [&str; 3] = ["example.com/keep", "orphan", "foregroundDeletion"];
 

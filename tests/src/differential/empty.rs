@@ -1,4 +1,6 @@
-//! Generates requests with empty lists, empty maps, and nulls, which are stored, merged, and owned in different ways.
+//! Generates requests with empty lists, empty maps, and nulls.
+//!
+//! Servers store, merge, and track the ownership of each of these in different ways.
 //!
 //! Each situation writes one object repeatedly: by server-side apply of two managers, updates, and patches of all
 //! formats. The emptied fields are declared in the types of the API, and may be nested at any depth.

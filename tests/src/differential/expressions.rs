@@ -341,7 +341,7 @@ fn of_the_user(generator: &mut Generator<'_>) -> String {
     generator.random.one_of(&choices).to_owned()
 }
 
-/// Returns an authorizer check, whose type is the decision type of the authorizer library.
+/// Returns an authorizer check. Its type is the decision type of the authorizer library.
 pub(crate) fn check(generator: &mut Generator<'_>) -> String {
     let verb = generator.random.one_of(&VERBS);
     if generator.random.chance(45) {

@@ -32,7 +32,7 @@ pub(crate) struct Look {
     pub(crate) unsupported: Vec<String>,
 }
 
-/// How to treat requests that admit answers with 501.
+/// The treatment of requests that admit answers with status 501.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsupported {
     /// Report them as differences.

@@ -54,7 +54,7 @@ pub(crate) fn is_custom(kind: &str) -> bool {
     group(kind) == GROUP
 }
 
-/// Returns an object without a name.
+/// Returns an object of a kind and version, without a name.
 pub(crate) fn object(generator: &mut Generator<'_>, kind: &str, version: &str) -> Value {
     let mut object = json!({"metadata": metadata(generator)});
     let value = generator.value();

@@ -1,6 +1,6 @@
 //! Runs random situations on both servers, to find unknown differences.
 //!
-//! Situation `k` of a seed depends only on these two numbers. It is a case like the handwritten cases: the same code
+//! Situation `k` of a seed depends only on the seed and on `k`. It is a case like the handwritten cases: the same code
 //! runs it and compares the results of both servers.
 
 mod applied;

@@ -118,7 +118,9 @@ impl Servers {
     }
 }
 
-/// Returns the plugin settings of a case; default settings for an unreadable case, whose run reports the error.
+/// Returns the plugin settings of a case.
+///
+/// Returns the default settings for an unreadable case, because the error is reported when the case runs.
 fn plugins(text: &str) -> Plugins {
     Case::parse(&Names::random().expand(text)).map(|case| case.plugins).unwrap_or_default()
 }

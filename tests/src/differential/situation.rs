@@ -213,7 +213,7 @@ pub(super) fn widgets(versions: &[Value]) -> Value {
     })
 }
 
-/// Returns the definition of widgets with one version, which accepts any fields.
+/// Returns the definition of widgets with one version. It accepts any fields.
 pub(super) fn free_widgets() -> Value {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     widgets(&[json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": free}})])

@@ -240,7 +240,9 @@ fn scale(random: &mut Random) -> Value {
     scale
 }
 
-/// Returns the fields to change: the status, and sometimes metadata and the spec, which a subresource may ignore.
+/// Returns the fields to change: the status, and sometimes metadata and the spec.
+///
+/// A subresource may ignore some of these fields.
 fn body(random: &mut Random, subject: &Subject, subresource: &str) -> Value {
     let mut body = json!({"metadata": {"name": NAME}});
     if subresource.is_empty() || random.chance(25) {

@@ -80,7 +80,7 @@ fn has_null(value: &Value) -> bool {
 /// Checks that applying the same object again changes nothing.
 ///
 /// If the clock has advanced by a second since the manager's last apply, its entry may be moved behind the entry of
-/// another manager, which is a write.
+/// another manager. This is a write.
 ///
 /// Source: apiserver pkg/endpoints/handlers/fieldmanager/equality.go, `IgnoreManagedFieldsTimestampsTransformer`.
 fn check_same(mut before: Value, after: Option<Value>, applied: &Value) {

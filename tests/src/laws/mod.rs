@@ -29,7 +29,7 @@ mod webhook;
 pub struct Law {
     /// The name of the law.
     pub name: &'static str,
-    /// The check, which panics if the law does not hold for the given bytes.
+    /// The check. It panics if the law does not hold for the given bytes.
     pub check: fn(&[u8]),
 }
 

@@ -109,7 +109,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the revision of the storage, which increases with each write.
+/// Returns the revision of the storage. It increases with each write.
 async fn revision(chain: &Chain) -> String {
     let mut request = http::Request::new(Bytes::new());
     *request.uri_mut() = http::Uri::from_static("/api/v1/namespaces");

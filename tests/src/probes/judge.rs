@@ -22,7 +22,7 @@ use crate::transport::{Answer, Message};
 pub(super) struct RealServer<'a> {
     server: &'a Server,
     seen: RecordedReviews,
-    /// The running webhooks, which stop when this value is dropped.
+    /// The running webhooks. They stop when this value is dropped.
     _webhooks: [FakeWebhook; 2],
     number: AtomicUsize,
 }

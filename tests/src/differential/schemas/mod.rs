@@ -178,7 +178,7 @@ fn array(generator: &mut Generator<'_>, depth: usize) -> Value {
     }
 }
 
-/// Returns a random value for a schema. If `wrong`, the value has one error.
+/// Returns a random value for a schema. If `wrong` is set, the value has one error.
 fn value(generator: &mut Generator<'_>, schema: &Value, wrong: bool) -> Value {
     if wrong && generator.random.chance(25) {
         return generator.random.one_of(&[
