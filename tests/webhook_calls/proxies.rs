@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{configuration, machine};
 
-/// A webhook's name, its host and port, its failure policy, and the result of the request.
+/// A webhook's name, its host with an optional port, its failure policy, and the result of the request.
 type Situation = (&'static str, &'static str, &'static str, &'static str);
 
 /// The host that the proxy rejects.

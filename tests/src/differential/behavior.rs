@@ -9,7 +9,7 @@ const WARNINGS: [&str; 7] = ["one", "two", "say \"please\"", "", "drei ä", " pa
 
 /// The faults in the catalog that respond immediately, and in the same way to every call.
 ///
-/// Denials, and faults that do not make a call fail, are used only for webhooks that may reject requests.
+/// Faults that deny the request are in [`REFUSALS`], because only some webhooks may reject requests.
 const FAULTS: [&str; 36] = [
     "H09-404",
     "H09-413",
