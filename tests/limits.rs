@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// The path of `ControllerRevision`s, whose data can have any size.
+/// The path of `ControllerRevision`s. Their data can have any size.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 const MEGABYTE: usize = 1 << 20;
 

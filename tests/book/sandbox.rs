@@ -44,7 +44,7 @@ impl Sandbox {
         Self { folder, addresses: addresses.collect(), servers: Vec::new() }
     }
 
-    /// Replaces the addresses in the page with addresses whose ports are free.
+    /// Replaces the addresses in the page with addresses that have free ports.
     fn localized(&self, text: &str) -> String {
         self.addresses.iter().fold(text.to_owned(), |text, (page, own)| text.replace(page, own))
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) version: String,
-    /// The `continue` token of a page of a list; empty if the answer contains none.
+    /// The `continue` token of the next page if the answer is a page of a list; otherwise empty.
     pub(crate) page: String,
     /// The token of a service account; empty if the answer contains none.
     token: String,

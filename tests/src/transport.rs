@@ -116,7 +116,7 @@ impl Answer {
         self.shown(None)
     }
 
-    /// Returns the answer in the format of recordings, with the given part of the response.
+    /// Returns the answer in the format of recordings, with the part of the response that `show` selects.
     pub fn shown(&self, show: Option<Show>) -> Value {
         let mut answer = match show {
             None => json!({"status": self.status, "body": self.body}),

@@ -25,7 +25,7 @@ pub(crate) struct WebhookPosition {
 const MUTATING: &str = "mutatingwebhookconfigurations";
 const VALIDATING: &str = "validatingwebhookconfigurations";
 
-/// Returns the positions of the webhooks of a situation.
+/// Returns the positions of a situation's webhooks.
 pub(crate) fn places(webhooks: &[Value]) -> Vec<WebhookPosition> {
     let mut places: Vec<WebhookPosition> = Vec::new();
     for webhook in webhooks {

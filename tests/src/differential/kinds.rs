@@ -1,7 +1,7 @@
 //! Defines the kinds of objects in random situations.
 //!
-//! The objects remain valid after any change, because admit does not perform all validation of the server. Only the API
-//! server itself changes them; other components do not.
+//! All generated changes leave the objects valid, because admit does not perform all validation of the server. Only the
+//! API server itself changes the objects; other components do not.
 
 use serde_json::{Map, Value, json};
 
