@@ -45,7 +45,7 @@ pub(crate) struct Certs {
     /// Use this namespace for the Secret [default: the namespace of the first Service]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<Label>,
-    /// The Secret's name; by default that of the first service, followed by `-tls`
+    /// Use this name for the Secret; by default, the name of the first Service followed by `-tls`
     #[arg(long, value_name = "NAME")]
     secret_name: Option<Label>,
 }

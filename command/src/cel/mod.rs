@@ -24,7 +24,7 @@ use crate::{ExitCode, Failure, screen};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Cel {
-    /// The expressions
+    /// Evaluate these expressions
     #[arg(value_name = "EXPR", required_unless_present = "configurations")]
     expressions: Vec<String>,
     /// Evaluate the match conditions in these webhook configurations: files, directories, or - for standard input
@@ -38,7 +38,7 @@ pub(crate) struct Cel {
     #[arg(long, value_name = "FILE", help_heading = "Variables")]
     old: Option<PathBuf>,
     /// Read the variable request from this file with an AdmissionReview. Its objects are used as object and oldObject
-    /// unless those options are given [default: a request that creates, updates, or deletes the object]
+    /// unless --filename and --old specify them [default: a request that creates, updates, or deletes the object]
     #[arg(long, value_name = "FILE", help_heading = "Variables", conflicts_with_all = ["user", "groups"])]
     request: Option<PathBuf>,
     /// Read the variable namespaceObject from this file; in match conditions of webhooks it is null
@@ -48,13 +48,13 @@ pub(crate) struct Cel {
     /// that authorizer uses
     #[arg(long = "with", value_name = "FILE", help_heading = "Variables")]
     existing: Vec<PathBuf>,
-    /// The user who makes the request [default: kubernetes-admin]
+    /// Make the request as this user [default: kubernetes-admin]
     #[arg(long = "as", value_name = "USER", help_heading = "Variables")]
     user: Option<String>,
     /// Make the request as a member of this group; can be repeated
     #[arg(long = "as-group", value_name = "GROUP", requires = "user", help_heading = "Variables")]
     groups: Vec<String>,
-    /// The namespace of objects that do not specify one
+    /// Use this namespace for objects that do not specify one
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Variables")]
     namespace: String,
 
@@ -65,7 +65,7 @@ pub(crate) struct Cel {
     /// Show the value and cost of each part of an expression
     #[arg(long)]
     each: bool,
-    /// The output format; json prints one object per line
+    /// Print results in this format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Output,
 }

@@ -23,7 +23,7 @@ pub(crate) struct Delete {
     namespace: FakesNamespace,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// Wait for at most this many seconds
+    /// Wait up to this many seconds for the objects to be deleted
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
 }

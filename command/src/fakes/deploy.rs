@@ -30,8 +30,8 @@ Webhooks do not match the namespace of the fakes and kube-system. A webhook with
 matches requests in every namespace, or cluster-scoped objects that every cluster needs.
 
 The certificates both-bundles, expired-issuer, intermediate, missing-intermediate, own-bundle, rsa-1024, and sha1 have \
-their own caBundle, which only the running fakes know. A dry run prints the one of the authority, and after a restart of \
-the pod the fakes must be deployed again.
+their own caBundle, which the fakes generate at each start. A dry run prints the caBundle of the authority instead. After \
+the pod restarts, deploy the fakes again.
 
 To build the image, run `just image`; to load it into kind, run `kind load docker-image IMAGE`.")]
 pub(crate) struct Deploy {
@@ -53,7 +53,7 @@ pub(crate) struct Deploy {
     output: Output,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// Wait for at most this many seconds
+    /// Wait up to this many seconds for the fakes to become ready
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     timeout: u64,
 }

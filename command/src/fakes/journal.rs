@@ -21,7 +21,7 @@ pub(crate) struct Journal {
     /// Wait for at least COUNT calls; after the timeout, print the calls so far and exit with status 1
     #[arg(long, value_name = "COUNT")]
     wait: Option<usize>,
-    /// Wait for at most this many seconds
+    /// Wait up to this many seconds for the calls of --wait
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "wait")]
     timeout: u64,
     /// Keep printing calls as they arrive, until SIGINT

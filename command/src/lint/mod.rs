@@ -30,10 +30,10 @@ use crate::{ExitCode, Failure, check_help, documents, screen};
 
 /// Check webhook configurations without calling anything.
 ///
-/// Reports what kube-apiserver rejects, with its messages, and what is valid but risky: rules that match nothing, rules
-/// that match objects which the cluster or the webhook itself depends on, timeouts, caBundles, Services, and match
-/// conditions. The checks also use other objects in the files: namespaces, custom resource definitions, and the
-/// Service, workload, and Secrets of the webhook.
+/// Reports settings that kube-apiserver rejects, with its error messages, and settings that are valid but risky: rules
+/// that match nothing, rules that match objects that the cluster or the webhook itself depends on, timeouts, caBundles,
+/// Services, and match conditions. The checks also use other objects in the files: namespaces, custom resource
+/// definitions, and the Service, workload, and Secrets of the webhook.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Lint {
@@ -62,7 +62,7 @@ pub(crate) struct Lint {
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check)]
     check: Vec<&'static Check>,
 
-    /// Skip this check; the reason appears in the report; can be repeated
+    /// Skip this check, and show the reason in the report; can be repeated
     #[arg(long, value_name = "ID=REASON", value_parser = skip)]
     skip: Vec<Skip>,
 

@@ -18,12 +18,12 @@ use crate::service_map::ServiceMapping;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct Review {
-    /// Send these objects: YAML or JSON files, directories, or - for standard input. Each object is sent in a request
-    /// of its own, one after another. For an AdmissionReview, the request that it contains is sent
+    /// Send these objects: YAML or JSON files, directories, or - for standard input. Each object is sent in a separate
+    /// request, one after another. For an AdmissionReview, the request that it contains is sent
     #[arg(short, long = "filename", value_name = "FILE", required_unless_present = "record", num_args = 1..)]
     pub(super) files: Vec<PathBuf>,
-    /// Read webhook configurations from these files: files, directories, or - for standard input. Other objects in them
-    /// are ignored
+    /// Read webhook configurations from these files or directories, or - for standard input. Other objects in them are
+    /// ignored
     #[arg(
         short,
         long,
@@ -37,12 +37,12 @@ pub(crate) struct Review {
     /// definitions, limit ranges. They do not go through admission
     #[arg(long = "with", value_name = "FILE", num_args = 1..)]
     pub(super) existing: Vec<PathBuf>,
-    /// Read the objects before an update or a deletion, or the parents of a subresource, from these files
+    /// Read the old objects of updates and deletions, or the parents of subresources, from these files
     #[arg(long, value_name = "FILE")]
     pub(super) old: Vec<PathBuf>,
 
-    /// Use this namespace for objects that do not specify one [default: default]. It is created if --with does not
-    /// contain it
+    /// Use this namespace for objects that do not specify one [default: default]. The namespace is created if --with
+    /// does not contain it
     #[arg(short, long, value_name = "NAMESPACE", help_heading = "Request")]
     pub(super) namespace: Option<String>,
     /// Perform this operation [default: create, or the one that the subresource supports]
@@ -54,13 +54,13 @@ pub(crate) struct Review {
     /// Add this option to the request, such as `fieldManager=me`, or `command=sh` for `exec`; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = option, help_heading = "Request")]
     pub(super) query: Vec<(String, String)>,
-    /// The user who makes the request [default: kubernetes-admin]
+    /// Make the request as this user [default: kubernetes-admin]
     #[arg(long = "as", value_name = "USER", help_heading = "Request")]
     pub(super) user: Option<String>,
     /// Make the request as a member of this group; can be repeated
     #[arg(long = "as-group", value_name = "GROUP", requires = "user", help_heading = "Request")]
     pub(super) groups: Vec<String>,
-    /// With `server`, make a dry run, which webhooks see in the review
+    /// Make a dry run if the value is `server`; webhooks see `dryRun: true` in the review
     #[arg(long, value_enum, value_name = "WHICH", default_value = "none", help_heading = "Request")]
     pub(super) dry_run: DryRun,
 

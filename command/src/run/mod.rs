@@ -75,7 +75,7 @@ pub(crate) struct Run {
     #[arg(long, help_heading = "Pace")]
     fail_fast: bool,
 
-    /// Retry a failed scenario up to N times; one that then passes is reported as flaky and counts as passed
+    /// Retry a failed scenario up to N times; a scenario that then passes is reported as flaky and counts as passed
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Pace")]
     retries: u8,
 
@@ -95,7 +95,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     summary: Option<PathBuf>,
 
-    /// Write an HTML page with the scenarios, their steps, and the calls of webhooks
+    /// Write an HTML page with the scenarios, their steps, and the calls to webhooks
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<PathBuf>,
 
@@ -113,8 +113,8 @@ struct Verbosity {
     #[arg(long, short, help_heading = "Output", conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Show the steps of every scenario, and all of an object that a failed step checked; by default, a run of more than
-    /// 20 scenarios shows only the steps of failed scenarios
+    /// Show the steps of every scenario, and the whole object that a failed step checked; by default, a run of more
+    /// than 20 scenarios shows only the steps of failed scenarios
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
 }

@@ -15,10 +15,10 @@ use crate::Failure;
 #[command(next_help_heading = "Credentials")]
 pub(super) struct CredentialFlags {
     /// Authenticate client certificates signed by a certificate authority in this PEM file: the common name is the
-    /// user, the organizations are the groups
+    /// user, and the organizations are the groups
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
-    /// Authenticate the bearer tokens in this CSV file: token, user, UID and, in quotes, groups
+    /// Authenticate the bearer tokens in this CSV file with the columns token, user, UID, and, in quotes, groups
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
     /// Treat requests without credentials as user system:anonymous in the group system:unauthenticated.
@@ -29,7 +29,7 @@ pub(super) struct CredentialFlags {
     /// certificates in the file
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
-    /// The private key for --tls-cert-file
+    /// Use the private key in this PEM file for the certificate in --tls-cert-file
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
 }

@@ -64,8 +64,8 @@ pub(crate) struct Serve {
     service: Vec<ServiceMapping>,
     #[command(flatten)]
     admission_control: AdmissionControl,
-    /// Authorize requests by the roles and bindings in the server, or not at all. Users in the group system:masters,
-    /// such as the one in the kubeconfig, may do everything
+    /// Authorize requests by the roles and bindings in the server (`RBAC`), or allow all requests (`AlwaysAllow`).
+    /// Users in the group system:masters, such as the one in the kubeconfig, may do everything
     #[arg(long, value_enum, value_name = "MODE", default_value = "RBAC")]
     authorization_mode: Mode,
     // An argument without a heading of its own would be listed under the heading of these flags.

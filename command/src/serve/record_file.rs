@@ -20,7 +20,7 @@ pub(crate) struct RecordFlags {
     /// --record`. Each server creates its own file in this directory, readable only by its owner
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// Keep the values of Secrets and tokens in the record, which are masked by default
+    /// Record the values of Secrets and tokens instead of masking them
     #[arg(long, requires = "record")]
     show_secrets: bool,
 }

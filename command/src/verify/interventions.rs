@@ -15,13 +15,13 @@ pub(super) struct Interventions {
     #[arg(long, value_name = "COMMAND", help_heading = "Target")]
     rotate_command: Option<String>,
 
-    /// Trust the CA certificates in this PEM file in addition to the caBundle, as soon as the file exists, for renewed
-    /// certificates of another authority
+    /// Trust the CA certificates in this PEM file in addition to the caBundle as soon as the file exists. Use it if a
+    /// different authority issues the renewed certificates
     #[arg(long, value_name = "FILE", requires = "rotate_command", help_heading = "Target")]
     rotated_ca_bundle: Option<PathBuf>,
 
-    /// Allow this many seconds for --rotate-command, and then the same for a webhook to serve the new certificate. The
-    /// kubelet updates a mounted Secret only after a minute or more
+    /// Allow this many seconds for --rotate-command, and then the same time for a webhook to serve the new certificate.
+    /// The kubelet updates a mounted Secret only after a minute or more
     #[arg(long, value_name = "SECONDS", default_value_t = 120, help_heading = "Pace")]
     rotate_within: u32,
 

@@ -61,8 +61,8 @@ use crate::{ExitCode, Failure, check_help, documents, exit_code, screen, v1beta1
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Verify {
-    /// Read webhook configurations, and the namespaces and custom resource definitions that they need, from these
-    /// files: files, directories, or - for standard input. Other objects in them are stored only in the API server of
+    /// Read webhook configurations, and the namespaces and custom resource definitions that they need, from these files
+    /// or directories, or - for standard input. Other objects in them are stored only in the API server of
     /// --api-server-out. Configurations in the directories that --admission-control-config-file names are verified as
     /// well
     #[arg(short, long, value_name = "PATH", visible_alias = "configurations", alias = "with", required_unless_present_any = ["context", "list", "explain", "admission_control_config_file"], num_args = 1..)]
@@ -88,7 +88,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check, help_heading = "Selection")]
     check: Vec<&'static Check>,
 
-    /// Skip this check; the reason appears in the report; can be repeated
+    /// Skip this check, and show the reason in the report; can be repeated
     #[arg(long, value_name = "ID=REASON", value_parser = skip, help_heading = "Selection")]
     skip: Vec<Skip>,
 
@@ -99,12 +99,12 @@ pub(crate) struct Verify {
     #[command(flatten)]
     admission_control: AdmissionControl,
 
-    /// Call all other webhooks at this URL. For a Service, TLS still verifies the name of the Service. A URL is
-    /// replaced, but keeps its path if the new one has none
+    /// Call all other webhooks at this URL. For a Service, only the host and port are used, and TLS still verifies the
+    /// name of the Service. A webhook's URL is replaced; its path is kept if this URL does not have one
     #[arg(long, value_name = "URL", help_heading = "Target")]
     endpoint: Option<Url>,
 
-    /// Trust the CA certificates in this PEM file instead of the caBundle, for configurations whose caBundle is
+    /// Trust the CA certificates in this PEM file instead of the caBundle. Use it for configurations whose caBundle is
     /// injected later
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     ca_file: Option<PathBuf>,
@@ -117,8 +117,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = "Target")]
     wait: u32,
 
-    /// Repeat this shell command until it succeeds, for at most the time of --wait. Use it for webhooks that listen
-    /// before they are ready: `curl -fs http://127.0.0.1:9090/readyz`
+    /// Repeat this shell command until it succeeds, for at most --wait seconds. Use it for webhooks that listen before
+    /// they are ready: `curl -fs http://127.0.0.1:9090/readyz`
     #[arg(long, value_name = "COMMAND", requires = "wait", help_heading = "Target")]
     ready_command: Option<String>,
 
@@ -128,7 +128,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     api_server_out: Option<PathBuf>,
 
-    /// Listen on this address with the API server of --api-server-out; port 0 uses a free port
+    /// Serve the API server of --api-server-out on this address; port 0 uses a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", help_heading = "Target")]
     api_server_listen: SocketAddr,
 

@@ -17,7 +17,7 @@ pub(in crate::review) struct RecordFlags {
         ]
     )]
     pub(in crate::review) record: Option<PathBuf>,
-    /// Show the requests with these numbers of the list
+    /// Show the requests that have these numbers in the list
     #[arg(value_name = "NUMBER", requires = "record", help_heading = "Record")]
     pub(super) numbers: Vec<usize>,
     /// Show only requests for this resource, such as `pods` or `deployments.apps`

@@ -17,11 +17,11 @@ use crate::static_manifests::Change;
 /// The format and verbosity of the log.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct LogFlags {
-    /// Format of the log on standard error: text, or one JSON object per line with `ts`, `level`, and `msg`
+    /// Write the log on standard error in this format: text, or one JSON object per line with `ts`, `level`, and `msg`
     #[arg(long, visible_alias = "logging-format", value_enum, value_name = "FORMAT", default_value = "text")]
     log_format: Format,
-    /// Verbosity as in kube-apiserver: from 2, requests that take longer than 500 ms are logged with their webhook
-    /// calls; from 4, with all steps. kube-apiserver's default is 0
+    /// Set the log verbosity as in kube-apiserver. At level 2 and above, requests that take longer than 500 ms are
+    /// logged with their webhook calls; at level 4 and above, with all steps. kube-apiserver's default is 0
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 2)]
     verbosity: u8,
 }
