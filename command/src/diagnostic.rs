@@ -30,7 +30,7 @@ pub(crate) struct Diagnostic {
     notes: Vec<(&'static str, NoteText)>,
 }
 
-/// The text of a note.
+/// How the text of a note is printed.
 #[derive(Debug)]
 enum NoteText {
     /// A sentence. Its lines are wrapped.

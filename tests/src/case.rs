@@ -95,7 +95,7 @@ pub struct Plugins {
     pub audit_policy: String,
 }
 
-/// One webhook of a case.
+/// A webhook that a case configures, and how it responds.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {

@@ -36,7 +36,7 @@ pub enum Fault {
     StarMatchesSubresources,
     /// A fail-open call is counted as a rejection.
     WrongCounter,
-    /// The `oldObject` is missing in reviews.
+    /// Reviews do not contain the `oldObject`.
     NoOldObject,
     /// The `request.resource` is the requested resource, even if the webhook matched an equivalent resource.
     ResourceOfTheRequest,

@@ -119,7 +119,7 @@ fn message_of(id: MessageId, bytes: &[u8]) -> Option<Map<String, Value>> {
     Some(members)
 }
 
-/// Adds the content of a field to its value.
+/// Adds one occurrence of a field to the field's JSON value. Repeated fields occur once for each item.
 fn add(value: &mut Value, field: &Field, content: Content<'_>) -> Option<()> {
     match (field.shape, content) {
         (Shape::Plain | Shape::Optional, content) => *value = read(field.kind, content)?,

@@ -20,7 +20,7 @@ use crate::server::Server;
 pub struct Recorded {
     /// The case that was recorded.
     pub case: CaseFile,
-    /// The recording, or an error.
+    /// The recording, or the error if the case could not be run.
     pub outcome: Result<Recording, RunError>,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct FileArguments {
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFile {
     pub(crate) text: String,
-    /// The parsed fakes file.
+    /// The fakes file in `text`, parsed.
     parsed: FakesFile,
 }
 

@@ -65,7 +65,7 @@ pub(super) struct Rule {
     pub(super) scenarios: Vec<Scenario>,
 }
 
-/// A scenario.
+/// A scenario with the steps of each attempt.
 #[derive(Debug, Deserialize)]
 pub(super) struct Scenario {
     pub(super) name: String,

@@ -270,7 +270,7 @@ impl Report {
         }
     }
 
-    /// Returns the verdict on the request.
+    /// Returns whether the request was admitted or denied, or why the result is unknown.
     pub(super) fn verdict(&self) -> Verdict {
         self.decision.verdict
     }

@@ -89,7 +89,7 @@ pub(super) struct Skipped {
     pub(super) compared: Vec<String>,
 }
 
-/// A call to a webhook.
+/// The report on one call to a webhook.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallReport {

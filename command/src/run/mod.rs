@@ -120,7 +120,7 @@ struct Verbosity {
 }
 
 impl Verbosity {
-    /// Returns the detail for a run of `plan`.
+    /// Returns how much a run of `plan` prints, which depends on the flags and the number of scenarios.
     fn detail(&self, plan: &Plan) -> Detail {
         let running = plan.scenarios.iter().filter(|(_, skipped)| skipped.is_none()).count();
         match () {

@@ -34,7 +34,7 @@ pub(crate) enum RunningFake {
         /// The host in the URL at which the server calls the fake.
         host: String,
     },
-    /// A fake in the cluster.
+    /// A fake that runs in the fakes pod of the cluster.
     InCluster(Box<RemoteFake>),
 }
 

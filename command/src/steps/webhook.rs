@@ -396,7 +396,7 @@ fn defective_certificate(world: &mut World, short: String, defect: String) -> Ou
     Ok(())
 }
 
-/// Returns the bad response with this name.
+/// Parses the name of a bad response.
 fn named_response(name: &str) -> Outcome<BadResponse> {
     serde_json::from_value(json!(name))
         .map_err(|error| StepFailure::new(fake_webhooks::plain_yaml_message(&error.to_string())))

@@ -128,7 +128,7 @@ pub struct Location {
     pub line: u64,
 }
 
-/// The report of one check.
+/// The results of one check for all webhooks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {

@@ -104,7 +104,7 @@ pub(super) fn print(
     screen::print_document(&document(report, format, fail_on)?)
 }
 
-/// Returns the report in `format`.
+/// Formats the report. Only the format JUnit depends on `fail_on`.
 pub(super) fn document(report: &Report, format: Format, fail_on: FailOn) -> Result<String, Failure> {
     match format {
         Format::Text => Ok(text::text(report, false)),

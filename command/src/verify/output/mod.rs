@@ -143,7 +143,7 @@ impl Outputs {
         }
     }
 
-    /// Creates the output files.
+    /// Creates the files of the output options, so that a file that cannot be written fails before the checks run.
     pub(super) fn create(&self) -> Result<Files, Failure> {
         // Other readers must not see the values of Secrets.
         let readers = if self.show_secrets { Readers::Owner } else { Readers::Umask };

@@ -17,7 +17,7 @@ pub struct Evaluation {
     pub took: Duration,
 }
 
-/// One evaluated condition.
+/// A condition with its value and the cost of its evaluation.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "a condition has these parts")]
 pub struct Evaluated {

@@ -33,7 +33,7 @@ impl Expression {
 pub struct NamedExpression {
     /// The name or the key.
     pub name: Arc<str>,
-    /// The expression.
+    /// The compiled expression.
     pub expression: Expression,
 }
 

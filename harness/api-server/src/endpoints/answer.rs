@@ -33,7 +33,7 @@ use crate::storage::list::List;
 pub(crate) enum ResponseContent {
     /// An object or another JSON document.
     Object(StatusCode, Arc<Value>),
-    /// A stored object.
+    /// An object in the encoding in which it is stored.
     Stored(StatusCode, Arc<StoredObject>),
     /// An aggregated discovery document and its `ETag`.
     Document(String, Value),

@@ -17,7 +17,7 @@ pub(crate) fn made(object: Value) -> Value {
     made_by(object, SERVER)
 }
 
-/// Returns an object that `manager` creates.
+/// Returns the object with the `managedFields` of a creation by `manager`.
 pub(crate) fn made_by(object: Value, manager: &str) -> Value {
     written(None, object, "", &BTreeMap::new(), manager)
 }

@@ -133,7 +133,7 @@ fn wrong(why: String) -> Conversion {
     Err(Some(why))
 }
 
-/// Returns the Go kind of an unstructured value.
+/// Returns the `reflect.Kind` of an unstructured value in Go.
 fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::match_outcome::{self, MatchOutcome, NAME_LABEL, RequestTarget};
 
-/// The reason why the value of match conditions is unknown.
+/// The reason why the result of match conditions is unknown.
 pub(super) const UNKNOWN_OBJECTS: &str = "it depends on the content of the objects";
 
 /// How certain it must be that match conditions are true.

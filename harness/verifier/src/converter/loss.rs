@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use kubernetes_types::quantity;
 use serde_json::Value;
 
-/// Returns JSON pointers to the fields of `before` that are missing in `after` or have a different meaning.
+/// Returns JSON pointers to the fields of `before` that are missing from `after` or have a different meaning there.
 ///
 /// Correct converters do more than copy fields. They may add defaults and annotations, omit empty fields (null, false,
 /// 0, empty), write quantities, times, and durations in another form, and reorder lists.

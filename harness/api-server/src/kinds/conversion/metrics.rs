@@ -19,9 +19,9 @@ struct Source {
     name: &'static str,
     /// The `autoscaling/v1` name of `metric.selector`; `None` for a resource metric, which does not have a selector.
     selector: Option<&'static str>,
-    /// The amounts in `target`.
+    /// The amounts in the `target` of `autoscaling/v2`.
     target: &'static [Amount],
-    /// The amounts in `current`.
+    /// The amounts in the `current` of `autoscaling/v2`.
     current: &'static [Amount],
 }
 

@@ -203,7 +203,7 @@ impl Jwk {
     }
 }
 
-/// A key that signs tokens.
+/// A private key for signing service account tokens, and its public key.
 pub struct SigningKey {
     pair: Pair,
     public: VerifyingKey,

@@ -24,15 +24,15 @@ pub struct PodSecurityConfiguration {
 pub struct PodSecurityDefaults {
     /// The level that Pods must satisfy.
     pub enforce: String,
-    /// The version of `enforce`.
+    /// The Kubernetes version of the `enforce` level, or `latest`.
     pub enforce_version: String,
     /// The level whose violations are added to the audit annotations.
     pub audit: String,
-    /// The version of `audit`.
+    /// The Kubernetes version of the `audit` level, or `latest`.
     pub audit_version: String,
     /// The level whose violations cause warnings.
     pub warn: String,
-    /// The version of `warn`.
+    /// The Kubernetes version of the `warn` level, or `latest`.
     pub warn_version: String,
 }
 

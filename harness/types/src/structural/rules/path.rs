@@ -21,7 +21,7 @@ pub enum Notation {
     WithBrackets,
 }
 
-/// A resolved path.
+/// A `fieldPath` that was resolved against the schema.
 #[derive(Debug)]
 pub struct ResolvedPath<'s> {
     /// The path in the format of error messages.
