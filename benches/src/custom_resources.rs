@@ -60,7 +60,7 @@ fn object() -> Value {
     })
 }
 
-/// Returns definition number `index`.
+/// Returns the definition with this index.
 fn definition(index: usize) -> Value {
     let described = |number: usize| {
         let mut item = item();

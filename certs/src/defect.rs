@@ -46,7 +46,7 @@ pub enum Defect {
 }
 
 impl Defect {
-    /// All defects, in the order of the documentation.
+    /// All defects, in the order in which the documentation lists them.
     pub const ALL: [Self; 18] = [
         Self::Expired,
         Self::NotYetValid,

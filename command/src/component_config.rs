@@ -31,7 +31,7 @@ pub(crate) fn document(file: &Path) -> Result<Value, String> {
     serde_saphyr::from_str(&text).map_err(|error| error.without_snippet().to_string())
 }
 
-/// Returns the API version of the object. It must be one of `versions`; error messages contain the first of them.
+/// Returns the API version of the object, which must be one of `versions`. Error messages contain the first version.
 ///
 /// # Errors
 /// Returns an error if the kind or version is different or missing.

@@ -175,7 +175,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// Formats the element as in errors and conflicts: `.spec`, `[name="a"]`, `[="a"]`, `[0]`.
+/// Formats the element for errors and conflicts: `.spec`, `[name="a"]`, `[="a"]`, `[0]`.
 ///
 /// Source: structured-merge-diff fieldpath/element.go, `String`; value/value.go, `ToString`.
 impl fmt::Display for PathElement {
@@ -207,7 +207,7 @@ fn readable(value: &Value) -> String {
     }
 }
 
-/// Formats a path as in errors and conflicts: `.spec.containers[name="a"].image`.
+/// Formats a path for errors and conflicts: `.spec.containers[name="a"].image`.
 pub(crate) fn text(path: &[PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()
 }

@@ -15,7 +15,7 @@ pub trait Schema: Copy {
     /// Returns the default of a declared field. The method is called only for key fields.
     fn field_default(self, name: &str) -> Option<Value>;
 
-    /// Returns the names of the list's key fields, in the order of the schema.
+    /// Returns the names of the list's key fields, in the order in which the schema lists them.
     ///
     /// The method is called only if the list is [`Relation::Keyed`].
     fn keys(&self) -> Vec<&str>;

@@ -1,4 +1,4 @@
-//! Orders and compares JSON values as in field sets.
+//! Orders and compares JSON values as field sets do.
 
 use std::cmp::Ordering;
 

@@ -15,7 +15,7 @@ use crate::names::Names;
 /// The proved statements, section by section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
-    /// The sections, in the order of the file.
+    /// The sections, in file order.
     pub sections: Vec<Section>,
     /// The IDs of statements that are not in the file, each with the case that refers to it.
     pub unknown: Vec<(String, String)>,

@@ -40,7 +40,7 @@ pub enum Fault {
     NoOldObject,
     /// The `request.resource` is the requested resource, even if the webhook matched an equivalent resource.
     ResourceOfTheRequest,
-    /// The `timeout` in the query is one second short.
+    /// The `timeout` in the query is one second too short.
     TimeoutOffByOne,
     /// `matchPolicy: Exact` counts as `Equivalent`.
     EquivalentThoughExact,

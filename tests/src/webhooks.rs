@@ -135,7 +135,8 @@ impl Webhooks {
 
     /// Returns the calls since the last call of this function, in order of arrival.
     ///
-    /// Validating webhooks are called concurrently, so their calls are in the order of the case.
+    /// Validating webhooks are called concurrently, so their calls are in the order in which the case lists the
+    /// webhooks.
     pub(crate) fn new_calls(&mut self, unordered: bool) -> Vec<Call> {
         let mut calls = Vec::new();
         for (place, running) in self.running.iter_mut().enumerate() {

@@ -31,7 +31,7 @@ use self::found::VerificationFindings;
 use self::manifest::Manifest;
 use crate::helpers::machine;
 
-/// The webhooks' directories next to this file, in the order of the page.
+/// The webhooks' directories next to this file, in the order in which the page lists them.
 const NAMES: [&str; 13] = [
     "agnhost",
     "eks-pod-identity",

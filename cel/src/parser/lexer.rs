@@ -4,7 +4,8 @@
 
 use crate::source::{Source, narrow};
 
-/// The kind of a token, in the order of the grammar. Error messages list expected tokens in this order.
+/// The kind of a token, in the order in which the grammar defines them. Error messages list expected tokens in this
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Equals,

@@ -59,7 +59,7 @@ impl<'a> Object<'a> {
         &*self.name == JSON_PATCH
     }
 
-    /// Returns the fields in the order of the expression.
+    /// Returns the fields in the order in which the expression sets them.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &Value<'a>)> {
         self.fields.iter().map(|(name, value)| (&**name, value))
     }

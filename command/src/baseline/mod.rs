@@ -368,7 +368,8 @@ impl Baseline {
         Ok(())
     }
 
-    /// Returns the reason for accepting a finding with these keys, or `None` if the baseline lacks one of them.
+    /// Returns the reason for accepting a finding with these keys, or `None` if the baseline does not have an entry for
+    /// each key.
     fn reason(&self, keys: &BTreeSet<Known>) -> Option<String> {
         let reasons: Option<BTreeSet<&str>> =
             keys.iter().map(|key| Some(self.entries.get(key)?.reason.as_str())).collect();

@@ -129,7 +129,8 @@ impl Cel {
         Ok(code)
     }
 
-    /// Returns the expressions on the command line, or else the match conditions in the configurations, in order.
+    /// Returns the expressions on the command line or, if there are none, the match conditions in the configurations,
+    /// in order.
     fn all_expressions(&self) -> Result<Vec<Expression>, Failure> {
         if self.configurations.is_empty() {
             let own = self.expressions.iter().map(|text| Expression { condition: None, text: text.clone() });

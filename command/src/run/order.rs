@@ -12,7 +12,7 @@ use std::ops::Range;
 pub(crate) enum Sequence {
     /// As they finish, grouped by rule and feature.
     Finished,
-    /// In the order in which the files contain them.
+    /// In file order.
     Files,
 }
 

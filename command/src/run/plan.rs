@@ -29,7 +29,7 @@ pub(crate) struct Selection {
 pub(crate) struct Plan {
     /// The features, reduced to the scenarios that run.
     pub(crate) features: Vec<Feature>,
-    /// All selected scenarios in the order of the files, each with the reason if it does not run.
+    /// All selected scenarios in file order, each with the reason if it does not run.
     pub(crate) scenarios: Vec<(PlannedScenario, Option<String>)>,
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::plan::{PlannedScenario, PlannedStep};
 use crate::narrator::{Note, NoteKind};
 
-/// The record of all selected scenarios, in the order of the files.
+/// The record of all selected scenarios, in file order.
 #[derive(Debug)]
 pub(crate) struct Record {
     scenarios: Vec<ScenarioRecord>,
@@ -146,12 +146,12 @@ impl Record {
         Self { scenarios, index, started }
     }
 
-    /// Returns all scenarios, in the order of the files.
+    /// Returns all scenarios, in file order.
     pub(crate) fn scenarios(&self) -> &[ScenarioRecord] {
         &self.scenarios
     }
 
-    /// Returns the scenarios whose last attempt failed, in the order of the files.
+    /// Returns the scenarios whose last attempt failed, in file order.
     pub(crate) fn failures(&self) -> impl Iterator<Item = &ScenarioRecord> {
         self.scenarios.iter().filter(|scenario| scenario.outcome == Outcome::Failed)
     }

@@ -92,12 +92,12 @@ struct WrongStep {
     others: Vec<String>,
 }
 
-/// Returns all scenarios, inside and outside of rules, in the order of the file.
+/// Returns all scenarios, inside and outside of rules, in file order.
 fn scenarios(feature: &Feature) -> impl Iterator<Item = &Scenario> {
     feature.scenarios.iter().chain(feature.rules.iter().flat_map(|rule| &rule.scenarios))
 }
 
-/// Returns the steps of the backgrounds and scenarios, in the order of the file.
+/// Returns the steps of the backgrounds and scenarios, in file order.
 pub(super) fn steps(feature: &Feature) -> impl Iterator<Item = &Step> {
     let rules = feature.rules.iter().flat_map(|rule| {
         let background = rule.background.iter().flat_map(|background| &background.steps);

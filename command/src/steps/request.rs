@@ -167,7 +167,8 @@ impl World {
         document::parse_step(step, "invalid YAML", |text| self.names.expand(text))
     }
 
-    /// Returns `object`, with the stored `resourceVersion` if it lacks one, because custom resources require a version.
+    /// Returns `object`, with the stored `resourceVersion` if it does not have one, because custom resources require a
+    /// version.
     async fn with_stored_version(&self, path: &str, mut object: Value) -> Outcome<Value> {
         if object.pointer("/metadata/resourceVersion").is_none() {
             let stored = api::send(self.client()?, Method::GET, path, None).await?;

@@ -30,7 +30,7 @@ pub(crate) struct World {
     folder: PathBuf,
     /// The unique names of the scenario.
     pub(super) names: Names,
-    /// The webhooks in the order of their definition.
+    /// The webhooks in the order in which they were defined.
     pub(super) webhooks: Vec<Webhook>,
     /// The conversion webhooks of custom resources.
     pub(super) converters: Vec<RunningFake>,

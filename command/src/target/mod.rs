@@ -205,7 +205,7 @@ pub enum TargetKind {
 }
 
 impl TargetKind {
-    /// All kinds of targets, in the order of the documentation.
+    /// All kinds of targets, in the order in which the documentation lists them.
     pub const ALL: [Self; 3] = [Self::InProcess, Self::Envtest, Self::Cluster];
 
     /// Returns the name of the kind, as on the command line and in tags.

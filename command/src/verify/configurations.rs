@@ -33,7 +33,7 @@ impl Configurations {
         location.map_or_else(String::new, |Location { file, line }| format!("{file}:{line}: "))
     }
 
-    /// Returns the location of the webhook that `error` is about, or else the location of the configuration.
+    /// Returns the location of the webhook that `error` is about or, if that location is unknown, of the configuration.
     fn place_of(&self, configuration: &Value, place: &str, error: &ConfigError) -> String {
         let ConfigError::Field { field, .. } = error else { return place.to_owned() };
         let rest = field.strip_prefix("webhooks[");

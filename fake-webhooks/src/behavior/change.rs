@@ -153,7 +153,7 @@ pub struct InAnyOrder {
 }
 
 impl Mutate {
-    /// Returns the changes, in the order of the fakes file.
+    /// Returns the changes, in the order in which the fakes file lists them.
     pub fn changes(&self) -> &[Change] {
         &self.0
     }

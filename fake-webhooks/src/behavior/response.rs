@@ -165,7 +165,7 @@ pub enum BadResponse {
     WrongUid,
     /// `wrong-kind`: `kind` is not `AdmissionReview`.
     WrongKind,
-    /// `wrong-version`: the version of the review differs from that of the request.
+    /// `wrong-version`: the `apiVersion` of the response differs from the `apiVersion` of the request.
     WrongVersion,
     /// `patch-without-patch-type`: `response.patchType` is missing.
     PatchWithoutPatchType,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::admission_registration::WebhookType;
 use crate::suggestion;
 
-/// A fault that a webhook can have. The fields are those of the catalog files.
+/// A fault that a webhook can have. The catalog files have the same fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fault {

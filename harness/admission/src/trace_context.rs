@@ -160,7 +160,7 @@ fn is_state_value(value: &str) -> bool {
     (1..=256).contains(&value.len()) && value.bytes().all(is_value) && !value.ends_with(' ')
 }
 
-/// Returns the valid members of all `baggage` headers, in the order of the request.
+/// Returns the valid members of all `baggage` headers, in the order in which the request contains them.
 ///
 /// Returns an empty string if the headers are too long. kube-apiserver sends the members in random order.
 ///

@@ -4,7 +4,8 @@
 
 use serde_json::Value;
 
-/// Returns Go's error for the first metadata field that Go cannot convert, in the order of the fields in the Go type.
+/// Returns Go's error for the first metadata field that Go cannot convert, in the order in which the Go type declares
+/// them.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
 pub fn metadata_error(metadata: &Value) -> Option<String> {

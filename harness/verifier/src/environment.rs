@@ -55,7 +55,7 @@ pub(super) struct CallCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a connection is there already, or it is made")]
 pub enum Connection {
-    /// A connection that was kept from an earlier call, if any, as in the API server.
+    /// A connection that was kept open after an earlier call, if any. The API server also reuses connections.
     ///
     /// If the server has closed the connection, the call is repeated on a new connection.
     Kept,

@@ -62,7 +62,7 @@ pub struct Unchecked {
 pub struct Linted {
     /// The number of configurations.
     pub configurations: usize,
-    /// The findings in the order of the objects; for each object, sorted by descending severity.
+    /// The findings in the order of their objects. The findings about an object are sorted by descending severity.
     pub findings: Vec<LintFinding>,
     /// The checks that were not run, with the reasons.
     pub unchecked: Vec<Unchecked>,

@@ -15,7 +15,7 @@ use super::violation::Violation;
 /// The objects in manifests, and the webhooks of their configurations.
 #[derive(Debug)]
 pub struct Manifests<'a> {
-    /// All objects, in the order of the files.
+    /// All objects, in file order.
     pub(super) objects: &'a [Value],
     /// The positions of the configurations in `objects`.
     pub(super) configurations: Vec<usize>,

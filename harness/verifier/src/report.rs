@@ -108,7 +108,7 @@ impl std::fmt::Display for Unserved {
     }
 }
 
-/// A part of the corpus: one of every `count` objects, starting with the object number `index`.
+/// A part of the corpus: one of every `count` objects, starting with the object at position `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {

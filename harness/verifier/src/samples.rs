@@ -71,7 +71,7 @@ impl Samples {
 }
 
 impl OfKind {
-    /// Returns the requests with alternating operations, starting with operation number `first`.
+    /// Returns the requests with alternating operations, starting with the operation at index `first`.
     fn in_turns(&self, first: usize) -> Vec<&Attributes> {
         let mut lists: Vec<&Vec<Attributes>> = self.requests.iter().filter(|list| !list.is_empty()).collect();
         let first = first.checked_rem(lists.len()).unwrap_or_default();

@@ -32,7 +32,7 @@ pub(super) struct Report {
     /// The number of notes that only `-v` shows and that were removed from the findings.
     #[serde(skip)]
     pub(super) hidden_notes: usize,
-    /// The names of the configurations, in the order of the files.
+    /// The names of the configurations, in file order.
     #[serde(skip)]
     pub(super) names: Vec<String>,
     /// The checks that ran.

@@ -56,7 +56,7 @@ pub(super) fn summary(record: &Record) -> String {
     text
 }
 
-/// Returns the rows of the table, one for each feature file in the order of the run.
+/// Returns the rows of the table, one for each feature file, in the order in which the files ran.
 fn rows(record: &Record) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     for scenario in record.scenarios() {

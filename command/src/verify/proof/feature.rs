@@ -419,7 +419,7 @@ fn defines(object: &Value, group: &str) -> bool {
     text(object, &["kind"]) == "CustomResourceDefinition" && text(object, &["spec", "group"]) == group
 }
 
-/// Returns the webhook's name without its configuration, as in steps.
+/// Returns the webhook's name without its configuration, as steps use it.
 fn short(webhook: &WebhookRef) -> &str {
     &webhook.id.name
 }

@@ -36,7 +36,7 @@ pub(super) fn mismatch(rule: &Rule, request: Request<'_>) -> Option<Field> {
 
 type Test = fn(&Rule, Request<'_>) -> bool;
 
-/// A field of a rule, in the order of the checks.
+/// A field of a rule, in the order in which the fields are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Scope,

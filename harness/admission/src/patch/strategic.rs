@@ -385,7 +385,7 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<()> {
     )))
 }
 
-/// Returns whether two items have the same merge key or, without a key, are equal.
+/// Returns whether two items have the same merge key or, if the list does not have a merge key, are equal.
 ///
 /// Source: `mergeKeyValueEqual`.
 fn are_same(item: &Value, other: &Value, key: &str) -> Result<bool> {

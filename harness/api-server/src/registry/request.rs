@@ -27,7 +27,7 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// The subresource; empty for the object itself.
     pub(crate) subresource: String,
-    /// The path after `proxy`, as in the options of the connection. Either empty or begins with a slash.
+    /// The path after `proxy`, as the options of the connection contain it. Either empty or begins with a slash.
     pub(crate) subpath: String,
 }
 

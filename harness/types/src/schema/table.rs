@@ -45,7 +45,7 @@ pub struct Message {
     pub(crate) is_kind: bool,
     /// Whether server-side apply treats the message as a single value.
     pub(crate) is_atomic: bool,
-    /// The fields of the message, in the order of the Go struct.
+    /// The fields of the message, in the order in which the Go struct declares them.
     pub fields: Vec<Field>,
     /// The result of [`Self::members`], computed on first use.
     members: OnceLock<Box<[&'static Field]>>,

@@ -33,7 +33,7 @@ impl Type {
         MESSAGES.named(name).map_or(Self::Free, |id| Self::Object(MESSAGES.get(id)))
     }
 
-    /// Encodes a value as Go does, with the members of structs in the order of their types.
+    /// Encodes a value as Go does, with the members of structs in the order in which their types declare them.
     ///
     /// [`super::normalize`] must have normalized the value.
     ///
@@ -175,8 +175,8 @@ pub(super) fn is_type_meta(name: &str) -> bool {
 }
 
 impl Message {
-    /// Collects the names of all members, including those of embedded structs, in the order of the fields in the Go
-    /// type.
+    /// Collects the names of all members, including those of embedded structs, in the order in which the Go type
+    /// declares them.
     fn collect_names(&'static self, names: &mut Vec<&'static str>) {
         for field in &self.fields {
             if let Kind::Message(id) = field.kind

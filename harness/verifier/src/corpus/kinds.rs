@@ -34,7 +34,7 @@ pub(super) fn all() -> Vec<Entry> {
 }
 
 impl Entry {
-    /// Returns object number `index`. Small and full objects alternate, as do the shapes of metadata.
+    /// Returns the object with this index. Small and full objects alternate, as do the shapes of metadata.
     pub(super) fn object(&self, index: usize) -> Value {
         let mut object =
             if matches!(index % COUNT, 1 | 2 | 4) { self.full.clone() } else { self.small.clone() };

@@ -39,14 +39,14 @@ pub(super) const KINDS: [(&str, &str, Make); 11] = [
     ("v1", "Secret", secret),
 ];
 
-/// Returns object number `index` of a kind.
+/// Returns the object of a kind with this index.
 pub(super) fn object((api_version, kind, make): (&str, &str, Make), index: usize) -> Value {
     let mut object = make(index);
     super::complete(&mut object, api_version, kind, index);
     object
 }
 
-/// Returns Pod template number `index`. The stride between Pods ensures that all features occur.
+/// Returns the Pod template with this index. The stride between Pods ensures that all features occur.
 fn template(index: usize, restart_policy: &str) -> Value {
     let pod = pods::pod(index * 19 % pods::COUNT);
     let mut spec = at(&pod, &["spec"]).clone();

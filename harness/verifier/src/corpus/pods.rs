@@ -169,7 +169,7 @@ pub(super) fn representatives() -> impl Iterator<Item = usize> {
     (0..FEATURES.len()).map(|feature| feature * VARIANTS + feature * 7 % VARIANTS)
 }
 
-/// Returns Pod number `index`; the features repeat after [`COUNT`] Pods.
+/// Returns the Pod with this index. The features repeat after [`COUNT`] Pods.
 pub(super) fn pod(index: usize) -> Value {
     let (feature, variant) = (index / VARIANTS, index % VARIANTS);
     let containers: Vec<Value> = ["app", "worker", "cache"]

@@ -1,4 +1,4 @@
-//! Encodes managed fields as upstream stores them: as JSON with the members in the order of the path elements.
+//! Encodes managed fields as upstream stores them: as JSON whose members are sorted by path element.
 
 use kubernetes_managed_fields::PathElement;
 use serde_json::{Map, Value};

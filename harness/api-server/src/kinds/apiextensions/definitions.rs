@@ -201,7 +201,7 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     Ok(errors)
 }
 
-/// Returns the versions as in the internal type, without the fields that apply to all versions.
+/// Returns the versions as the internal type represents them, without the fields that apply to all versions.
 fn own_parts(spec: &Value) -> Value {
     const COMMON_FIELDS: [&str; 4] =
         ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];

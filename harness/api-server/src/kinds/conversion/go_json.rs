@@ -1,4 +1,4 @@
-//! Encodes JSON for annotations with the fields in the order of the Go structs.
+//! Encodes JSON for annotations with the fields in the order in which the Go structs declare them.
 
 use kubernetes_types::quoting::{encode, escape_html};
 use serde_json::Value;
@@ -50,7 +50,7 @@ const ORDER: &[&str] = &[
     "PeriodSeconds",
 ];
 
-/// Encodes `value` with its fields in the order of the Go structs.
+/// Encodes `value` with its fields in the order in which the Go structs declare them.
 ///
 /// Source: Go's encoding/json, `Marshal`: `<`, `>`, `&`, U+2028 and U+2029 are escaped, maps are sorted.
 pub(super) fn text(value: &Value) -> String {

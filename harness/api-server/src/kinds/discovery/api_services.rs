@@ -170,7 +170,7 @@ pub(crate) fn by_priority(services: &[ApiService]) -> Vec<Group<'_>> {
     grouped(sorted.into_iter().map(|(_, service)| service))
 }
 
-/// Returns the groups, except the core group, and their versions in the order of aggregated discovery.
+/// Returns the groups, except the core group, and their versions in the order that aggregated discovery uses.
 ///
 /// Source: apiserver pkg/endpoints/discovery/aggregated/handler.go, `calculateAPIGroupsLocked`.
 pub(crate) fn by_highest_priority(services: &[ApiService]) -> Vec<Group<'_>> {

@@ -31,7 +31,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// Returns the name of the algorithm, as in the `alg` header.
+    /// Returns the name of the algorithm in the `alg` header.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",

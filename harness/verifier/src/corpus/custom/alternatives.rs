@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// The maximum nesting depth of alternatives.
 const MAX_DEPTH: usize = 8;
 
-/// Returns a schema that requires branch number `turn` of each of its alternatives.
+/// Returns a schema that requires the branch at index `turn` of each of its alternatives.
 ///
 /// The result is approximate, so generated objects must still be validated.
 pub(super) fn chosen(schema: &Value, turn: usize) -> Cow<'_, Value> {

@@ -162,7 +162,7 @@ impl Version {
         judged.map(|judgment| (object, judgment.errors)).map_err(|unsupported| unsupported.to_string())
     }
 
-    /// Returns object number `index`. Each field is valid against its own schema.
+    /// Returns the object with this index. Each field is valid against its own schema.
     pub(super) fn object(&self, index: usize) -> Value {
         let (amount, turn) = (Amount::for_object(index), index / Amount::COUNT);
         let mut object = values::value(&self.schema, Variant { amount, turn, depth: 0 });

@@ -92,7 +92,9 @@ impl Writer {
     }
 }
 
-/// Returns preferred character number `choice` in a class, or the first character if there are no preferred characters.
+/// Returns the preferred character at index `choice` in a class.
+///
+/// If the class does not have preferred characters, returns its first character.
 fn character(class: &Class, choice: usize) -> Option<char> {
     let ranges: Vec<(char, char)> = match class {
         Class::Unicode(class) => class.iter().map(|range| (range.start(), range.end())).collect(),

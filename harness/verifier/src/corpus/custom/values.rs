@@ -27,7 +27,7 @@ impl Amount {
     /// The number of different amounts.
     pub(super) const COUNT: usize = 3;
 
-    /// Returns the amount for object number `index`.
+    /// Returns the amount for the object with this index.
     pub(super) fn for_object(index: usize) -> Self {
         match index % Self::COUNT {
             0 => Self::All,
