@@ -63,7 +63,8 @@ impl SummaryFile {
         Ok(Self { requested, workflow: github::summary_file() })
     }
 
-    /// Writes the summary to the file of `--summary`, or else appends it to the summary of the workflow, if any.
+    /// Writes the summary to the file of `--summary` or, if the option is not set, appends it to the workflow's
+    /// summary, if any.
     pub(crate) fn write(self, summary: impl FnOnce() -> String) -> Result<(), Failure> {
         match (self.requested, self.workflow) {
             (Some(file), _) => file.write(&summary()),

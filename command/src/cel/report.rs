@@ -188,8 +188,7 @@ impl<'a> Report<'a> {
 
 /// Returns the evaluated parts.
 ///
-/// The cost of a part is the increase since the previous observation. That is the observation of the part's last
-/// operand.
+/// The cost of a part is the increase in the total cost since the observation of the part's last operand.
 fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
     let mut each: Vec<(usize, Each)> = Vec::new();
     let mut before = 0;

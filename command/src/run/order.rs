@@ -1,9 +1,9 @@
 //! Decides the order in which finished scenarios are shown.
 //!
-//! Scenarios run in parallel and finish in any order. On a terminal, the first finished scenario is shown first, but all
-//! scenarios of its rule, and then of its feature, are shown before any other. A slow feature therefore does not delay
-//! the others, and each heading is printed once. In a log, scenarios are shown in the order of the files, so that logs
-//! can be compared.
+//! Scenarios run in parallel and finish in any order. On a terminal, the first finished scenario is shown first, but
+//! all scenarios of its rule, and then of its feature, are shown before any other. A slow feature therefore does not
+//! delay the others, and each heading is printed once. In a log, scenarios are shown in file order, so that logs can be
+//! compared.
 
 use std::ops::Range;
 

@@ -42,7 +42,7 @@ pub(crate) struct ScenarioRecord {
 pub(crate) struct ScenarioFailure<'a> {
     /// The failed step; `None` if the error occurred outside of the steps.
     pub(crate) step: Option<&'a PlannedStep>,
-    /// The line of the step, or else of the scenario.
+    /// The line of the step or, if `step` is `None`, of the scenario.
     pub(crate) line: usize,
     pub(crate) message: Option<&'a str>,
     /// The notes that can explain the failure and that the message does not contain.

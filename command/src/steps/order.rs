@@ -76,7 +76,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the mutating webhooks in the order of their calls as one line, each with the name of its configuration.
+    /// Lists the mutating webhooks on one line in call order, each with the name of its configuration.
     ///
     /// Returns `None` unless the scenario has mutating fakes and also loads a mutating configuration. In all other
     /// cases, the order is the order in the feature file or in the loaded files.

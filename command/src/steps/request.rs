@@ -134,7 +134,8 @@ impl World {
         self.request(step, Method::PUT, &path, Some(object)).await
     }
 
-    /// Returns the path of the collection of `object`, in the object's namespace or else in the scenario's namespace.
+    /// Returns the path of the collection of `object`, in the object's namespace or, if it does not have one, in the
+    /// scenario's namespace.
     pub(super) async fn collection_of(&mut self, object: &Value) -> Outcome<String> {
         let own = self.namespace().await?;
         let named = object.pointer("/metadata/namespace").and_then(Value::as_str);

@@ -13,7 +13,8 @@ use crate::target::{RUN_LABEL, RecordedSkip};
 impl World {
     /// Adds both sides of the comparison to the reason of each webhook that a selector excluded.
     ///
-    /// The labels of the object are its labels after the request: in the response, or else in the request body.
+    /// The labels of the object are its labels after the request: in the response or, if it does not contain the
+    /// object, in the request body.
     pub(super) async fn explain_skips(&mut self, sent: Option<&Value>) {
         if self.skips.is_empty() {
             return;

@@ -35,7 +35,7 @@ use storage::Storage;
 
 /// A server that scenarios run against, with the clients and settings that steps use to access it.
 pub struct Target {
-    /// The kind of the target.
+    /// Whether the target is in process, envtest, or a cluster.
     pub kind: TargetKind,
     /// The client that steps use.
     pub client: kube::Client,

@@ -12,7 +12,7 @@ use crate::Failure;
 const PERIOD: Duration = Duration::from_millis(100);
 
 impl TargetArguments {
-    /// Waits until every address of `--service` accepts a connection, for at most the time of `--wait`.
+    /// Waits until every address of `--service` accepts a connection, for at most the number of seconds in `--wait`.
     ///
     /// # Errors
     /// Returns a failure that names the first address that does not accept a connection in this time.

@@ -194,7 +194,7 @@ impl Reference {
 }
 
 impl Class {
-    /// All classes, in the order of their declarations.
+    /// All classes, in declaration order.
     pub const ALL: [Self; 4] = [Self::Policy, Self::Immune, Self::Accepted, Self::Refused];
 
     /// Returns the class's name in files, such as `policy`.
@@ -215,7 +215,7 @@ impl fmt::Display for Class {
 }
 
 impl Family {
-    /// All families, in the order of their declarations.
+    /// All families, in declaration order.
     pub const ALL: [Self; 8] = [
         Self::Transport,
         Self::Http,

@@ -126,7 +126,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the listeners in the order of their first use.
+    /// Returns the listeners in the order in which fakes first use them.
     pub fn listeners(&self) -> &[PlannedListener] {
         &self.listeners
     }

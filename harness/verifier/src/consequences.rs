@@ -32,7 +32,7 @@ const CHANGES: [&str; 22] = [
     "V21", "V23", "V31", "V34", "V35", "V36", "V58",
 ];
 
-/// The causes, in the order of their application, starting with objects that the API server rejects.
+/// The causes, in the order in which they are applied, starting with objects that the API server rejects.
 const CAUSES: [Cause; 9] = [
     Cause {
         check: "V19",

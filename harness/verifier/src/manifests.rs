@@ -117,7 +117,8 @@ impl<'a> Manifests<'a> {
         self.substitutes.iter().any(|(at, rejected)| *at == position && is_in(rejected))
     }
 
-    /// Locates a violation in the configuration of the webhook that it names, or else in that of `looked_at`.
+    /// Locates a violation in the configuration of the webhook that it names or, if it names none, in that of
+    /// `looked_at`.
     pub(super) fn located(&self, mut violation: Violation, looked_at: Option<(&Subject, usize)>) -> Defect {
         let about = violation.about.clone();
         let said = about.and_then(|id| self.webhooks().find(|(it, _)| Arc::ptr_eq(&it.webhook.id, &id)));

@@ -118,7 +118,7 @@ fn plan_one(
     Ok(Planned { place, request, before: existing, before_place })
 }
 
-/// Returns the namespace from the command line or, if it is not set there, from the object, or else `default`.
+/// Returns the namespace on the command line, the namespace of the object, or `default`, in this order of precedence.
 fn namespace(arguments: &Review, place: &DocumentLocation, object: &Value) -> Result<String, Failure> {
     let own = text(object, "/metadata/namespace");
     match &arguments.namespace {

@@ -117,7 +117,7 @@ struct RoundResult {
     results: [Result<(), String>; 3],
 }
 
-/// Makes a handshake, a call over a kept connection, and a call over a new connection.
+/// Performs a handshake, and makes one call over a kept connection and one over a new connection.
 async fn round(webhook_probe: &WebhookProbe<'_>, subject: &Subject, review: &Bytes) -> RoundResult {
     let environment = webhook_probe.environment;
     let (leaf, handshake) = match environment.inspect(&subject.called).await {

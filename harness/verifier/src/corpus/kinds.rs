@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// The number of objects to generate of each kind.
 pub(super) const COUNT: usize = 6;
 
-/// The numbers of the objects that together have both sizes and every shape of labels and names.
+/// The indexes of the objects that together have both sizes and every shape of labels and names.
 pub(super) const REPRESENTATIVES: [usize; 3] = [0, 1, 5];
 
 const KINDS: &str = include_str!("kinds.json");

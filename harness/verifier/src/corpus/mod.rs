@@ -20,9 +20,9 @@ use super::subject::Subject;
 /// A generator for the objects of one kind.
 struct Maker {
     count: usize,
-    /// The numbers of the objects that together have every feature and every shape of metadata.
+    /// The indexes of the objects that together have every feature and every shape of metadata.
     representatives: Vec<usize>,
-    /// Generates the object with the given number.
+    /// Generates the object with the given index.
     make: Box<dyn Fn(usize) -> Value + Send>,
 }
 

@@ -8,12 +8,12 @@ use super::pods;
 /// The number of objects to generate of each kind.
 pub(super) const COUNT: usize = 12;
 
-/// The numbers of the objects that together have every type of Service, ConfigMap, and Secret.
+/// The indexes of the objects that together have every type of Service, ConfigMap, and Secret.
 ///
 /// The objects also have every shape of labels and annotations.
 pub(super) const REPRESENTATIVES: [usize; 5] = [2, 3, 4, 5, 6];
 
-/// A function that generates the object with a given number.
+/// A function that generates the object with a given index.
 type Make = fn(usize) -> Value;
 
 /// The kinds other than Pod, each with its `apiVersion`, `kind`, and generator.

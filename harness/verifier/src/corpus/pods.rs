@@ -163,7 +163,7 @@ const VARIANTS: usize = 12;
 /// The number of different Pods.
 pub(super) const COUNT: usize = FEATURES.len() * VARIANTS;
 
-/// Returns the number of one Pod for each feature; the Pods together have every shape of metadata and containers.
+/// Returns the index of one Pod for each feature; the Pods together have every shape of metadata and containers.
 pub(super) fn representatives() -> impl Iterator<Item = usize> {
     // 7 and the number of variants have no common divisor.
     (0..FEATURES.len()).map(|feature| feature * VARIANTS + feature * 7 % VARIANTS)

@@ -41,7 +41,7 @@ impl Amount {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
     pub(super) amount: Amount,
-    /// The number of the value. Number 0 is the default of the schema, if it has one.
+    /// The index of the value. Index 0 is the default in the schema, if it has one.
     pub(super) turn: usize,
     pub(super) depth: usize,
 }
