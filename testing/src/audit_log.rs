@@ -135,7 +135,7 @@ impl AuditLog {
         !matches!(self.source, Source::NotShown)
     }
 
-    /// Returns how many times annotations were requested but were not available.
+    /// Returns the number of times that annotations were requested but were not available.
     pub fn unchecked(&self) -> usize {
         self.unchecked.load(Ordering::Relaxed)
     }

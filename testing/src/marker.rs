@@ -72,7 +72,7 @@ pub(crate) async fn wait_until_used(
 
 /// The name of the marker configuration. It sorts before other names.
 ///
-/// kube-apiserver calls mutating webhooks in the order of their configurations' names.
+/// kube-apiserver calls mutating webhooks in the alphabetical order of their configurations.
 const NAME: &str = "0-admit-testing";
 
 fn configuration(kind: &str, mark: &str, port: u16, authority: &CertificateAuthority) -> Value {

@@ -29,7 +29,7 @@ pub struct Url {
     /// The text after the scheme, if that text does not begin with `/`.
     opaque: String,
     user: Option<User>,
-    /// The host and port, unescaped.
+    /// The decoded host and port.
     pub host: Vec<u8>,
     path: Vec<u8>,
     /// The path as written, if it differs from the result of escaping `path`; otherwise an empty string.
@@ -101,7 +101,7 @@ impl Url {
         &self.query
     }
 
-    /// Returns the unescaped fragment, without the `#`.
+    /// Returns the decoded fragment, without the `#`.
     pub fn fragment(&self) -> &[u8] {
         &self.fragment
     }
@@ -145,7 +145,7 @@ impl Url {
         escape(&self.path, Mode::Path)
     }
 
-    /// Returns the unescaped values of each parameter, in order; invalid parameters are omitted.
+    /// Returns the decoded values of each parameter, in order; invalid parameters are omitted.
     ///
     /// Source: Go net/url/url.go, `parseQuery`.
     pub fn parameters(&self) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {

@@ -73,7 +73,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     }
 }
 
-/// Parses `user:password@host:port`, and returns the host and port, unescaped.
+/// Parses `user:password@host:port`, and returns the decoded host and port.
 ///
 /// Source: Go net/url/url.go, `parseAuthority`.
 fn parse_authority(user: &mut Option<User>, scheme: &str, authority: &str) -> Result<Vec<u8>, String> {

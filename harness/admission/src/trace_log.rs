@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::audit::go_duration;
 
-/// Returns how long a span with this name may take before it is logged; `None` for spans that are never logged.
+/// Returns the duration above which a span with this name is logged; `None` for spans that are never logged.
 ///
 /// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and
 /// `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `span.End`; apiextensions-apiserver
@@ -221,7 +221,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns how long one step of a span may take before it is logged.
+    /// Returns the duration above which a step of a span is logged.
     ///
     /// Source: k8s.io/utils trace/trace.go, `calculateStepThreshold`.
     fn share(self, span: &Span) -> SignedDuration {

@@ -66,7 +66,7 @@ pub fn encode<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     headers
 }
 
-/// Returns the unescaped text of a `Warning` header of the form `299 - "text"`; `None` for other headers.
+/// Returns the decoded text of a `Warning` header of the form `299 - "text"`; `None` for other headers.
 pub fn decode(header: &str) -> Option<String> {
     let quoted = header.split_once('"')?.1;
     let mut text = String::new();

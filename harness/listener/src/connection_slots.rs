@@ -164,7 +164,7 @@ impl Activity {
         (self.requests == 0 && !self.is_upgraded).then_some(self.quiet_since)
     }
 
-    /// Returns when the connection times out; `None` if it does not time out.
+    /// Returns the time at which the connection times out; `None` if it does not time out.
     fn deadline(&self) -> Option<Instant> {
         let limit = if self.has_requested { IDLE } else { FIRST_REQUEST };
         self.idle_since().map(|since| since + limit)

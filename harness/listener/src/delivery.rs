@@ -24,7 +24,7 @@ pub(crate) struct Delivery(Arc<Mutex<Progress>>);
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// When the current chunk was created; `None` if the chunk has been written to the connection.
+    /// The time at which the current chunk was created; `None` if the chunk has been written to the connection.
     waiting: Option<Instant>,
     /// The task that waits to send the next chunk.
     next: Option<Waker>,

@@ -15,7 +15,7 @@ const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
 /// The minimum number of members in a node if there are several nodes.
 const MEMBERS: usize = 6;
 
-/// Returns how much memory the allocator uses for `bytes`: at least 32 bytes, and a multiple of 16.
+/// Returns the memory in bytes that the allocator uses for `bytes`: at least 32 bytes, and a multiple of 16.
 const fn allocated(bytes: usize) -> usize {
     let whole = (bytes + 8).next_multiple_of(16);
     match bytes {

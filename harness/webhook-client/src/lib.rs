@@ -105,7 +105,7 @@ pub enum RedirectOrRetry {
     AskedToWait {
         /// The HTTP status code of the response.
         status: u16,
-        /// How long to wait before the next request.
+        /// The time to wait before the next request.
         wait: Duration,
     },
 }
@@ -424,7 +424,7 @@ impl Caller for HttpsCaller {
     }
 }
 
-/// Returns how long to wait before a retry, for a 429 or 5xx response with a `Retry-After` header in seconds.
+/// Returns the time to wait before a retry, for a 429 or 5xx response with a `Retry-After` header in seconds.
 ///
 /// Source: client-go `rest/with_retry.go`, `checkWait`.
 /// Rule: HTTP-09.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use kubernetes_types::selector::{Labels, Selector};
 
-/// Returns the rules that an aggregated `ClusterRole` collects from `all`, in the order of the roles' names.
+/// Returns the rules that an aggregated `ClusterRole` collects from `all`, sorted by the names of the roles.
 ///
 /// Returns `None` if the role does not have an `aggregationRule`, or if one of its selectors is invalid.
 ///

@@ -57,7 +57,7 @@ struct Denial {
 
 /// Applies all validating policies to a request.
 ///
-/// Policies and their bindings are applied in the order of their names; kube-apiserver's order is random.
+/// Policies and their bindings are applied in alphabetical order; kube-apiserver's order is random.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`.
 /// Rule: POL-01, POL-03, POL-33, POL-34.

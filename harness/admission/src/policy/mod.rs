@@ -157,6 +157,6 @@ impl ValidationAction {
 pub struct ValidatingHook {
     /// The policy.
     pub policy: Arc<ValidatingPolicy>,
-    /// The bindings of the policy, in the order of their names.
+    /// The bindings of the policy, sorted by name.
     pub bindings: Vec<Arc<ValidatingBinding>>,
 }

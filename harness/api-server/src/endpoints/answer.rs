@@ -315,7 +315,7 @@ fn not_convertible(message: &str) -> Box<Status> {
 
 /// Returns the metadata of an object as a `PartialObjectMetadata` of this version.
 ///
-/// The metadata is that of the internal version, from [`internal_metadata`](crate::kinds::tables::internal_metadata).
+/// The metadata comes from the internal version: see [`internal_metadata`](crate::kinds::tables::internal_metadata).
 ///
 /// Rule: KND-15.
 pub(crate) fn metadata_of(object: &Value, version: &str) -> Value {

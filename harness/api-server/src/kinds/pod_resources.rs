@@ -22,7 +22,8 @@ pub(crate) fn list(object: Option<&Value>, field: &str) -> ResourceList {
 
 /// Returns the total requests or limits of a Pod; `field` is `requests` or `limits`.
 ///
-/// The result is that of [`of_containers`], except that CPU and memory in `spec.resources` of the Pod take precedence.
+/// Returns the same result as [`of_containers`], except that CPU and memory in `spec.resources` of the Pod take
+/// precedence.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `podRequests` and `podLimits`.
 pub(crate) fn of_pod(pod: &Value, field: &str) -> ResourceList {

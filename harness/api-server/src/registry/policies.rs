@@ -51,7 +51,7 @@ impl CompiledPolicies {
         Ok(Self { policies, bindings, hooks })
     }
 
-    /// Returns the policies that have bindings, in the order of their names.
+    /// Returns the policies that have bindings, sorted by name.
     pub(crate) fn hooks(&self) -> Arc<[ValidatingHook]> {
         Arc::clone(&self.hooks)
     }

@@ -43,7 +43,7 @@ pub(super) struct Printed {
     /// The bearer token; empty if the plugin did not print a token.
     pub(super) token: String,
     pub(super) identity: Option<Identity>,
-    /// When the credentials expire; the plugin must then run again. `None` if they do not expire.
+    /// The time at which the credentials expire and the plugin must run again. `None` if they do not expire.
     pub(super) expires: Option<Timestamp>,
 }
 

@@ -94,7 +94,7 @@ pub(super) fn service(object: &mut Value) {
 
 /// Sets the defaults of a `LimitRange`.
 ///
-/// For containers, `default` defaults to `max`, and `defaultRequest` to `default`, or else to `min`.
+/// For containers, `default` defaults to `max`, and `defaultRequest` to `default` or, if that is not set, to `min`.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_LimitRangeItem`.
 pub(super) fn limit_range(object: &mut Value) {

@@ -159,7 +159,7 @@ pub(crate) fn stored(storage: &Storage) -> Vec<ApiService> {
 /// A group with the `APIService`s of its versions.
 pub(crate) type Group<'a> = (&'a str, Vec<&'a ApiService>);
 
-/// Returns the groups, except the core group, and their versions in the order of `/apis`.
+/// Returns the groups, except the core group, and their versions in the order that `/apis` uses.
 ///
 /// Source: kube-aggregator pkg/apis/apiregistration/v1/helper/helpers.go, `SortedByGroupAndVersion`.
 pub(crate) fn by_priority(services: &[ApiService]) -> Vec<Group<'_>> {

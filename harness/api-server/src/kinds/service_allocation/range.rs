@@ -54,7 +54,7 @@ impl ServiceRange {
         family(self.network)
     }
 
-    /// Converts `bits`, which represent an address, to the address.
+    /// Converts the bits of an address to an address of the range's IP family.
     pub(super) fn address(self, bits: u128) -> IpAddr {
         match self.network {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or(u32::MAX))),

@@ -28,7 +28,7 @@ type Check = fn(&Subject<'_>) -> Option<Violation>;
 /// The first minor version in which a stricter check of the restricted level replaces the check; `None` if none does.
 type Overridden = Option<u64>;
 
-/// The baseline checks in the order of their names, each with its first minor version.
+/// The baseline checks, sorted by name, each with its first minor version.
 ///
 /// Source: pod-security-admission policy/registry.go, `populate`, and policy/check_*.go.
 const BASELINE: [(u64, Overridden, Check); 12] = [
@@ -46,7 +46,7 @@ const BASELINE: [(u64, Overridden, Check); 12] = [
     (0, None, baseline::windows_host_process),
 ];
 
-/// The checks that only the restricted level has, in the order of their names, each with its first minor version.
+/// The checks that only the restricted level has, sorted by name, each with its first minor version.
 const RESTRICTED: [(u64, Check); 7] = [
     (8, restricted::allow_privilege_escalation),
     (22, restricted::capabilities),
