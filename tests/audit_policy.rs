@@ -97,7 +97,7 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-/// Starts a webhook that waits for more than half a second, and then behaves as in `then`.
+/// Starts a webhook that waits for more than half a second, and then has the behavior `then`.
 async fn slow(then: Value) -> FakeWebhook {
     let behavior = json!({"delay": {"for": {"fixed": "600ms"}, "then": then}});
     let behavior = serde_json::from_value(behavior).unwrap();

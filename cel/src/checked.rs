@@ -31,7 +31,7 @@ pub(crate) enum Reference {
     Type(Type),
     /// The name of a constant. The checker has replaced the name with the value in the tree.
     Constant,
-    /// The overloads that can apply at run time, in the order of declaration.
+    /// The overloads that can apply at run time, in declaration order.
     Overloads(Vec<Arc<Overload>>),
 }
 

@@ -181,7 +181,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns the numbered fields of a message in the order of the bytes; `None` if the bytes are not a message.
+/// Returns the numbered fields of a message in the order in which they are encoded; `None` if the bytes are not a
+/// message.
 fn fields(mut bytes: &[u8]) -> Option<Vec<(i32, Content<'_>)>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {

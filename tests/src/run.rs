@@ -276,7 +276,7 @@ fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError
     Ok(request)
 }
 
-/// Describes the `resourceVersion` of a page of a list: it is that of the earlier answer, or another one.
+/// Describes the `resourceVersion` of a page of a list: it is equal to that of the earlier answer, or different.
 ///
 /// Returns `None` for other requests. The `resourceVersion` of other lists is random, because other clients write to a
 /// shared server.

@@ -173,7 +173,7 @@ fn alone() -> Command {
     command
 }
 
-/// Returns why mount namespaces are not available; `None` if they are available.
+/// Returns the reason why mount namespaces are not available; `None` if they are available.
 pub(crate) fn no_mounts() -> Option<String> {
     match alone().args(["mount", "-t", "tmpfs", "none", "/var/run"]).output() {
         Ok(output) if output.status.success() => None,

@@ -13,7 +13,7 @@ const FEATURE: &str = r#"Feature: My injector
     Then "w.example.com" is idempotent for every KIND in the corpus
 "#;
 
-/// Returns a custom resource definition, as in the manifest of a webhook.
+/// Returns a custom resource definition such as a webhook's manifest contains.
 fn definition() -> Value {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},

@@ -9,7 +9,7 @@ const INSERTION: usize = 12;
 /// elements.
 const LONG: usize = 50;
 
-/// Returns the indices `0..length` in the order of Go's `sort.Slice`; `less` compares two indices.
+/// Returns the indices `0..length`, sorted as Go's `sort.Slice` sorts them; `less` compares two indices.
 pub(crate) fn sorted_indices(length: usize, less: impl FnMut(usize, usize) -> bool) -> Vec<usize> {
     let mut sorter = Sorter { order: (0..length).collect(), less };
     sorter.sort(0, length, usize::BITS - length.leading_zeros());

@@ -184,8 +184,8 @@ pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
 
     /// Returns whether both values are equal; `other` may have another type.
     ///
-    /// Returns `None` if the comparison gives `no such overload`, as with every value that is not [`Value::Opaque`] on
-    /// the right.
+    /// Returns `None` if the comparison results in `no such overload`. This is the case for every `other` that is not a
+    /// [`Value::Opaque`].
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
 
     /// Returns the Go type if the value cannot be a map key, or `None` if it can.

@@ -43,7 +43,7 @@ pub(super) struct Report<'a> {
     /// The byte offset of the failed part in the expression.
     #[serde(skip)]
     failed_at: Option<usize>,
-    /// The values of the expression's parts, in the order of their evaluation.
+    /// The values of the expression's parts, in the order in which they were evaluated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     each: Vec<Each>,
 }

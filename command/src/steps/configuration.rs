@@ -203,12 +203,12 @@ impl World {
         Configuration { kind, resource, name, webhooks, marker }
     }
 
-    /// Returns the entries of the scenario's webhooks for their configurations, in the order of definition.
+    /// Returns the entries of the scenario's webhooks for their configurations, in definition order.
     pub(super) fn entries(&self, admission: Admission) -> Vec<Value> {
         self.defined(admission).map(|webhook| self.entry(webhook)).collect()
     }
 
-    /// Returns the fakes that steps define, in the order of definition.
+    /// Returns the fakes that steps define, in definition order.
     fn defined(&self, admission: Admission) -> impl Iterator<Item = &Webhook> {
         self.webhooks.iter().filter(move |webhook| webhook.loaded.is_none() && webhook.admission == admission)
     }

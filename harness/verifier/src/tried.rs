@@ -59,7 +59,7 @@ const ADVICE: [(&str, &str); 4] = [
 /// The part of kube-apiserver's error message that occurs only if a webhook did not respond.
 const NO_RESPONSE: &str = "failed to call webhook: Post \"";
 
-/// Returns why `subject` is not called for `request`, or `None` if it is called.
+/// Returns the reason why `subject` is not called for `request`, or `None` if it is called.
 pub(super) fn mismatch(
     subject: &Subject,
     request: &Attributes,

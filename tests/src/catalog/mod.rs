@@ -21,7 +21,7 @@ pub use verdict::{Measured, PolicyOutcome};
 /// The concept of the generated cases: their directory in `cases`.
 pub const CONCEPT: &str = "faults";
 
-/// The failure policies, each with a short name, in the order of the requests of a case.
+/// The failure policies, each with a short name, in the order in which a case sends requests for them.
 const POLICIES: [(&str, &str); 2] = [("fail", "Fail"), ("ignore", "Ignore")];
 
 /// The faults whose cases prove statements of `tests/behaviors.md`, with these statements.

@@ -22,10 +22,10 @@ pub struct Question {
 pub struct Answer {
     /// The CEL expression.
     pub expr: String,
-    /// The schema, as in the question.
+    /// The schema in the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// The context, as in the question.
+    /// The context in the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// The static type; `None` if the expression does not compile.

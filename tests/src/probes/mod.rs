@@ -21,7 +21,7 @@ use crate::case::Kind;
 use crate::server::Server;
 use crate::server_error::ServerError;
 
-/// Returns why a probe deliberately sends a review that this server never sends; `None` for other reviews.
+/// Returns the reason why a probe deliberately sends a review that this server never sends; `None` for other reviews.
 fn elsewhere(sent: &SentReview) -> Option<&'static str> {
     let object = &sent.request["object"];
     let text = sent.request.to_string();

@@ -17,7 +17,7 @@ pub(crate) const MAX_VALIDATION_FAILURES: usize = 50;
 pub struct PoliciesChecked {
     /// The phase of the policies.
     pub phase: Phase,
-    /// The policies that match the request or cannot be applied, in the order of their evaluation.
+    /// The policies that match the request or cannot be applied, in the order in which they were evaluated.
     pub policies: Vec<PolicyRecord>,
     /// The policies that do not match the request; empty unless the admission run explains policies.
     pub skipped: Vec<SkippedPolicy>,

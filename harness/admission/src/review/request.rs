@@ -68,7 +68,7 @@ pub(crate) fn not_encoded(error: &serde_json::Error) -> CallFailure {
     CallFailure { reason: format!("could not create admission objects: {error}"), code: 400 }
 }
 
-/// The fields of `request` before the objects, in the order of upstream's struct.
+/// The fields of `request` before the objects, in the order in which upstream's struct declares them.
 ///
 /// Rule: REQ-06, REQ-08.
 #[derive(Serialize)]

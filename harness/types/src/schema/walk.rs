@@ -68,9 +68,9 @@ impl Type {
 
     /// Encodes a patched value as kube-apiserver quotes it in an error.
     ///
-    /// The members of an object are sorted if the patch changes one of them; the members of every other struct have the
-    /// order of its type. `changes` is the merge patch or, for a JSON patch, an object with the same members that the
-    /// patch changes.
+    /// The members of an object are sorted if the patch changes one of them; the members of every other struct are in
+    /// the order in which its type declares them. `changes` is the merge patch or, for a JSON patch, an object with the
+    /// same members that the patch changes.
     ///
     /// Source: gopkg.in/evanphx/json-patch.v4 patch.go, `partialDoc` and `lazyNode`.
     pub fn patched_in_order(self, value: &Value, changes: &Value) -> String {

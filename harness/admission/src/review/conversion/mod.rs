@@ -86,7 +86,7 @@ struct Review<'a> {
     response: EmptyResponse,
 }
 
-/// The `request` of a review, with fields in the order of upstream's struct.
+/// The `request` of a review, with fields in the order in which upstream's struct declares them.
 #[derive(Serialize)]
 struct Request<'a> {
     uid: &'a str,

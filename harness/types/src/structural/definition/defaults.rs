@@ -153,7 +153,7 @@ fn judge(
     Ok(errors)
 }
 
-/// Returns why an object with this default has invalid metadata; `None` if its metadata is valid.
+/// Returns the reason why an object with this default has invalid metadata; `None` if its metadata is valid.
 ///
 /// Rule: SCH-21.
 fn wrong_metadata(surroundings: &Surroundings<'_>, default: &Value) -> Result<Option<String>, Unsupported> {
