@@ -82,7 +82,7 @@ fn pod_security(object: &Map<String, Value>) -> Result<PodSecurityConfiguration,
         runtime_classes: texts(exempt, "runtimeClasses")?,
         usernames: texts(exempt, "usernames")?,
     };
-    // Unknown fields are reported in the order of the document.
+    // Unknown fields are reported in document order.
     let mut unknown = Vec::new();
     for name in object.keys() {
         unknown.extend(match name.as_str() {

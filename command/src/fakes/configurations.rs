@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use super::names::{FakesNamespace, NAME, PROBE_LABEL};
 use super::safety::Allowances;
 
-/// The label that contains the name of a Namespace. Every Namespace has it. Source: KEP-2161.
+/// The label that contains the name of a Namespace. Every Namespace has it.
+///
+/// Source: KEP-2161.
 pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 /// The maximum timeout of a probe, in seconds.
 const PROBE_TIMEOUT_SECONDS: u8 = 2;

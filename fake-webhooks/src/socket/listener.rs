@@ -25,9 +25,13 @@ use crate::metrics::Metrics;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The grace period for calls that are in progress when the listener stops.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
-/// The TLS alert `protocol_version`, as a TLS 1.0 record. Source: RFC 5246, 7.2.
+/// The TLS alert `protocol_version`, as a TLS 1.0 record.
+///
+/// Source: RFC 5246, 7.2.
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
-/// The first byte of a TLS handshake record. Source: RFC 8446, 5.1.
+/// The first byte of a TLS handshake record.
+///
+/// Source: RFC 8446, 5.1.
 const HANDSHAKE: u8 = 22;
 
 /// A socket that serves a router.

@@ -19,12 +19,16 @@ pub fn pod_spec(object: &Value) -> Option<&'static str> {
     object.pointer(pointer).filter(|spec| spec.is_object()).map(|_| pointer)
 }
 
-/// Returns a name, escaped as a segment of a JSON pointer. Source: RFC 6901.
+/// Returns a name, escaped as a segment of a JSON pointer.
+///
+/// Source: RFC 6901.
 pub fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Returns the name in an escaped segment of a JSON pointer. Source: RFC 6901.
+/// Returns the name in an escaped segment of a JSON pointer.
+///
+/// Source: RFC 6901.
 pub fn unescaped(segment: &str) -> String {
     segment.replace("~1", "/").replace("~0", "~")
 }

@@ -123,7 +123,9 @@ fn no_struct(kind: &str) -> StrategicError {
     ))
 }
 
-/// Merges the object `patch` into the object `original`. Source: `mergeMap`.
+/// Merges the object `patch` into the object `original`.
+///
+/// Source: `mergeMap`.
 fn merge(mut original: Object, mut patch: Object, of: Type) -> Result<Object> {
     match patch.get(DIRECTIVE) {
         None => {}
@@ -172,7 +174,9 @@ fn merge(mut original: Object, mut patch: Object, of: Type) -> Result<Object> {
     Ok(original)
 }
 
-/// Merges the list `patch` into the list `original`. Source: `mergeSliceHandler`.
+/// Merges the list `patch` into the list `original`.
+///
+/// Source: `mergeSliceHandler`.
 fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: bool) -> Result<Vec<Value>> {
     let key = match &field.patch {
         PatchStrategy::Merge(key) => key.as_str(),

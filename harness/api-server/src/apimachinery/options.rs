@@ -37,8 +37,10 @@ pub(crate) struct RequestOptions {
 ///
 /// `kind` is `CreateOptions`, `UpdateOptions`, or `PatchOptions`.
 ///
-/// Admission receives the options of a patch as `UpdateOptions`. Source: apiserver pkg/endpoints/handlers/patch.go,
-/// `patchToUpdateOptions`; apimachinery pkg/apis/meta/v1/validation/validation.go.
+/// Admission receives the options of a patch as `UpdateOptions`.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `patchToUpdateOptions`; apimachinery
+/// pkg/apis/meta/v1/validation/validation.go.
 /// Rule: REQ-12.
 ///
 /// # Errors

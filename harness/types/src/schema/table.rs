@@ -225,8 +225,9 @@ pub enum Kind {
 impl Messages {
     /// Returns the message for objects of `kind`; `None` if the kind is not built in.
     ///
-    /// `DeleteOptions` are registered for every version. Source: apimachinery pkg/apis/meta/v1/register.go,
-    /// `AddToGroupVersion`.
+    /// `DeleteOptions` are registered for every version.
+    ///
+    /// Source: apimachinery pkg/apis/meta/v1/register.go, `AddToGroupVersion`.
     pub fn of_kind(&self, kind: &GroupVersionKind) -> Option<MessageId> {
         let full = (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str());
         let of_all = ("", "", "DeleteOptions");

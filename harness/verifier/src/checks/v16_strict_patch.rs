@@ -81,7 +81,9 @@ fn perform(operation: &Value, document: &mut Value) -> Result<(), Fault> {
     }
 }
 
-/// Returns the JSON pointer in the member `field` of an operation, if it is valid. Source: RFC 6901, section 3.
+/// Returns the JSON pointer in the member `field` of an operation, if it is valid.
+///
+/// Source: RFC 6901, section 3.
 fn pointer<'a>(operation: &'a Value, field: &str) -> Result<&'a str, Fault> {
     let Some(text) = operation.get(field).and_then(Value::as_str) else {
         return Err(("pointer", format!("{field} is missing")));

@@ -25,7 +25,9 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// The recommended maximum length of a warning. Source: Dynamic Admission Control, Response.
+/// The recommended maximum length of a warning.
+///
+/// Source: Dynamic Admission Control, Response.
 const ADVISED: usize = 120;
 /// The length to which the API server truncates warnings.
 const LIMIT: usize = 256;

@@ -120,7 +120,7 @@ pub(super) fn ephemeral_containers(
         if !target.is_empty() && !others.contains(target) {
             errors.not_found(&path.child("targetContainerName"), target);
         }
-        // The fields are in the order of the Go type.
+        // The fields are in the order in which the Go type declares them.
         let is_set = |field: &str| match get(container, field) {
             Value::Null => false,
             Value::Array(items) => !items.is_empty(),
