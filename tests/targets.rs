@@ -68,7 +68,7 @@ fn told(scenario: &Value) -> Vec<String> {
     let attempt = list(&scenario["attempts"]).last().unwrap_or(&Value::Null);
     let mut told = Vec::new();
     for step in list(&attempt["steps"]) {
-        let lines = list(&step["told"]).iter().filter_map(Value::as_str);
+        let lines = list(&step["notes"]).iter().filter_map(Value::as_str);
         let is_unsent =
             |line: &str| line.ends_with(": failed (rejected)") || line.contains(": failed to call webhook: ");
         let is_call = |line: &str| line.ends_with(" (rejected)") || line.ends_with(" (failed open)");

@@ -124,7 +124,7 @@ function Step({ step }) {
       <Status status={step.status} /> <strong><Text>{step.keyword.trim()}</Text></strong> <Text>{step.text}</Text>{" "}
       {step.seconds >= 0.001 && <span class="muted">{duration(step.seconds * 1000)}</span>}
       {step.message && <Failure message={step.message} />}
-      {step.told.length > 0 && <ul class="told">{step.told.map((note, index) => <li key={index}><Text>{note}</Text></li>)}</ul>}
+      {step.notes.length > 0 && <ul class="told">{step.notes.map((note, index) => <li key={index}><Text>{note}</Text></li>)}</ul>}
     </li>
   );
 }

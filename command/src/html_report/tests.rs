@@ -15,7 +15,7 @@ const HOSTILE: &str =
     "</script><script>alert(1)</script>\u{2028}\u{202e}<img src=x onerror=alert(1)>\"'&<!--";
 
 fn run(text: &str) -> Value {
-    let step = json!({"keyword": "Then", "text": text, "line": 2, "status": "failed", "seconds": 0.1, "message": text, "told": [text]});
+    let step = json!({"keyword": "Then", "text": text, "line": 2, "status": "failed", "seconds": 0.1, "message": text, "notes": [text]});
     let attempt = json!({"status": "failed", "seconds": 0.1, "trouble": text, "steps": [step]});
     let scenario = json!({"name": text, "line": 1, "tags": [text], "status": "failed", "flaky": false, "attempts": [attempt]});
     json!({

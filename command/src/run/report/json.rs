@@ -13,7 +13,7 @@
 //!   skipped), and `attempts`, oldest first: `status`, `seconds`, `trouble` (an error outside of the steps), and
 //!   `steps`, starting with those of the backgrounds;
 //! - a step: `keyword`, `text`, `line`, `status` (`passed`, `failed`, `not-reached`), `seconds`, `message` (if failed),
-//!   and `told`: the calls and decisions that the step made, one line each.
+//!   and `notes`: the calls and decisions that the step made, one line each.
 
 use serde::Serialize;
 
@@ -97,7 +97,7 @@ struct Step<'a> {
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    told: Vec<&'a str>,
+    notes: Vec<&'a str>,
 }
 
 impl<'a> Report<'a> {
@@ -207,7 +207,7 @@ impl<'a> Step<'a> {
             status,
             seconds: record.duration.as_secs_f64(),
             message: record.message(),
-            told: record.lines().collect(),
+            notes: record.lines().collect(),
         }
     }
 }
