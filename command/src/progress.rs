@@ -81,16 +81,17 @@ impl ProgressReporter {
     }
 
     fn begin(&self, total: Option<u64>) {
-        self.bar.reset();
         let template = match total {
-            Some(total) => {
-                self.bar.set_length(total);
-                "{spinner} [{bar:20}] {wide_msg}"
-            }
+            Some(_) => "{spinner} [{bar:20}] {wide_msg}",
             None => "{spinner} {wide_msg}",
         };
+        // Before the other calls, which draw the bar.
         if let Ok(style) = ProgressStyle::with_template(template) {
             self.bar.set_style(style.progress_chars("=> ").tick_chars("-\\|/ "));
+        }
+        self.bar.reset();
+        if let Some(total) = total {
+            self.bar.set_length(total);
         }
         if self.form == Form::Bar {
             self.bar.enable_steady_tick(TICK);
@@ -159,6 +160,56 @@ mod tests {
     fn time_left_is_estimated_after_a_tenth() {
         let estimable: Vec<u64> = (0..=20).filter(|done| is_estimable(*done, 20)).collect();
         assert_eq!(estimable, (2..20).collect::<Vec<_>>());
+    }
+
+    /// A terminal that keeps what is written to it.
+    #[derive(Clone, Debug, Default)]
+    struct Screen(std::sync::Arc<Mutex<String>>);
+
+    impl indicatif::TermLike for Screen {
+        fn width(&self) -> u16 {
+            80
+        }
+        fn move_cursor_up(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, line: &str) -> std::io::Result<()> {
+            self.write_str(line)
+        }
+        fn write_str(&self, text: &str) -> std::io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn every_frame_has_the_style_of_the_reporter() {
+        let screen = Screen::default();
+        let mut reporter = ProgressReporter::new(true);
+        reporter.form = Form::Bar;
+        reporter.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(screen.clone())));
+        reporter.report("reading the configurations", 0, None, "");
+        reporter.report("trying objects", 1, Some(2), "");
+        reporter.bar.tick();
+        reporter.finish();
+        let drawn = screen.0.lock().unwrap().clone();
+        assert!(drawn.contains("] trying objects (1 of 2)"), "{drawn}");
+        assert!(!drawn.contains(['\u{2588}', '\u{2591}']) && !drawn.contains("0/0"), "{drawn}");
     }
 
     #[tokio::test(start_paused = true)]
