@@ -246,6 +246,9 @@ async fn v41_finds_a_webhook_that_never_answers() {
     let check =
         verify("V41", vec![TestedWebhook::validating("timeout").with("timeoutSeconds", json!(1))]).await;
     finds(&check, &["slow"]);
+    let message = &check.findings[0].message;
+    assert!(message.starts_with("with a timeout of 1 s: no response to any of "), "{message}");
+    assert!(!check.results[0].notes.iter().any(|note| note.contains("first call")), "{check:#?}");
 }
 
 #[tokio::test(start_paused = true)]

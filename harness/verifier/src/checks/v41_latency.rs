@@ -41,13 +41,21 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
                                              selectors",
         ));
     };
-    let timeout = webhook_probe.subject.webhook.timeout;
+    let webhook = &webhook_probe.subject.webhook;
+    let timeout = webhook.timeout;
     let alone = webhook_probe.alone();
     // Makes the first call, unless another check has made it.
     if webhook_probe.environment.first_call(&webhook_probe.subject.webhook).is_none() {
         webhook_probe.environment.admit(&alone, sample).await;
     }
     let mut measured = Measured::new(webhook_probe, &alone).await?;
+    if webhook_probe.environment.asked(webhook.phase, &webhook.id).answered == 0 {
+        // Timeouts are not latencies.
+        let figures = format!("no response to any of {} calls", measured.calls);
+        webhook_probe.note(figures.clone());
+        let message = format!("with a timeout of {} s: {figures}", timeout.as_secs());
+        return Ok(vec![Violation::new("slow", message).with_steps(measured.slowest)]);
+    }
     for _ in 1..MEASUREMENTS {
         if measured.p99 < timeout / 2 {
             break;
@@ -87,6 +95,8 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
 struct Measured {
     /// The 99th percentile of the latencies.
     p99: Duration,
+    /// The number of calls.
+    calls: usize,
     /// Whether the webhook answered all calls before the timeout.
     all_came: bool,
     /// The measured values, formatted for the report.
@@ -137,6 +147,7 @@ impl Measured {
         let all_came = failures.is_empty();
         Ok(Self {
             p99,
+            calls: times.len(),
             all_came,
             figures,
             slowest: outcomes.iter().max_by_key(|outcome| took(outcome)).cloned(),
