@@ -24,10 +24,17 @@ pub(crate) struct Diagnostic {
     severity: Severity,
     code: String,
     message: String,
-    place: Option<(String, u64)>,
-    source: Option<String>,
+    places: Vec<Place>,
     body: Vec<(Option<char>, String)>,
     notes: Vec<(&'static str, NoteText)>,
+}
+
+/// A location, with the text of its line if known.
+#[derive(Debug)]
+struct Place {
+    file: String,
+    line: u64,
+    source: Option<String>,
 }
 
 /// How the text of a note is printed.
@@ -46,8 +53,7 @@ impl Diagnostic {
             severity,
             code: String::new(),
             message: message.into(),
-            place: None,
-            source: None,
+            places: Vec::new(),
             body: Vec::new(),
             notes: Vec::new(),
         }
@@ -59,14 +65,17 @@ impl Diagnostic {
         self
     }
 
+    /// Adds a location.
     pub(crate) fn place(mut self, file: &str, line: u64) -> Self {
-        self.place = Some((file.to_owned(), line));
+        self.places.push(Place { file: file.to_owned(), line, source: None });
         self
     }
 
-    /// Sets the text of the line at the location.
+    /// Sets the text of the line at the location that was added last.
     pub(crate) fn source(mut self, line: Option<&str>) -> Self {
-        self.source = line.map(str::to_owned);
+        if let Some(place) = self.places.last_mut() {
+            place.source = line.map(str::to_owned);
+        }
         self
     }
 
@@ -94,21 +103,19 @@ impl Diagnostic {
         let message = OneLine(lines.next().unwrap_or_default());
         let _ = writeln!(text, "{style}{word}{code}{style:#}{BOLD}: {message}{BOLD:#}");
         let details: Vec<&str> = lines.map(str::trim_end).collect();
-        let number = match (&self.place, &self.source) {
-            (Some((_, line)), Some(_)) => line.to_string(),
-            _ => String::new(),
-        };
-        let margin = " ".repeat(number.len().max(1));
-        if let Some((file, line)) = &self.place {
+        let sources = || self.places.iter().filter_map(|place| Some((place.line, place.source.as_ref()?)));
+        let width = sources().map(|(line, _)| line.to_string().len()).max().unwrap_or(1);
+        let margin = " ".repeat(width);
+        for Place { file, line, .. } in &self.places {
             let _ = writeln!(text, "{margin}{FRAME}-->{FRAME:#} {}:{line}", OneLine(file));
         }
-        let has_body = self.source.is_some() || !self.body.is_empty() || !details.is_empty();
+        let has_body = sources().next().is_some() || !self.body.is_empty() || !details.is_empty();
         if has_body {
             let _ = writeln!(text, "{margin} {FRAME}|{FRAME:#}");
         }
-        if let Some(source) = &self.source {
+        for (line, source) in sources() {
             let source = cut(&one_line(source.trim_end()));
-            let _ = writeln!(text, "{FRAME}{number} |{FRAME:#} {source}");
+            let _ = writeln!(text, "{FRAME}{line:width$} |{FRAME:#} {source}");
         }
         for line in &details {
             let _ = writeln!(text, "{margin} {FRAME}|{FRAME:#}   {}", OneLine(line));
@@ -234,6 +241,28 @@ mod tests {
                    = help: use the plural name use the plural name use the plural name use the plural name use the
                            plural name use the plural name use the plural name use the plural name
                    = docs: admit lint --explain L04
+            "]],
+        );
+    }
+
+    #[test]
+    fn several_locations_precede_their_lines() {
+        let found = Diagnostic::new(Severity::Warning, "matches every resource")
+            .place("webhook.yaml", 9)
+            .source(Some("  resources: ['*']"))
+            .place("webhook.yaml", 104)
+            .source(Some("  resources: ['*/*']"))
+            .place("other.yaml", 3);
+        check(
+            &found,
+            &expect![[r"
+                warning: matches every resource
+                   --> webhook.yaml:9
+                   --> webhook.yaml:104
+                   --> other.yaml:3
+                    |
+                  9 |   resources: ['*']
+                104 |   resources: ['*/*']
             "]],
         );
     }

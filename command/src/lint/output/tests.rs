@@ -83,6 +83,40 @@ fn text_begins_with_the_verdicts() {
 }
 
 #[test]
+fn equal_findings_are_printed_once_with_all_their_locations() {
+    let mut report = report();
+    report.findings.retain(|finding| finding.check == "L05");
+    let same = |line, webhook: &str, field: &str| Finding {
+        check: "L05",
+        severity: Severity::Note,
+        file: "b.yaml".to_owned(),
+        line,
+        webhook: webhook.to_owned(),
+        field: field.to_owned(),
+        kind: "kind".to_owned(),
+        message: "wide".to_owned(),
+        why: "It is rejected.",
+        help: "Correct it.",
+        page: "https://kubernetes.io/docs/",
+        source: None,
+        accepted: None,
+    };
+    report.findings.push(same(4, "injector/b.example.com", "webhooks[1].rules"));
+    report.findings.push(same(4, "injector/c.example.com", "webhooks[2].rules"));
+    report.findings.push(Finding { severity: Severity::Error, ..same(9, "other", "") });
+    let text = anstream::adapter::strip_str(&text::text(&report, false)).to_string();
+    let expected = "\nerror[L05]: wide\n --> b.yaml:9\n  = configuration: other\n";
+    assert_eq!(text.matches(expected).count(), 1, "{text}");
+    let expected = "\nnote[L05]: wide\n --> STDIN:1\n --> b.yaml:4\n  |\n1 |   - line 1\n  |\n  \
+                    = webhooks: injector/a.example.com, injector/b.example.com, injector/c.example.com\n  \
+                    = fields: webhooks[1].rules, webhooks[2].rules\n";
+    assert_eq!(text.matches(expected).count(), 1, "{text}");
+    assert!(text.contains("\n4 findings (1 error, 3 notes) in 2 configurations\n"), "{text}");
+    let json = document(&report, Format::Json, FailOn::Error).unwrap();
+    assert_eq!(json.matches("\"message\": \"wide\"").count(), 4);
+}
+
+#[test]
 fn markdown_shows_what_files_say_as_text() {
     check(Format::Markdown, FailOn::Error, &expect_file!["golden/summary.md"]);
 }

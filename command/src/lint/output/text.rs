@@ -8,7 +8,6 @@ use output::OneLine;
 
 use super::{Finding, Report, Skipped, counts};
 use crate::baseline::{ADDED, stale};
-use crate::check_help::lint_docs;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
 
@@ -27,17 +26,19 @@ pub(super) fn text(report: &Report, lists_checks: bool) -> String {
         let (subject, words) = (OneLine(verdict.subject), verdict.words);
         let _ = writeln!(text, "{subject}: {style}{words}{style:#}");
     }
-    let mut findings: Vec<&Finding> = report.new_findings().collect();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let mut findings = grouped(report.new_findings());
+    findings.sort_by_key(|same| std::cmp::Reverse(same.first().map(|finding| finding.severity)));
     let mut explained = BTreeSet::new();
-    for finding in findings {
+    for same in findings {
+        let Some(shown) = diagnostic(&same, &mut explained) else { continue };
         text.push('\n');
-        diagnostic(finding, explained.insert(finding.check)).write(&mut text);
+        shown.write(&mut text);
     }
-    for finding in report.added() {
+    for same in grouped(report.added()) {
+        let Some(mut shown) = diagnostic(&same, &mut explained) else { continue };
         text.push('\n');
-        let mut shown = diagnostic(finding, explained.insert(finding.check));
-        shown.note("baseline", "accepts this finding from now on");
+        let accepted = if same.len() == 1 { "this finding" } else { "these findings" };
+        shown.note("baseline", format!("accepts {accepted} from now on"));
         shown.write(&mut text);
     }
     for entry in &report.stale {
@@ -103,22 +104,56 @@ fn configuration_of(finding: &Finding) -> &str {
     finding.webhook.split('/').next().unwrap_or_default()
 }
 
-fn diagnostic(finding: &Finding, explains: bool) -> Diagnostic {
-    let mut shown = Diagnostic::new(finding.severity, &finding.message)
-        .code(finding.check)
-        .place(&finding.file, finding.line)
-        .source(finding.source.as_deref());
-    let about = if finding.webhook.contains('/') { "webhook" } else { "configuration" };
-    shown.note(about, &finding.webhook);
-    if !finding.field.is_empty() {
-        shown.note("field", &finding.field);
+/// Groups findings that differ only in their locations.
+fn grouped<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Vec<&'a Finding>> {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    let mut positions = BTreeMap::new();
+    for finding in findings {
+        let about_webhook = finding.webhook.contains('/');
+        let key = (finding.check, finding.severity, finding.message.as_str(), finding.help, about_webhook);
+        let position = *positions.entry(key).or_insert(groups.len());
+        match groups.get_mut(position) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
     }
-    if explains {
-        shown.note("why", finding.why);
+    groups
+}
+
+/// Returns one diagnostic for findings that differ only in their locations; the first of each check says why it matters.
+fn diagnostic(same: &[&Finding], explained: &mut BTreeSet<&'static str>) -> Option<Diagnostic> {
+    let first = same.first()?;
+    let mut shown = Diagnostic::new(first.severity, &first.message).code(first.check);
+    let mut places = BTreeSet::new();
+    for finding in same {
+        if places.insert((&finding.file, finding.line)) {
+            shown = shown.place(&finding.file, finding.line).source(finding.source.as_deref());
+        }
     }
-    shown.note("help", finding.help);
-    shown.note("docs", lint_docs(finding.check));
-    shown
+    let mut list = |one: &'static str, several: &'static str, values: Vec<&str>| {
+        let mut distinct: Vec<&str> = Vec::new();
+        for value in values.into_iter().filter(|value| !value.is_empty()) {
+            if !distinct.contains(&value) {
+                distinct.push(value);
+            }
+        }
+        if !distinct.is_empty() {
+            shown.note(if distinct.len() == 1 { one } else { several }, distinct.join(", "));
+        }
+    };
+    let webhooks = same.iter().map(|finding| finding.webhook.as_str()).collect();
+    if first.webhook.contains('/') {
+        list("webhook", "webhooks", webhooks);
+    } else {
+        list("configuration", "configurations", webhooks);
+    }
+    list("field", "fields", same.iter().map(|finding| finding.field.as_str()).collect());
+    if explained.insert(first.check) {
+        shown.note("why", first.why);
+    }
+    shown.note("help", first.help);
+    shown.note("docs", first.page);
+    Some(shown)
 }
 
 /// Appends the result of each check.
@@ -159,7 +194,10 @@ pub(super) fn completed(report: &Report) -> (usize, Vec<&'static str>) {
 fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let (passed, unchecked) = completed(report);
     let hint = |hint: &str| if lists_checks { String::new() } else { format!(" (-v {hint})") };
-    let _ = writeln!(text, "\n{} passed{}", several(passed, "check"), hint("lists them"));
+    text.push('\n');
+    if passed > 0 {
+        let _ = writeln!(text, "{} passed{}", several(passed, "check"), hint("lists them"));
+    }
     let skipped = report.skipped.iter().map(|skipped| skipped.check).collect();
     for (ids, what) in [(unchecked, "not completed"), (skipped, "skipped")] {
         if !ids.is_empty() {
