@@ -22,16 +22,6 @@ pub(crate) fn is_verbose_note(check: &str, kind: &str) -> bool {
     matches!((check, kind), ("V57", "defaults") | ("L08", "no path"))
 }
 
-/// Returns the command that prints the documentation of an `admit verify` check.
-pub(crate) fn verify_docs(id: &str) -> String {
-    format!("admit verify --explain {id}")
-}
-
-/// Returns the command that prints the documentation of an `admit lint` check.
-pub(crate) fn lint_docs(id: &str) -> String {
-    format!("admit lint --explain {id}")
-}
-
 /// Returns the URL of the documentation of a check of `admit verify` or `admit lint`.
 pub(crate) fn url(id: &str) -> String {
     let is_verified = checks::find(id).is_some();

@@ -10,9 +10,10 @@ use serde::Serialize;
 use crate::diagnostic::{self, several};
 
 /// The errors that determine a verdict: the check, the kind of the finding (`None` for any kind), and the verdict.
-const HEADLINES: [(&str, Option<&str>, &str); 5] = [
+const HEADLINES: [(&str, Option<&str>, &str); 6] = [
     ("V01", None, "NOT idempotent"),
     ("V02", None, "NOT safe to reinvoke"),
+    ("V03", None, "removes what other webhooks add"),
     ("V38", Some("writes on dry runs"), "has side effects in dry runs"),
     ("V38", Some("different result on dry runs"), "changes objects differently in dry runs"),
     ("V38", Some("different verdict on dry runs"), "allows or denies differently in dry runs"),
@@ -131,18 +132,19 @@ fn verdict(report: &Report, webhook: &str) -> WebhookVerdict {
         (reason, Outcome::Unknown)
     } else if severities.contains(&Severity::Error) {
         // The number of findings is the verdict.
-        passed = said(report, webhook).map(|words| with_gaps(report, webhook, words));
+        passed = claims(report, webhook).map(|words| with_gaps(report, webhook, &words));
         (String::new(), Outcome::Bad)
     } else {
-        let words = match (said(report, webhook), accepted) {
-            (Some(words), 0) => words.to_owned(),
+        let words = match (claims(report, webhook), accepted) {
+            (Some(words), 0) => words,
             (Some(words), accepted) => format!("{words}; {accepted} accepted"),
-            (None, _) if !severities.is_empty() => String::new(),
+            (None, _) if severities.contains(&Severity::Warning) => "no errors".to_owned(),
+            (None, _) if !severities.is_empty() => "no errors or warnings".to_owned(),
             (None, 0) => "no problems found".to_owned(),
             (None, accepted) => format!("no new problems; {accepted} accepted"),
         };
-        let words = if words.is_empty() { words } else { with_gaps(report, webhook, &words) };
-        let so_far = if report.interrupted && !words.is_empty() { " so far" } else { "" };
+        let words = with_gaps(report, webhook, &words);
+        let so_far = if report.interrupted { " so far" } else { "" };
         let has_all_responses = report.invalid_responses_of(webhook).is_none();
         (format!("{words}{so_far}"), if has_all_responses { Outcome::Good } else { Outcome::Unknown })
     };
@@ -154,18 +156,44 @@ pub(crate) fn most(reasons: &BTreeMap<String, u64>) -> String {
     reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
 }
 
-/// Appends the gaps in the checks to `words`: unchecked dry runs, and objects with invalid responses.
+/// Appends the gaps in the checks to `words`: unchecked reinvocations and dry runs, and objects with invalid responses.
 fn with_gaps(report: &Report, webhook: &str, words: &str) -> String {
     let mut words = words.to_owned();
     if let Some((count, _)) = report.invalid_responses_of(webhook) {
         let _ = write!(words, "; {} invalid", several(count, "response"));
     }
-    if said(report, webhook) == Some("idempotent")
-        && unobserved_dry_runs(report).any(|(name, _)| name == webhook)
+    if said(report, webhook) == Some("idempotent") && tally(report, "V02", webhook) == Some(Tally::NotChecked)
     {
+        words.push_str("; reinvocation not checked");
+    }
+    if let Some((_, reason)) = unobserved_dry_runs(report).find(|(name, _)| *name == webhook) {
         words.push_str("; dry runs not checked");
+        if reason.contains("--api-server-out") {
+            words.push_str(" (needs --api-server-out)");
+        }
     }
     words
+}
+
+/// Returns what the checks established about a webhook, such as `idempotent, safe to reinvoke, honest about dry runs`.
+///
+/// Returns `None` if the check for idempotence was not run or does not apply.
+fn claims(report: &Report, webhook: &str) -> Option<String> {
+    let mut claims = vec![said(report, webhook)?];
+    let has_passed = |id: &str| tally(report, id, webhook) == Some(Tally::Passed);
+    // V03 also passes for a webhook that is not called again.
+    if has_passed("V02") && has_passed("V03") {
+        claims.push("safe to reinvoke");
+    }
+    if has_passed("V38") {
+        claims.push("honest about dry runs");
+    }
+    Some(claims.join(", "))
+}
+
+fn tally(report: &Report, id: &str, webhook: &str) -> Option<Tally> {
+    let check = report.checks.iter().find(|check| check.id == id)?;
+    Some(check.results.iter().find(|result| result.webhook == webhook)?.verdict)
 }
 
 /// Returns the webhooks that responded but whose dry runs were not checked, each with the reason.
@@ -194,11 +222,12 @@ fn said(report: &Report, webhook: &str) -> Option<&'static str> {
 /// Returns the reason why there is no verdict on the webhook.
 fn unknown(report: &Report, webhook: &str) -> Option<String> {
     let unchecked = |reason: &str| Some(format!("could not be checked: {}", brief(report, webhook, reason)));
-    // A warning below says why.
     let unreached = report.unreached.iter().find(|(_, webhooks)| webhooks.iter().any(|name| name == webhook));
-    let unanswered = || report.unanswered().find(|(name, _)| *name == webhook);
-    if unreached.is_some() || unanswered().is_some() {
-        return Some("could not be checked".to_owned());
+    if let Some((reason, _)) = unreached {
+        return unchecked(reason);
+    }
+    if let Some((_, reason)) = report.unanswered().find(|(name, _)| *name == webhook) {
+        return unchecked(reason);
     }
     if let Some(tried) = report.webhooks.get(webhook) {
         if tried.called == 0 {
@@ -310,8 +339,49 @@ mod tests {
         report.checks[1].id = "V38".to_owned();
         report.checks[1].results[0].verdict = Tally::NotChecked;
         report.checks[1].results[0].unequipped = true;
-        report.checks[1].results[0].not_checked.insert("writes are not recorded".to_owned(), 1);
+        report.checks[1].results[0].not_checked.insert("the response differs".to_owned(), 1);
         assert_eq!(verdict(&report, "c/a").words, "idempotent; dry runs not checked");
+        report.checks[1].results[0].not_checked.clear();
+        report.checks[1].results[0].not_checked.insert("start it with --api-server-out".to_owned(), 1);
+        let expected = "; dry runs not checked (needs --api-server-out)";
+        assert_eq!(verdict(&report, "c/a").words, format!("idempotent{expected}"));
+        // A validating webhook is called on dry runs, too.
+        report.checks.remove(0);
+        report.webhooks.get_mut("c/a").unwrap().mutating = false;
+        report.checks.push(report.checks[0].clone());
+        report.checks[1].id = "V22".to_owned();
+        report.checks[1].results[0].verdict = Tally::Passed;
+        assert_eq!(verdict(&report, "c/a").words, format!("no problems found{expected}"));
+    }
+
+    #[test]
+    fn verdict_says_whether_the_webhook_is_idempotent_reinvocable_and_honest() {
+        let mut report = report();
+        report.checks.truncate(1);
+        for id in ["V02", "V03", "V38"] {
+            report.checks.push(report.checks[0].clone());
+            report.checks.last_mut().unwrap().id = id.to_owned();
+        }
+        let words = |report: &Report| verdict(report, "c/a").words;
+        assert_eq!(words(&report), "idempotent, safe to reinvoke, honest about dry runs");
+        report.checks[1].results[0].verdict = Tally::NotApplicable;
+        assert_eq!(words(&report), "idempotent, honest about dry runs");
+        report.checks[1].results[0].verdict = Tally::NotChecked;
+        assert_eq!(words(&report), "idempotent, honest about dry runs; reinvocation not checked");
+        report.checks[1].results[0].verdict = Tally::Passed;
+        report.checks[2] = with(&json!([finding("error", None)])).checks.remove(1);
+        report.checks[2].id = "V03".to_owned();
+        assert_eq!(words(&report), "removes what other webhooks add");
+    }
+
+    #[test]
+    fn findings_without_errors_are_said_to_be_none() {
+        let mut report = with(&json!([finding("note", None)]));
+        report.checks.remove(0);
+        assert_eq!(verdict(&report, "c/a").sentence(), "no errors or warnings (1 note)");
+        let mut report = with(&json!([finding("note", None), finding("warning", None)]));
+        report.checks.remove(0);
+        assert_eq!(verdict(&report, "c/a").sentence(), "no errors (1 warning, 1 note)");
     }
 
     #[test]
@@ -359,8 +429,13 @@ mod tests {
         let failed = "failed calling webhook \"a\": failed to call webhook: Post \"https://a.b.svc:443/\": \
                       dial tcp a.b.svc:443: connect: connection refused";
         tried.failures.insert(failed.to_owned(), 1);
-        assert_eq!(verdict(&report, "c/a").words, "could not be checked");
+        assert_eq!(
+            verdict(&report, "c/a").words,
+            "could not be checked: connection refused at 127.0.0.1:9443"
+        );
         assert_eq!(report.unseen(), []);
+        report.unreached.insert("no TLS server at 127.0.0.1:1".to_owned(), vec!["c/a".to_owned()]);
+        assert_eq!(verdict(&report, "c/a").words, "could not be checked: no TLS server at 127.0.0.1:1");
     }
 
     #[test]

@@ -147,7 +147,8 @@ async fn a_webhook_that_is_not_running_is_reported_with_its_address() {
     let service = format!("injector/webhook={address}");
     let arguments = ["-c", "service.yaml", "--service", &service, "--check", "V01"];
     let text = ends_with(&stage.verify(&arguments).await, 6);
-    assert!(text.starts_with("c/w.example.com: could not be checked\n"), "{text}");
+    let verdict = format!("c/w.example.com: could not be checked: connection refused at {address}\n");
+    assert!(text.starts_with(&verdict), "{text}");
     let incomplete = format!(
         "\nexit status 6: V01 could not be completed for c/w.example.com: connection refused at {address}\n"
     );

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use anstyle::Style;
 use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Report, TOGETHER, Tally};
 use output::{OneLine, one_line};
@@ -13,14 +12,12 @@ use super::table;
 use super::{caveats, consequences, examples, other_fields};
 use crate::ExitCode;
 use crate::baseline::{self, ADDED, stale};
-use crate::check_help::verify_docs;
+use crate::check_help::url;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
 use crate::verdict::{self, Outcome, brief, most, verdicts};
 use crate::verify::SKIPPED_BY_QUICK;
 
-/// The style of the headings of a long report.
-const HEADING: Style = Style::new().bold().underline();
 /// The maximum number of checks to list by ID; any other checks are only counted.
 const MAX_IDS: usize = 10;
 
@@ -75,7 +72,7 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
     text
 }
 
-/// Appends the findings by webhook, if several webhooks have findings, and by descending severity.
+/// Appends the findings by descending severity, and those of the same severity by webhook.
 ///
 /// The first finding of each check explains why the check matters.
 fn findings(text: &mut String, report: &Report) {
@@ -83,19 +80,10 @@ fn findings(text: &mut String, report: &Report) {
     // A finding of several webhooks is listed once, and findings about all webhooks together come last.
     findings.sort_by_key(|(_, finding)| {
         let webhooks: Vec<&String> = finding.webhooks.keys().collect();
-        (finding.webhook() == TOGETHER, webhooks, std::cmp::Reverse(finding.severity))
+        (std::cmp::Reverse(finding.severity), finding.webhook() == TOGETHER, webhooks)
     });
-    let groups: BTreeSet<Vec<&String>> =
-        findings.iter().map(|(_, finding)| finding.webhooks.keys().collect()).collect();
     let mut explained = BTreeSet::new();
-    let mut group = Vec::new();
     for (check, found) in findings {
-        let webhooks: Vec<&String> = found.webhooks.keys().collect();
-        if groups.len() > 1 && webhooks != group {
-            let names: Vec<&str> = webhooks.iter().map(|name| name.as_str()).collect();
-            let _ = writeln!(text, "\n{HEADING}{}{HEADING:#}", OneLine(names.join(", ")));
-            group = webhooks;
-        }
         text.push('\n');
         finding(report, check, found, explained.insert(&check.id)).write(text);
     }
@@ -153,7 +141,7 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     if !check.help_of(finding).is_empty() {
         shown.note("help", check.help_of(finding));
     }
-    shown.note("docs", verify_docs(&check.id));
+    shown.note("docs", url(&check.id));
     if let Some(proof) = &finding.proof {
         shown.note("proof", proof);
     }
@@ -291,11 +279,16 @@ fn accepted(text: &mut String, report: &Report) {
 fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes: usize) {
     let CheckCounts { passed, not_applicable, incomplete, skipped } = CheckCounts::new(report, lists_checks);
     let hint = |hint: &str| if lists_checks { String::new() } else { format!(" (-v {hint})") };
-    let others = match not_applicable {
-        0 => String::new(),
-        count => format!(", {count} not applicable"),
+    let counts = match (passed, not_applicable) {
+        (0, 0) => None,
+        (0, others) => Some(format!("{} not applicable", several(others, "check"))),
+        (passed, 0) => Some(format!("{} passed", several(passed, "check"))),
+        (passed, others) => Some(format!("{} passed, {others} not applicable", several(passed, "check"))),
     };
-    let _ = writeln!(text, "\n{} passed{others}{}", several(passed, "check"), hint("lists them"));
+    text.push('\n');
+    if let Some(counts) = counts {
+        let _ = writeln!(text, "{counts}{}", hint("lists them"));
+    }
     for (ids, what) in [(incomplete, "not completed"), (skipped, "skipped")] {
         if !ids.is_empty() {
             let count = several(ids.len(), "check");
