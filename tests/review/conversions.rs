@@ -78,7 +78,13 @@ async fn conversions_are_shown_with_their_versions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversion_that_fails_is_shown_with_the_reason() {
     check(json!({"fail": "not today"}), 3, expect![[r#"
-        Error from server: error when creating "widget.yaml": conversion webhook for g.example.com/v2, Kind=Widget failed: not today
+        error: conversion webhook for g.example.com/v2, Kind=Widget failed: not today
+          = request: CREATE Widget default/small (widget.yaml:1)
+          = status: 500
+          = why: Conversion webhooks have no failure policy: every request that needs the conversion fails.
+          = help: common causes: the webhook returned the result Failure with this message; see its log; the
+                  object was stored in a version or with fields that the webhook does not support
+          = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
 
         Webhooks
           validating

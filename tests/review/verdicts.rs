@@ -41,15 +41,23 @@ fn a_mutation_is_shown_with_who_made_it() {
 }
 
 #[test]
-fn a_denial_is_printed_as_kubectl_prints_it() {
+fn a_denial_has_the_words_of_the_api_server_and_advice() {
     let fakes = fakes(&[
         "name: first, type: mutating, behavior: {deny: {message: not today}}",
         "name: second, type: mutating, behavior: allow",
         "name: third, type: validating, behavior: allow",
     ]);
     let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
-    files.review("-f pod.yaml --fakes fakes.yaml -n shop").check(1, &expect![[r#"
-        Error from server: error when creating "pod.yaml": admission webhook "first.fakes.local" denied the request: not today
+    files.review("-f pod.yaml --fakes fakes.yaml -n shop").check(
+        1,
+        &expect![[r#"
+        error: admission webhook "first.fakes.local" denied the request: not today
+          = webhook: admit-fakes/first.fakes.local
+          = request: CREATE Pod shop/web (pod.yaml:1)
+          = status: 400
+          = why: The request failed, and would have failed with failurePolicy Ignore, too.
+          = help: this is the decision of the webhook; see its documentation and log
+          = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
         note: namespace "shop" was created for this review
 
         Webhooks
@@ -62,7 +70,8 @@ fn a_denial_is_printed_as_kubectl_prints_it() {
         Object
           11 changes by defaults, 3 changes by plugins (-v shows them)
 
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -87,16 +96,26 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
             "Fail",
             3,
             expect![[r#"
-        Error from server (InternalError): error when creating "pod.yaml": Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+                error: Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+                 --> hooks.yaml:5
+                  = webhook: hooks/hook.example.com
+                  = request: CREATE Pod default/web (pod.yaml:1)
+                  = status: 500 InternalError
+                  = why: Nothing listens on the port that the API server connected to. failurePolicy is Fail: the
+                         request failed. With Ignore it would have been admitted without the webhook.
+                  = help: common causes: the Pod becomes ready before the webhook listens, or does not have a
+                          readiness probe; the Service's targetPort is not the port that the webhook listens on; the
+                          webhook listens only on 127.0.0.1
+                  = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
 
-        Webhooks
-          validating
-            x  hook.example.com  N ms  failed: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+                Webhooks
+                  validating
+                    x  hook.example.com  N ms  failed: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
 
-        Object
-          11 changes by defaults (-v shows them)
+                Object
+                  11 changes by defaults (-v shows them)
 
-    "#]],
+            "#]],
         ),
     ] {
         let configuration =
@@ -253,14 +272,25 @@ fn a_deletion_shows_what_was_there() {
     ]);
     let old = POD.replace("app: web", "keep: 'yes'");
     let files = files([("pod.yaml", POD), ("old.yaml", &old), ("fakes.yaml", &fakes)]);
-    files.review("-f pod.yaml --old old.yaml --operation delete --fakes fakes.yaml").check(1, &expect![[r#"
-        Error from server: error when deleting "pod.yaml": admission webhook "policy.fakes.local" denied the request without explanation
+    files.review("-f pod.yaml --old old.yaml --operation delete --fakes fakes.yaml").check(
+        1,
+        &expect![[r#"
+        error: admission webhook "policy.fakes.local" denied the request without explanation
+          = webhook: admit-fakes/policy.fakes.local
+          = request: DELETE Pod default/web (pod.yaml:1)
+          = status: 400
+          = why: The webhook responded with allowed false, or without allowed, and without a reason. The
+                 request failed, and would have failed with failurePolicy Ignore, too.
+          = help: common causes: the field is misspelled: `Allowed` is not `allowed`; the webhook failed
+                  internally and returned an empty response
+          = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
 
         Webhooks
           validating
             x  policy.fakes.local  N ms  denied without explanation
 
-    "#]]);
+    "#]],
+    );
     files.review("-f pod.yaml --operation delete --fakes fakes.yaml").check(
         0,
         &expect![[r#"

@@ -90,6 +90,36 @@ impl ExplainError {
     }
 }
 
+/// The advice about an error message, for commands other than `admit explain-error`.
+#[derive(Debug)]
+pub(crate) struct Advice {
+    /// Why the request failed, and how the failure policy applied.
+    pub(crate) why: String,
+    common_causes: &'static [String],
+    /// Whether a conversion webhook failed.
+    pub(crate) is_about_conversion: bool,
+}
+
+impl Advice {
+    /// Returns the common causes as a sentence.
+    pub(crate) fn help(&self) -> String {
+        let label = if self.common_causes.len() == 1 { "" } else { "common causes: " };
+        format!("{label}{}", self.common_causes.join("; "))
+    }
+}
+
+/// Returns the advice about an error message of kube-apiserver, or `None` if the cause is not known.
+pub(crate) fn advice(message: &str) -> Option<Advice> {
+    let found = explanation::explain_message(message)?;
+    // A meaning without a period ends with a part of the message, which the reader has seen.
+    let meaning = if found.meaning.ends_with('.') { &*found.meaning } else { "" };
+    Some(Advice {
+        why: format!("{meaning} {}", found.consequence).trim().to_owned(),
+        common_causes: found.usually,
+        is_about_conversion: found.converts.is_some(),
+    })
+}
+
 fn read(path: &Path) -> Result<String, Failure> {
     let shown = documents::name(path);
     let bytes = output::read(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;

@@ -10,6 +10,7 @@ mod kubectl;
 pub(crate) mod line;
 pub(super) mod people;
 mod recorded;
+mod rejection;
 mod secret;
 mod steps;
 mod webhooks;
@@ -28,6 +29,7 @@ use serde_json::Value;
 
 use self::conversions::ConversionReport;
 use self::explain::Facts;
+pub(crate) use self::rejection::WebhookPlaces;
 use self::steps::Step;
 pub(crate) use self::steps::{patched, shown};
 pub(crate) use self::webhooks::Webhooks;

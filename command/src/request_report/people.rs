@@ -9,6 +9,7 @@ use output::{OneLine, lines, one_line};
 use serde_json::Value;
 
 use super::difference::Change;
+use super::rejection::{self, WebhookPlaces};
 use super::steps::{By, Step};
 use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
 use super::{Report, conversions};
@@ -16,10 +17,16 @@ use crate::screen::Marks;
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
 /// Formats the report of a request: the decision, the calls, and their changes.
-pub(crate) fn text(report: &Report, verbose: bool, marks: Marks) -> String {
+///
+/// `places` are the locations of the webhooks.
+pub(crate) fn text(report: &Report, verbose: bool, marks: Marks, places: &WebhookPlaces) -> String {
     let mut text = String::new();
-    let style = style(report.verdict());
-    let _ = writeln!(text, "{style}{}{style:#}", decision(&report.decision.message));
+    if let Some(rejection) = rejection::diagnostic(report, places) {
+        rejection.write(&mut text);
+    } else {
+        let style = style(report.verdict());
+        let _ = writeln!(text, "{style}{}{style:#}", decision(&report.decision.message));
+    }
     for warning in &report.warnings {
         let _ = writeln!(text, "{NOT_DONE}Warning:{NOT_DONE:#} {}", OneLine(warning));
     }
@@ -101,7 +108,9 @@ fn webhooks(text: &mut String, report: &Report, marks: Marks) {
             let skipped =
                 webhook.skipped.iter().filter(|skipped| skipped.round == round).filter(is_asked_for);
             if let Some(call) = calls.next() {
-                self::call(&mut lines, call, width, marks);
+                // The diagnostic contains the hint of the decisive call.
+                let has_hint = !rejection::decisive_call(report).is_some_and(|it| std::ptr::eq(it, call));
+                self::call(&mut lines, call, width, marks, has_hint);
                 conditions(&mut lines, webhook, round);
             }
             for skipped in skipped {
@@ -134,7 +143,7 @@ fn conditions(text: &mut String, webhook: &WebhookReport, round: usize) {
     }
 }
 
-fn call(text: &mut String, call: &CallReport, width: usize, marks: Marks) {
+fn call(text: &mut String, call: &CallReport, width: usize, marks: Marks, has_hint: bool) {
     let (style, mark, what) = match call.outcome {
         Outcome::Allowed => (GOOD, marks.passed, allowed(call)),
         Outcome::Denied => (BAD, marks.failed, denied(call)),
@@ -150,7 +159,7 @@ fn call(text: &mut String, call: &CallReport, width: usize, marks: Marks) {
         OneLine(&call.webhook),
         OneLine(what)
     );
-    if !call.hint.is_empty() {
+    if has_hint && !call.hint.is_empty() {
         let _ = writeln!(text, "        {}", OneLine(&call.hint));
     }
     for warning in &call.warnings {

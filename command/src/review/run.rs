@@ -20,6 +20,7 @@ use crate::html_report::HtmlFile;
 use crate::request_report::{self as report, Circumstances, Report, Webhooks};
 use crate::screen::Marks;
 use crate::service_map;
+use crate::verify::locations::locations;
 use crate::{ExitCode, Failure, screen, v1beta1};
 
 impl Review {
@@ -44,6 +45,7 @@ impl Review {
         let existing = documents::read(&self.existing)?;
         let old = documents::read(&self.old)?;
         let mut configurations = configurations(documents::read(&self.configurations)?)?;
+        let places = locations(configurations.iter());
         let fakes = match &self.fakes {
             Some(file) => Some(start(file).await?),
             None => None,
@@ -93,7 +95,7 @@ impl Review {
                 report.without_reviews();
             }
             if self.output == Output::Text {
-                print(&report::people::text(&report, self.verbose, marks))?;
+                print(&report::people::text(&report, self.verbose, marks, &places))?;
             }
             reports.push(report);
         }

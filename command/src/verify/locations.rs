@@ -32,7 +32,7 @@ struct Named {
 ///
 /// If the line of an entry is unknown, its location is the line of its document. Webhooks from standard input do not
 /// have a location.
-pub(super) fn locations<'a>(
+pub(crate) fn locations<'a>(
     configurations: impl Iterator<Item = &'a Document>,
 ) -> BTreeMap<String, Location> {
     let mut outlines: HashMap<String, Vec<Outline>> = HashMap::new();

@@ -8,7 +8,7 @@ mod configurations;
 mod control;
 mod interventions;
 mod list;
-mod locations;
+pub(crate) mod locations;
 mod merge;
 mod objects;
 pub(crate) mod output;

@@ -1,0 +1,112 @@
+//! Formats the rejection of a request by a webhook as a diagnostic.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use harness::chain::Verdict;
+use harness::event::Phase;
+use harness::verify::report::Location;
+use harness::verify::{Severity, with_phase};
+use serde_json::Value;
+
+use super::webhooks::{CallReport, Outcome};
+use super::{Report, RequestReport};
+use crate::check_help::documentation;
+use crate::diagnostic::Diagnostic;
+use crate::explain_error::{self, Advice};
+
+/// The locations of webhooks in the files of the user, by `CONFIGURATION/WEBHOOK`.
+pub(crate) type WebhookPlaces = BTreeMap<String, Location>;
+
+/// Returns the call that rejected the request.
+///
+/// If several calls of validating webhooks failed, the message of the server names the call that decided.
+pub(super) fn decisive_call(report: &Report) -> Option<&CallReport> {
+    if report.verdict() == Verdict::Admitted {
+        return None;
+    }
+    let message = message(report);
+    let is_rejection = |call: &&CallReport| {
+        matches!(call.outcome, Outcome::Denied | Outcome::FailedClosed | Outcome::Refused)
+    };
+    let rejections = || report.calls.iter().filter(is_rejection);
+    rejections()
+        .find(|call| message.contains(&format!("\"{}\"", call.webhook)))
+        .or_else(|| rejections().next())
+}
+
+/// Returns a diagnostic about a request that a webhook denied or that failed because of a webhook.
+///
+/// The first line is the message of the API server. Returns `None` if the request was admitted or rejected for another
+/// reason.
+pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diagnostic> {
+    let call = decisive_call(report);
+    let message = message(report);
+    let advice = explain_error::advice(message);
+    let is_conversion = report.verdict() != Verdict::Admitted
+        && advice.as_ref().is_some_and(|advice| advice.is_about_conversion);
+    if call.is_none() && !is_conversion {
+        return None;
+    }
+    let mut shown = Diagnostic::new(Severity::Error, message);
+    if let Some(place) = call.and_then(|call| place(call, places)) {
+        shown = shown.place(&place.file, place.line);
+    }
+    if let Some(call) = call {
+        shown.note("webhook", format!("{}/{}", call.configuration, call.webhook));
+    }
+    shown.note("request", request(report));
+    let reason = status(report, "reason");
+    shown.note("status", format!("{} {reason}", report.decision.code).trim_end());
+    if let Some(Advice { why, .. }) = &advice {
+        shown.note("why", why);
+    }
+    let hint = call.map(|call| call.hint.as_str()).filter(|hint| !hint.is_empty());
+    let help = hint.map(str::to_owned).or_else(|| advice.as_ref().map(Advice::help));
+    if let Some(help) = help {
+        shown.note("help", help);
+    }
+    if advice.is_some() {
+        shown.note("docs", documentation!("reference/faults.md#find-an-error"));
+    }
+    Some(shown)
+}
+
+/// Returns the message of the API server.
+fn message(report: &Report) -> &str {
+    match status(report, "message") {
+        "" => &report.decision.message,
+        message => message,
+    }
+}
+
+fn status<'a>(report: &'a Report, field: &str) -> &'a str {
+    let status = report.decision.status.as_ref();
+    status.and_then(|status| status.get(field)).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn place<'a>(call: &CallReport, places: &'a WebhookPlaces) -> Option<&'a Location> {
+    let id = format!("{}/{}", call.configuration, call.webhook);
+    let phase = if call.phase == "mutating" { Phase::Mutating } else { Phase::Validating };
+    places.get(&id).or_else(|| places.get(&with_phase(&id, phase)))
+}
+
+/// Formats a request, such as `CREATE Pod shop/web (pod.yaml:1)`.
+fn request(report: &Report) -> String {
+    let RequestReport { operation, kind, subresource, namespace, name, .. } = &report.request;
+    let mut text = format!("{operation} {}", kind.kind);
+    if !subresource.is_empty() {
+        text.push('/');
+        text.push_str(subresource);
+    }
+    let object: Vec<&str> =
+        [namespace.as_str(), name.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+    if !object.is_empty() {
+        text.push(' ');
+        text.push_str(&object.join("/"));
+    }
+    if !report.source.file.is_empty() {
+        let _ = write!(text, " ({}:{})", report.source.file, report.source.line);
+    }
+    text
+}
