@@ -31,6 +31,7 @@ mod run;
 mod screen;
 mod serve;
 mod service_map;
+mod similar_file;
 mod skip_reason;
 mod static_manifests;
 mod steps;

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use self::source::Source;
 pub(crate) use self::source::yaml_message;
-use crate::{Failure, screen};
+use crate::{Failure, screen, similar_file};
 
 /// An object and its location.
 #[derive(Clone, Debug, PartialEq)]
@@ -228,7 +228,8 @@ fn all_files(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
 fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{}: {what}", path.display()));
     let mut files = Vec::new();
-    find(path, &mut files).map_err(|error| wrong(&error))?;
+    find(path, &mut files)
+        .map_err(|error| wrong(&format!("{error}{}", similar_file::suggestion(&error, path))))?;
     if files.is_empty() {
         return Err(wrong(&"no *.yaml, *.yml, or *.json file in this directory"));
     }

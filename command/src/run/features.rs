@@ -9,7 +9,7 @@ use cucumber::feature::Ext as _;
 use gherkin::{EnvError, Feature, GherkinEnv, ParseFileError};
 
 use super::pieces;
-use crate::{Failure, documents};
+use crate::{Failure, documents, similar_file};
 
 /// Reads the feature files at `paths` and in the folders among them; without paths, returns `shipped`.
 ///
@@ -36,7 +36,10 @@ pub(crate) fn read(paths: &[PathBuf], shipped: &[(&str, &str)]) -> Result<Vec<Fe
 fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in paths {
-        let unreadable = |error: io::Error| Failure::usage(format!("{}: {}", path.display(), reason(&error)));
+        let unreadable = |error: io::Error| {
+            let suggestion = similar_file::suggestion(&error, path);
+            Failure::usage(format!("{}: {}{suggestion}", path.display(), reason(&error)))
+        };
         if fs::metadata(path).map_err(unreadable)?.is_dir() {
             let before = files.len();
             walk(path, &mut files).map_err(unreadable)?;

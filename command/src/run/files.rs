@@ -9,8 +9,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::sentences::steps;
-use crate::Failure;
 use crate::steps::{file_error, objects_of, yaml_of};
+use crate::{Failure, similar_file};
 
 /// Matches a step that names a file with objects.
 static FILE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -43,7 +43,11 @@ pub(crate) fn check(features: &[Feature]) -> Result<(), Failure> {
                 let path = feature.path.as_deref().unwrap_or(Path::new("")).display();
                 let line = step.position.line;
                 let base = if Path::new(name).is_absolute() { "" } else { " (relative to the feature file)" };
-                problems.push(format!("{path}:{line}: cannot read {name}{base}: {problem}"));
+                let suggestion = match (file.exists(), file.parent()) {
+                    (false, Some(folder)) => similar_file::suggestion_in(folder, Path::new(name)),
+                    _ => String::new(),
+                };
+                problems.push(format!("{path}:{line}: cannot read {name}{base}: {problem}{suggestion}"));
             }
         }
     }
