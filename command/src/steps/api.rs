@@ -92,12 +92,14 @@ impl Answer {
     }
 
     /// Formats the decision on one line, such as `201 Created` or `403 Forbidden: …`.
+    ///
+    /// The word after the code of a rejection is the `reason` of the `Status`, not the text of the HTTP status.
     pub(crate) fn decision(&self) -> String {
         if self.is_success() {
             return self.code.to_string();
         }
         let reason = match self.reason() {
-            "" => self.code.canonical_reason().unwrap_or("(no reason)"),
+            "" => "(no reason)",
             reason => reason,
         };
         format!("{} {reason}: {}", self.code.as_u16(), self.message())

@@ -34,8 +34,13 @@ impl World {
         }
         Err(StepFailure::new(format!(
             "the response contains no object because the request was rejected: {}",
-            answer.decision()
+            self.decision()
         )))
+    }
+
+    /// Formats the decision about the last request, with the names in the feature file.
+    pub(super) fn decision(&self) -> String {
+        self.last.as_ref().map(|answer| self.names.shorten(&answer.decision())).unwrap_or_default()
     }
 
     /// Returns the last response. It must be a rejection.
@@ -128,7 +133,7 @@ fn is_admitted(world: &mut World) -> Outcome {
     if answer.is_success() {
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected the request to be admitted, found {}", answer.decision())))
+    Err(StepFailure::new(format!("expected the request to be admitted, found {}", world.decision())))
 }
 
 #[then(expr = "the request is rejected with {int}")]
@@ -137,7 +142,7 @@ fn is_rejected(world: &mut World, code: u16) -> Outcome {
     if rejection.code.as_u16() == code {
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected {code}, found {}", rejection.decision())))
+    Err(StepFailure::new(format!("expected {code}, found {}", world.decision())))
 }
 
 #[then(expr = "the request is rejected with {int} {word}")]
@@ -146,7 +151,14 @@ fn is_rejected_with(world: &mut World, code: u16, reason: String) -> Outcome {
     if rejection.code.as_u16() == code && rejection.reason() == reason {
         return Ok(());
     }
-    Err(StepFailure::new(format!("expected {code} {reason}, found {}", rejection.decision())))
+    let failure = StepFailure::new(format!("expected {code} {reason}, found {}", world.decision()));
+    let is_code = rejection.code.as_u16() == code;
+    Err(failure.with_help((is_code && rejection.reason().is_empty()).then(|| {
+        format!(
+            "the webhook's status has a code but no reason: return the reason \"{reason}\", or use the step `the \
+             request is rejected with {code}`"
+        )
+    })))
 }
 
 #[then(expr = "the message is {string}")]
