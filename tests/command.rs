@@ -20,6 +20,7 @@ mod lint;
 mod metrics;
 mod own_webhooks;
 mod pictures;
+mod policy_notes;
 mod process_cleanup;
 mod review;
 mod run;

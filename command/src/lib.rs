@@ -23,6 +23,7 @@ mod lint;
 mod machine_readable;
 mod markdown;
 mod narrator;
+mod policy_outcome;
 mod progress;
 mod report_file;
 mod request_report;

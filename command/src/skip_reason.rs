@@ -1,6 +1,6 @@
 //! States why the API server did not call a webhook.
 
-use harness::conditions::Outcome;
+use harness::conditions::{Evaluation, Outcome};
 use harness::config::ReinvocationPolicy;
 use harness::event::{Conditions, Mismatch};
 
@@ -13,16 +13,7 @@ pub(crate) fn skip_reason(
     conditions: Option<&Conditions>,
 ) -> String {
     if let (Mismatch::Conditions, Some(Conditions { evaluation, .. })) = (mismatch, conditions) {
-        return match evaluation.outcome {
-            Outcome::False { index } => {
-                let name = evaluation.conditions.get(index).map_or("", |condition| &*condition.name);
-                format!("its match condition \"{name}\" is false")
-            }
-            Outcome::True | Outcome::Errors(_) | Outcome::OutOfBudget => {
-                let error = evaluation.error().unwrap_or_default();
-                format!("its matchConditions cannot be evaluated, and its failurePolicy is Ignore: {error}")
-            }
-        };
+        return condition_reason(evaluation);
     }
     let text = match mismatch {
         Mismatch::NamespaceSelector => "its namespaceSelector does not select the namespace",
@@ -36,4 +27,18 @@ pub(crate) fn skip_reason(
         Mismatch::Conditions => "it does not match",
     };
     text.to_owned()
+}
+
+/// Returns a clause that states why the match conditions of a webhook or a policy exclude a request.
+pub(crate) fn condition_reason(evaluation: &Evaluation) -> String {
+    match evaluation.outcome {
+        Outcome::False { index } => {
+            let name = evaluation.conditions.get(index).map_or("", |condition| &*condition.name);
+            format!("its match condition \"{name}\" is false")
+        }
+        Outcome::True | Outcome::Errors(_) | Outcome::OutOfBudget => {
+            let error = evaluation.error().unwrap_or_default();
+            format!("its matchConditions cannot be evaluated, and its failurePolicy is Ignore: {error}")
+        }
+    }
 }

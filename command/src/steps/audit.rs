@@ -77,8 +77,10 @@ impl World {
             Audit::Unavailable => Ok(()),
             Audit::Available(annotations) if holds(&annotations) => Ok(()),
             Audit::Available(annotations) => {
-                let found: Vec<String> =
-                    annotations.iter().map(|(key, value)| format!("\n  {key}: {value}")).collect();
+                let found: Vec<String> = annotations
+                    .iter()
+                    .map(|(key, value)| self.names.shorten(&format!("\n  {key}: {value}")))
+                    .collect();
                 let found = if found.is_empty() { " none".to_owned() } else { found.concat() };
                 Err(StepFailure::new(format!("expected {expected}\naudit annotations:{found}")))
             }
@@ -176,9 +178,13 @@ async fn has_not_failed_open(world: &mut World, step: &Step, short: String) -> O
 
 #[then(expr = "the audit annotation {string} of {string} is {string}")]
 async fn annotation_is(world: &mut World, step: &Step, key: String, short: String, value: String) -> Outcome {
-    world.expect_webhook(&short)?;
-    let key = format!("{}/{key}", Names::webhook(&short));
-    let expected = format!("{key}: {value}");
+    let key = if world.has_policy(&short) {
+        format!("{}.{short}/{key}", world.names.id())
+    } else {
+        world.expect_webhook(&short)?;
+        format!("{}/{key}", Names::webhook(&short))
+    };
+    let expected = world.names.shorten(&format!("{key}: {value}"));
     world.expect_audit(step, &expected, |all| all.get(&key) == Some(&value)).await
 }
 

@@ -90,11 +90,15 @@ impl World {
         try_join_all(self.webhooks.iter_mut().map(Webhook::read_calls)).await.map(drop)
     }
 
-    /// Reads the calls to loaded webhooks during the request that led to `answer`, and the scenario's skipped webhooks.
+    /// Reads the calls to loaded webhooks during the request that led to `answer`, the scenario's skipped webhooks, and
+    /// what its policies did.
     pub(super) fn read_own_calls(&mut self, answer: &Answer) -> Outcome {
         let recorded = self.target()?.calls.for_request(&answer.audit_id);
-        let (calls, skips) = recorded.map(|request| (request.calls, request.skips)).unzip();
-        self.skips = self.of_scenario(skips.unwrap_or_default());
+        let (calls, others) =
+            recorded.map(|request| (request.calls, (request.skips, request.policies))).unzip();
+        let (skips, policies) = others.unwrap_or_default();
+        self.skips = self.of_scenario(skips);
+        self.read_policies(policies);
         let is_own = |call: &RecordedCall| {
             let mut own = self.installation.own_webhooks();
             own.any(|(name, webhook)| {
@@ -168,7 +172,7 @@ impl World {
 
     /// Prints each call and the decision below the step.
     pub(super) fn print_result(&self, step: &Step) {
-        let decision = self.last.as_ref().map(Answer::decision).unwrap_or_default();
+        let decision = self.decision();
         for call in self.calls() {
             // The decision below contains the message of a call that failed the request.
             let is_repeated = call.failed_open.is_some() && decision.contains(&call.answer);
@@ -180,9 +184,12 @@ impl World {
         for line in self.not_called() {
             self.note(step, NoteKind::Cause, line);
         }
+        for (kind, line) in self.policy_notes(&decision) {
+            self.note(step, kind, line);
+        }
         if let Some(answer) = &self.last {
             let kind = if answer.is_success() { NoteKind::Event } else { NoteKind::Cause };
-            self.note(step, kind, self.names.shorten(&decision));
+            self.note(step, kind, decision.clone());
         }
         for hint in self.service_hint().into_iter().chain(self.request_hint()) {
             self.note(step, NoteKind::Help, hint);
@@ -220,7 +227,7 @@ impl World {
             lines.push("none".to_owned());
         }
         lines.extend(self.not_called());
-        let decision = self.last.as_ref().map(Answer::decision).unwrap_or_default();
+        let decision = self.decision();
         format!("\ncalls:\n  {}\ndecision: {decision}", lines.join("\n  "))
     }
 }

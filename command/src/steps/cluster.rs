@@ -34,6 +34,7 @@ impl World {
             return Ok(());
         }
         if policies::is_policy(&object) {
+            self.policies.push(object.clone());
             self.confine_policy(&mut object);
         }
         let is_namespace = self.label_own_namespace(&mut object);

@@ -28,6 +28,7 @@ mod order;
 mod outcome;
 pub(crate) mod parameter;
 mod policies;
+mod policy_notes;
 mod request;
 mod resource;
 mod service;

@@ -22,8 +22,18 @@ const BINDINGS: [&str; 2] = ["ValidatingAdmissionPolicyBinding", "MutatingAdmiss
 
 /// Returns whether `object` is an admission policy or a binding.
 pub(super) fn is_policy(object: &Value) -> bool {
-    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let kind = text(object, "/kind");
     POLICIES.contains(&kind) || BINDINGS.contains(&kind)
+}
+
+/// Returns the kind of the bindings of a kind of policies, or `None` if `kind` is not a kind of policies.
+pub(super) fn binding_kind(kind: &str) -> Option<&'static str> {
+    POLICIES.iter().zip(BINDINGS).find_map(|(policy, binding)| (*policy == kind).then_some(binding))
+}
+
+/// Returns the string at `pointer`, or an empty string.
+pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl World {

@@ -1,6 +1,7 @@
-//! Shows the values that a selector compares, for webhooks that the server skipped.
+//! Shows the values that a selector compares, for webhooks and policies that the server skipped.
 
 use harness::event::Mismatch;
+use harness::policy::{MatchField, PolicyMismatch};
 use harness::selector::{Labels, Selector};
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -8,23 +9,25 @@ use serde_json::{Map, Value, json};
 use super::api;
 use super::names::SCENARIO_LABEL;
 use super::world::World;
+use crate::policy_outcome::{PolicyOutcome, PolicyResult};
 use crate::target::{RUN_LABEL, RecordedSkip};
 
 impl World {
-    /// Adds both sides of the comparison to the reason of each webhook that a selector excluded.
+    /// Adds both sides of the comparison to the reason of each webhook or policy that a selector excluded.
     ///
     /// The labels of the object are its labels after the request: in the response or, if it does not contain the
     /// object, in the request body.
     pub(super) async fn explain_skips(&mut self, sent: Option<&Value>) {
-        if self.skips.is_empty() {
+        if self.skips.is_empty() && self.policy_results.is_empty() {
             return;
         }
-        let is_foreign = self.foreign_namespace(&Mismatch::NamespaceSelector).is_some();
+        let foreign = self.foreign_namespace(&Mismatch::NamespaceSelector);
+        let needs_namespace = self.skips.iter().any(|skip| skip.mismatch == Mismatch::NamespaceSelector)
+            || self.policy_results.iter().any(|result| {
+                matches!(&result.outcome, PolicyOutcome::Excluded(mismatch) if mismatch.field == MatchField::NamespaceSelector)
+            });
         let namespace = match self.last_namespace() {
-            Some(name)
-                if !is_foreign
-                    && self.skips.iter().any(|skip| skip.mismatch == Mismatch::NamespaceSelector) =>
-            {
+            Some(name) if foreign.is_none() && needs_namespace => {
                 let labels = self.labels_of_namespace(&name).await;
                 labels.map(|labels| (format!("the namespace \"{name}\""), labels))
             }
@@ -47,6 +50,27 @@ impl World {
         for (skip, reason) in self.skips.iter_mut().zip(reasons) {
             if let Some(reason) = reason {
                 skip.reason = reason;
+            }
+        }
+        let outcome = |result: &PolicyResult| {
+            let PolicyOutcome::Excluded(PolicyMismatch { field, .. }) = &result.outcome else { return None };
+            let (name, compared) = match field {
+                MatchField::NamespaceSelector if foreign.is_some() => {
+                    return foreign.clone().map(PolicyOutcome::NotApplied);
+                }
+                MatchField::NamespaceSelector => ("namespaceSelector", namespace.as_ref()?),
+                MatchField::ObjectSelector => ("objectSelector", object.as_ref()?),
+                MatchField::ExcludeResourceRules | MatchField::ResourceRules | MatchField::Exempt => {
+                    return None;
+                }
+            };
+            let compared = vec![comparison(name, self.match_resources(result)?.get(name)?, compared)?];
+            Some(PolicyOutcome::Excluded(PolicyMismatch { field: *field, compared }))
+        };
+        let outcomes: Vec<Option<PolicyOutcome>> = self.policy_results.iter().map(outcome).collect();
+        for (result, outcome) in self.policy_results.iter_mut().zip(outcomes) {
+            if let Some(outcome) = outcome {
+                result.outcome = outcome;
             }
         }
     }
@@ -84,11 +108,19 @@ fn is_added_by_run(key: &str, labels: &Map<String, Value>) -> bool {
         || labels.contains_key(RUN_LABEL) && key.starts_with("pod-security.kubernetes.io/")
 }
 
+/// Describes the first requirement of the selector that the labels do not meet.
+fn reason(field: &str, selector: &Value, compared: &(String, Map<String, Value>)) -> Option<String> {
+    comparison(field, selector, compared).map(|comparison| format!("its {comparison}"))
+}
+
 /// Describes the first requirement of the selector that the labels do not meet, as `admit review --explain` does.
-fn reason(field: &str, selector: &Value, (what, labels): &(String, Map<String, Value>)) -> Option<String> {
+fn comparison(
+    field: &str,
+    selector: &Value,
+    (what, labels): &(String, Map<String, Value>),
+) -> Option<String> {
     let object = json!({"metadata": {"labels": labels}});
-    let refused = Selector::parse(selector).ok()?.refused_by(Labels::from_object(&object)?)?;
-    let requirement = refused;
+    let requirement = Selector::parse(selector).ok()?.refused_by(Labels::from_object(&object)?)?;
     let shown: Map<String, Value> = labels
         .iter()
         .filter(|(key, _)| requirement.contains(key.as_str()) || !is_added_by_run(key, labels))
@@ -96,7 +128,7 @@ fn reason(field: &str, selector: &Value, (what, labels): &(String, Map<String, V
         .collect();
     let found =
         if shown.is_empty() { "no labels".to_owned() } else { format!("the labels {}", json!(shown)) };
-    Some(format!("its {field} requires {requirement}; {what} has {found}"))
+    Some(format!("{field} requires {requirement}; {what} has {found}"))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::names::{Names, SCENARIO_LABEL};
 use super::resource::{self, Resource};
 use super::webhook::Webhook;
 use crate::narrator::{Narrator, NoteKind};
+use crate::policy_outcome::PolicyResult;
 use crate::target::{Leftovers, RUN_LABEL, RecordedCall, RecordedSkip, Target, TargetKind};
 
 /// The state that the steps of a scenario share.
@@ -46,6 +47,10 @@ pub(crate) struct World {
     pub(super) fake_calls: Vec<RecordedCall>,
     /// The webhooks of the scenario that the server skipped during the last request.
     pub(super) skips: Vec<RecordedSkip>,
+    /// What the policies of the scenario did about the last request; empty if the target does not record it.
+    pub(super) policy_results: Vec<PolicyResult>,
+    /// The policies and bindings of the scenario, as written in the feature file.
+    pub(super) policies: Vec<Value>,
     /// The path of the last request of a When step.
     pub(super) last_path: String,
     /// Whether the metrics are read, because a step of the scenario uses them.
@@ -78,6 +83,8 @@ impl World {
             own_calls: None,
             fake_calls: Vec::new(),
             skips: Vec::new(),
+            policy_results: Vec::new(),
+            policies: Vec::new(),
             last_path: String::new(),
             reads_metrics: false,
             metric_increase: Metrics::default(),

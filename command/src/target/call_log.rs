@@ -1,4 +1,4 @@
-//! Stores the webhook calls that the API server recorded, and the webhooks that it skipped, by the audit ID of the request.
+//! Stores the webhook calls, skipped webhooks, and policies that the API server recorded, by the audit ID of the request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +8,7 @@ use harness::config::{ReinvocationPolicy, WebhookId};
 use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Record, Round};
 use jiff::Timestamp;
 
+use crate::policy_outcome::{PolicyResult, policy_results};
 use crate::skip_reason::skip_reason;
 
 /// The recorded calls to webhooks. Only admit's API server records them.
@@ -66,14 +67,15 @@ pub(crate) struct RecordedSkip {
     pub(crate) reason: String,
 }
 
-/// The calls and the skipped webhooks of a request, each in order.
+/// The calls, the skipped webhooks, and the policies of a request, each in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedRequest {
     pub(crate) calls: Vec<RecordedCall>,
     pub(crate) skips: Vec<RecordedSkip>,
+    pub(crate) policies: Vec<PolicyResult>,
 }
 
-/// The records of the newest [`MAX_REQUESTS`] requests that called or skipped webhooks.
+/// The records of the newest [`MAX_REQUESTS`] requests that called or skipped webhooks or policies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallIndex(Arc<Mutex<Requests>>);
 
@@ -102,8 +104,10 @@ impl CallIndex {
         let recorded = RecordedRequest {
             calls: record.calls().map(|called| RecordedCall::new(called, received)).collect(),
             skips: skips(record),
+            policies: policy_results(record),
         };
-        if recorded.calls.is_empty() && recorded.skips.is_empty() {
+        let RecordedRequest { calls, skips, policies } = &recorded;
+        if calls.is_empty() && skips.is_empty() && policies.is_empty() {
             return;
         }
         let mut requests = self.lock();

@@ -77,7 +77,7 @@ pub(super) const STEPS: &[StepHelp] = &[
     ),
     then(
         "the audit annotation {string} of {string} is {string}",
-        "The webhook added this audit annotation",
+        "The webhook or the admission policy added this audit annotation",
         r#"Then the audit annotation "rule" of "policy" is "weekdays""#,
     ),
     metrics::COUNTS,

@@ -5,7 +5,7 @@ use super::super::{StepHelp, conversion, given, namespaces};
 pub(super) const STEPS: &[StepHelp] = &[
     given(
         "this object exists:",
-        "Creates an object before the webhooks are installed",
+        "Creates an object before the webhooks are installed; see the next step for webhook configurations and admission policies",
         r#"Given this object exists:
   """yaml
   apiVersion: v1
@@ -15,7 +15,7 @@ pub(super) const STEPS: &[StepHelp] = &[
     ),
     given(
         "these objects exist:",
-        "Creates objects before the webhooks are installed; a webhook configuration or an admission policy is renamed and limited to the scenario's namespace",
+        "Creates objects before the webhooks are installed; a webhook configuration, or a ValidatingAdmissionPolicy with its binding, is renamed and limited to the scenario's namespace",
         r#"Given these objects exist:
   """yaml
   apiVersion: v1
@@ -29,7 +29,7 @@ pub(super) const STEPS: &[StepHelp] = &[
     ),
     given(
         "the objects in the file {string} exist",
-        "Creates the objects in a file before the webhooks are installed; the path is relative to the feature file",
+        "Creates the objects in a file before the webhooks are installed, such as webhook configurations or admission policies with their bindings; the path is relative to the feature file",
         r#"Given the objects in the file "webhook.yaml" exist"#,
     ),
     given(

@@ -1,0 +1,144 @@
+//! Derives what each admission policy did from the record of a request.
+
+use harness::conditions::{Evaluation, Outcome};
+use harness::config::FailurePolicy;
+use harness::event::{Event, Phase, Record};
+use harness::policy::{
+    AnnotationOutcome, BindingRecord, PoliciesChecked, PolicyMismatch, PolicyRun, ValidationAction, Verdict,
+};
+
+use crate::skip_reason::condition_reason;
+
+/// What a policy did for one binding and one param.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyResult {
+    /// The phase of the policy.
+    pub(crate) phase: Phase,
+    /// The name of the policy.
+    pub(crate) policy: String,
+    /// The name of the binding; `None` if the policy was skipped before its bindings.
+    pub(crate) binding: Option<String>,
+    /// The param, as `NAMESPACE/NAME` or `NAME`; `None` without a param.
+    pub(crate) param: Option<String>,
+    /// What the policy did.
+    pub(crate) outcome: PolicyOutcome,
+}
+
+/// What a policy did about a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyOutcome {
+    /// Without a binding, `matchConstraints` excludes the request; otherwise `matchResources` of the binding does.
+    Excluded(PolicyMismatch),
+    /// The policy was not evaluated. Contains the reason.
+    NotApplied(String),
+    /// All validations are true.
+    Allowed,
+    /// The policy denied the request. Contains the message.
+    Denied(String),
+    /// A validation is false or failed, and the request continues. Contains the reason and the message.
+    NotEnforced(String),
+}
+
+impl PolicyResult {
+    /// Returns the values that were compared if the policy or the binding does not match, with the paths of the fields.
+    pub(crate) fn compared(&self, mismatch: &PolicyMismatch) -> String {
+        let field = self.match_field();
+        let lines = mismatch.compared.iter().map(|line| format!("{field}.{line}"));
+        lines.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Returns the field that decides whether the policy or, if there is one, the binding matches.
+    pub(crate) fn match_field(&self) -> &'static str {
+        if self.binding.is_some() { "matchResources" } else { "matchConstraints" }
+    }
+}
+
+/// Returns what each policy did, in the order of the evaluation; policies that do not match come first.
+pub(crate) fn policy_results(record: &Record) -> Vec<PolicyResult> {
+    let checked = record
+        .events
+        .iter()
+        .filter_map(|event| if let Event::Policies(checked) = event { Some(&**checked) } else { None });
+    checked.flat_map(results).collect()
+}
+
+fn results(checked: &PoliciesChecked) -> Vec<PolicyResult> {
+    let result = |policy: &str, binding: Option<&BindingRecord>, param: Option<&str>, outcome| PolicyResult {
+        phase: checked.phase,
+        policy: policy.to_owned(),
+        binding: binding.map(|binding| binding.binding.to_string()),
+        param: param.map(str::to_owned),
+        outcome,
+    };
+    let skipped = checked.skipped.iter();
+    let mut results: Vec<PolicyResult> = skipped
+        .map(|skipped| result(&skipped.policy, None, None, PolicyOutcome::Excluded(skipped.mismatch.clone())))
+        .collect();
+    for policy in &checked.policies {
+        let not_configured = |error: &str| match policy.failure_policy {
+            FailurePolicy::Fail => PolicyOutcome::Denied(error.to_owned()),
+            FailurePolicy::Ignore => {
+                PolicyOutcome::NotApplied(format!("its failurePolicy is Ignore, and {error}"))
+            }
+        };
+        if let Some(error) = &policy.error {
+            results.push(result(&policy.policy, None, None, not_configured(error)));
+        }
+        for binding in &policy.bindings {
+            let early = if let Some(mismatch) = &binding.mismatch {
+                Some(PolicyOutcome::Excluded(mismatch.clone()))
+            } else if let Some(error) = &binding.error {
+                Some(not_configured(error))
+            } else if binding.runs.is_empty() {
+                let reason = "its paramRef selects no object, and its parameterNotFoundAction is Allow";
+                Some(PolicyOutcome::NotApplied(reason.to_owned()))
+            } else {
+                None
+            };
+            let early = early.map(|outcome| result(&policy.policy, Some(binding), None, outcome));
+            results.extend(early);
+            for run in &binding.runs {
+                let outcome = outcome(run, &binding.validation_actions);
+                results.push(result(&policy.policy, Some(binding), run.param.as_deref(), outcome));
+            }
+        }
+    }
+    results
+}
+
+fn outcome(run: &PolicyRun, actions: &[ValidationAction]) -> PolicyOutcome {
+    if run.decisions.is_empty()
+        && let Some(reason) = run.conditions.as_ref().and_then(unmet_condition)
+    {
+        return PolicyOutcome::NotApplied(reason);
+    }
+    let messages = |is_included: fn(Verdict) -> bool| {
+        let decisions = run.decisions.iter().filter(|decision| is_included(decision.verdict));
+        let messages: Vec<&str> = decisions.map(|decision| &*decision.message).collect();
+        messages.join("; ")
+    };
+    let failed_annotation = run.annotations.iter().find_map(|annotation| match &annotation.outcome {
+        AnnotationOutcome::Failed(error) => Some(error),
+        AnnotationOutcome::Published(_) | AnnotationOutcome::Excluded => None,
+    });
+    let violations = messages(|verdict| matches!(verdict, Verdict::Denied | Verdict::Failed));
+    if !violations.is_empty() {
+        if actions.contains(&ValidationAction::Deny) {
+            return PolicyOutcome::Denied(violations);
+        }
+        let actions: Vec<&str> = actions.iter().map(|action| action.as_str()).collect();
+        let reason = format!("its validationActions are [{}]: {violations}", actions.join(", "));
+        return PolicyOutcome::NotEnforced(reason);
+    }
+    if let Some(error) = failed_annotation {
+        return PolicyOutcome::Denied(error.clone());
+    }
+    match &*messages(|verdict| verdict == Verdict::Ignored) {
+        "" => PolicyOutcome::Allowed,
+        ignored => PolicyOutcome::NotEnforced(format!("its failurePolicy is Ignore: {ignored}")),
+    }
+}
+
+fn unmet_condition(evaluation: &Evaluation) -> Option<String> {
+    (evaluation.outcome != Outcome::True).then(|| condition_reason(evaluation))
+}

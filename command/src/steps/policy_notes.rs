@@ -1,0 +1,106 @@
+//! Explains what the admission policies of a scenario did about a request.
+
+use harness::policy::MatchField;
+use serde_json::Value;
+
+use super::policies::{binding_kind, text};
+use super::world::World;
+use crate::narrator::NoteKind;
+use crate::policy_outcome::{PolicyOutcome, PolicyResult};
+
+impl World {
+    /// Keeps the results of the policies of the scenario, with the names in the feature file.
+    ///
+    /// A param in the scenario's own namespace is shown without the namespace.
+    pub(super) fn read_policies(&mut self, results: Vec<PolicyResult>) {
+        let prefix = format!("{}.", self.names.id());
+        let shorten = |name: String| name.strip_prefix(&prefix).map(str::to_owned).unwrap_or(name);
+        let namespace = format!("{}/", self.names.namespace());
+        let own = results.into_iter().filter(|result| result.policy.starts_with(&prefix));
+        self.policy_results = own
+            .map(|result| PolicyResult {
+                policy: shorten(result.policy),
+                binding: result.binding.map(shorten),
+                param: result
+                    .param
+                    .map(|name| name.strip_prefix(&namespace).map(str::to_owned).unwrap_or(name)),
+                ..result
+            })
+            .collect();
+    }
+
+    /// Returns `matchConstraints` of the policy or `matchResources` of the binding, as the scenario wrote it.
+    pub(super) fn match_resources(&self, result: &PolicyResult) -> Option<&Value> {
+        let name = result.binding.as_ref().unwrap_or(&result.policy);
+        let is_it = |object: &&Value| {
+            let is_binding = binding_kind(text(object, "/kind")).is_none();
+            text(object, "/metadata/name") == name && is_binding == result.binding.is_some()
+        };
+        self.policies.iter().find(is_it)?.get("spec")?.get(result.match_field())
+    }
+
+    /// Returns whether the scenario creates a policy with this name.
+    pub(super) fn has_policy(&self, name: &str) -> bool {
+        let mut policies =
+            self.policies.iter().filter(|object| binding_kind(text(object, "/kind")).is_some());
+        policies.any(|object| text(object, "/metadata/name") == name)
+    }
+
+    /// Returns a note for each policy of the scenario: what it did about the last request, or why it has no effect.
+    ///
+    /// The note of a denial does not repeat a message that `decision` contains.
+    pub(super) fn policy_notes(&self, decision: &str) -> Vec<(NoteKind, String)> {
+        let mut notes = self.unbound();
+        notes.extend(self.policy_results.iter().map(|result| note(result, decision)));
+        notes
+    }
+
+    /// Returns a note for each policy without a binding, and for each binding without a policy.
+    fn unbound(&self) -> Vec<(NoteKind, String)> {
+        let names = |kind: &str, pointer: &str| -> Vec<&str> {
+            let objects = self.policies.iter().filter(|object| text(object, "/kind") == kind);
+            objects.map(|object| text(object, pointer)).collect()
+        };
+        let kinds = ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"];
+        let mut lines = Vec::new();
+        for (kind, bindings) in kinds.into_iter().filter_map(|kind| Some((kind, binding_kind(kind)?))) {
+            let (policies, bound) = (names(kind, "/metadata/name"), names(bindings, "/spec/policyName"));
+            for policy in policies.iter().filter(|policy| !bound.contains(policy)) {
+                lines.push(format!(
+                    "policy \"{policy}\": not applied: no {bindings} of the scenario has the policyName \"{policy}\""
+                ));
+            }
+            for (binding, policy) in names(bindings, "/metadata/name").into_iter().zip(bound) {
+                if !policies.contains(&policy) {
+                    lines.push(format!(
+                        "policy \"{policy}\" with binding \"{binding}\": not applied: the scenario does not create the \
+                         {kind} \"{policy}\""
+                    ));
+                }
+            }
+        }
+        lines.into_iter().map(|line| (NoteKind::Cause, line)).collect()
+    }
+}
+
+fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
+    let PolicyResult { policy, binding, param, outcome, phase: _ } = result;
+    let with = binding.as_ref().map(|name| format!(" with binding \"{name}\"")).unwrap_or_default();
+    let param = param.as_ref().map(|name| format!(" and param \"{name}\"")).unwrap_or_default();
+    let (kind, text) = match outcome {
+        PolicyOutcome::Excluded(mismatch) if mismatch.field == MatchField::Exempt => {
+            (NoteKind::Cause, "not applied: policies do not apply to this kind".to_owned())
+        }
+        PolicyOutcome::Excluded(mismatch) => {
+            (NoteKind::Cause, format!("not applied: {}", result.compared(mismatch)))
+        }
+        PolicyOutcome::NotApplied(reason) => (NoteKind::Cause, format!("not applied: {reason}")),
+        PolicyOutcome::Allowed => (NoteKind::Event, "allowed".to_owned()),
+        PolicyOutcome::Denied(message) if decision.contains(message) => {
+            (NoteKind::Event, "denied".to_owned())
+        }
+        PolicyOutcome::Denied(message) => (NoteKind::Event, format!("denied: {message}")),
+        PolicyOutcome::NotEnforced(reason) => (NoteKind::Cause, format!("not enforced: {reason}")),
+    };
+    (kind, format!("policy \"{policy}\"{with}{param}: {text}"))
+}

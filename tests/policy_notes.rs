@@ -1,0 +1,156 @@
+//! Tests what `admit run` says about the admission policies of a scenario.
+
+#![expect(clippy::expect_used, reason = "a command that cannot be started fails the test")]
+
+use std::process::Command;
+
+/// A policy for ConfigMaps with at most 3 entries, and a binding; tests replace some of their lines.
+const POLICY: &str = r#"
+Feature: The limit
+  Scenario: Too many entries
+    Given these objects exist:
+      """yaml
+      apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicy
+      metadata: {name: entries}
+      spec:
+        failurePolicy: Fail
+        paramKind: {apiVersion: v1, kind: ConfigMap}
+        matchConstraints:
+          resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+        matchConditions: [{name: has-data, expression: has(object.data)}]
+        validations: [{expression: object.data.size() <= 3, message: at most 3 entries, reason: Forbidden}]
+      ---
+      apiVersion: admissionregistration.k8s.io/v1
+      kind: ValidatingAdmissionPolicyBinding
+      metadata: {name: limit}
+      spec:
+        policyName: entries
+        matchResources: {}
+        validationActions: [Deny]
+      """
+    When this object is created:
+      """yaml
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: settings, labels: {team: blue}}
+      data: {a: '1', b: '2', c: '3', d: '4'}
+      """
+    Then the request is rejected with 403 Forbidden
+"#;
+
+/// Runs a feature in process, and returns its output, in which lines are not wrapped.
+fn run(feature: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("my.feature"), feature).expect("it is written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["run", "my.feature"]).current_dir(folder.path()).env("NO_COLOR", "1");
+    let output = command.output().expect("the command runs");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn explains(replaced: &str, with: &str, expected: &str) {
+    assert!(POLICY.contains(replaced), "{replaced}");
+    let found = run(&POLICY.replace(replaced, with));
+    assert!(found.contains(&format!("= note: {expected}")), "{expected}\n{found}");
+}
+
+#[test]
+fn denial_names_the_policy_and_the_binding() {
+    let found = run(POLICY);
+    assert!(found.contains(r#"policy "entries" with binding "limit": denied 403 Forbidden: "#), "{found}");
+    assert!(found.contains("1 passed, 0 failed"), "{found}");
+}
+
+#[test]
+fn policy_that_does_not_match_shows_the_compared_values() {
+    let policy = r#"policy "entries": not applied: matchConstraints"#;
+    explains(
+        "operations: [CREATE]",
+        "operations: [DELETE]",
+        r#"policy "entries": not applied: matchConstraints.resourceRules[0].operations has ["DELETE"], the request "CREATE""#,
+    );
+    explains(
+        "resourceRules: [{operations: [CREATE]",
+        "namespaceSelector: {matchLabels: {env: prod}}\n          resourceRules: [{operations: [CREATE]",
+        &format!("{policy}.namespaceSelector requires env in (prod); the namespace \"admit-"),
+    );
+    explains(
+        "resourceRules: [{operations: [CREATE]",
+        "objectSelector: {matchLabels: {team: red}}\n          resourceRules: [{operations: [CREATE]",
+        &format!(
+            r#"{policy}.objectSelector requires team in (red); the object has the labels {{"team":"blue"}}"#
+        ),
+    );
+    explains(
+        "matchResources: {}",
+        "matchResources: {objectSelector: {matchLabels: {team: red}}}",
+        r#"policy "entries" with binding "limit": not applied: matchResources.objectSelector requires team in (red)"#,
+    );
+    explains(
+        "metadata: {name: settings,",
+        "metadata: {name: settings, namespace: default,",
+        r#"policy "entries": not applied: the namespace "default" is not part of the scenario: add the step `webhooks are"#,
+    );
+}
+
+#[test]
+fn policy_that_is_not_evaluated_shows_the_reason() {
+    let bound = r#"policy "entries" with binding "limit": not applied:"#;
+    explains(
+        "expression: has(object.data)}",
+        "expression: '!has(object.data)'}",
+        &format!(r#"{bound} its match condition "has-data" is false"#),
+    );
+    explains(
+        "matchResources: {}",
+        "paramRef: {name: none, parameterNotFoundAction: Allow}",
+        &format!("{bound} its paramRef selects no object, and its parameterNotFoundAction is Allow"),
+    );
+    explains(
+        "policyName: entries",
+        "policyName: entires",
+        r#"policy "entries": not applied: no ValidatingAdmissionPolicyBinding of the scenario has the policyName "entries""#,
+    );
+    explains(
+        "policyName: entries",
+        "policyName: entires",
+        r#"policy "entires" with binding "limit": not applied: the scenario does not create the ValidatingAdmissionPolicy "entires""#,
+    );
+}
+
+#[test]
+fn violation_that_does_not_deny_shows_the_reason() {
+    let bound = r#"policy "entries" with binding "limit": not enforced:"#;
+    explains(
+        "validationActions: [Deny]",
+        "validationActions: [Warn, Audit]",
+        &format!("{bound} its validationActions are [Warn, Audit]: at most 3 entries"),
+    );
+    let ignoring = POLICY.replace("failurePolicy: Fail", "failurePolicy: Ignore");
+    let found = run(&ignoring.replace("object.data.size() <= 3", "object.data.none == '1'"));
+    let expected = "its failurePolicy is Ignore: expression 'object.data.none == '1'' resulted in error: no such key: none";
+    assert!(found.contains(&format!("= note: {bound} {expected}")), "{found}");
+}
+
+#[test]
+fn code_without_a_reason_differs_from_the_same_code_with_a_reason() {
+    let found = run(r#"
+Feature: A denial
+  Scenario: Only a code
+    Given a validating webhook "policy" for pods
+    And "policy" behaves like this:
+      """yaml
+      deny: {code: 403, message: no}
+      """
+    When a pod is created
+    Then the request is rejected with 403 Forbidden
+"#);
+    let expected = "message: expected 403 Forbidden, found 403 (no reason): admission webhook";
+    assert!(found.contains(expected), "{found}");
+    let help = "help: the webhook's status has a code but no reason: return the reason \"Forbidden\", or use the step `the request is rejected with 403`";
+    assert!(found.contains(help), "{found}");
+}
