@@ -154,3 +154,56 @@ Feature: A denial
     let help = "help: the webhook's status has a code but no reason: return the reason \"Forbidden\", or use the step `the request is rejected with 403`";
     assert!(found.contains(help), "{found}");
 }
+
+#[test]
+fn review_reports_what_each_policy_did() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write =
+        |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("it is written");
+    let objects = POLICY.split("\"\"\"yaml\n").nth(1).and_then(|rest| rest.split("\"\"\"").next());
+    let objects = objects.expect("the step has a doc string").replace("\n      ", "\n");
+    write("policies.yaml", objects.trim_start());
+    write(
+        "map.yaml",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '', b: '', c: '', d: ''}}",
+    );
+    write("secret.yaml", "{apiVersion: v1, kind: Secret, metadata: {name: a}}");
+    write(
+        "webhooks.yaml",
+        "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}}",
+    );
+    let review = |file: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+        command.args(["review", "-f", file, "-c", "webhooks.yaml", "--with", "policies.yaml", "-o", "json"]);
+        let output = command.current_dir(folder.path()).output().expect("the command runs");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        report["policies"].clone()
+    };
+    let denied = serde_json::json!([{
+        "type": "validating", "policy": "entries", "binding": "limit", "outcome": "denied", "message": "at most 3 entries",
+    }]);
+    assert_eq!(review("map.yaml"), denied);
+    let reason = "matchConstraints.resourceRules[0].resources has [\"configmaps\"], the request \"secrets\"";
+    let skipped = serde_json::json!([{
+        "type": "validating", "policy": "entries", "outcome": "skipped", "message": reason,
+    }]);
+    assert_eq!(review("secret.yaml"), skipped);
+}
+
+#[test]
+fn missing_file_names_a_similar_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let feature = "Feature: a\n  Scenario: b\n    Given the objects in the file \"web-hook.yaml\" exist\n";
+    std::fs::write(folder.path().join("my.feature"), feature).expect("it is written");
+    std::fs::write(folder.path().join("webhook.yaml"), "").expect("it is written");
+    for (path, expected) in [
+        ("myy.feature", "myy.feature: no such file or directory: did you mean my.feature?"),
+        ("my.feature", "no such file or directory: did you mean webhook.yaml?"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+        let output =
+            command.args(["run", path]).current_dir(folder.path()).output().expect("the command runs");
+        let text = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(expected), "{text}");
+    }
+}

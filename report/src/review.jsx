@@ -14,7 +14,7 @@ const VERDICTS = {
 };
 
 /** The sentence that the view of a request begins with. */
-function headline({ decision, calls }) {
+function headline({ decision, calls, policies = [] }) {
   const by = (...outcomes) => {
     const names = calls.filter((call) => outcomes.includes(call.outcome)).map((call) => call.webhook);
     return [...new Set(names)].join(", ");
@@ -24,6 +24,8 @@ function headline({ decision, calls }) {
   if (decision.verdict === "unsupported") return "Not supported by admit";
   if (decision.verdict === "undecided") return failed ? `Not decided, because ${failed} failed` : "Not decided";
   if (denied) return `Denied by ${denied}`;
+  const policy = policies.find(({ outcome }) => outcome === "denied");
+  if (policy && !failed) return `Denied by the policy ${policyName(policy)}`;
   return failed ? `Rejected, because ${failed} failed` : "Rejected by the API server";
 }
 const OUTCOMES = {
@@ -33,6 +35,24 @@ const OUTCOMES = {
   failedClosed: ["bad", "failed closed"],
   refused: ["bad", "rejected by the server"],
 };
+const POLICY_OUTCOMES = {
+  allowed: ["good", "allowed"],
+  denied: ["bad", "denied"],
+  notEnforced: ["warn", "not enforced"],
+  skipped: ["none", "not applied"],
+};
+
+/** The name of a policy with its binding and param. */
+function policyName({ policy, binding, param }) {
+  const parts = [binding && `binding ${binding}`, param && `param ${param}`].filter(Boolean);
+  return parts.length > 0 ? `${policy} (${parts.join(", ")})` : policy;
+}
+
+const PolicyOutcome = ({ policy }) => {
+  const [tone, text] = POLICY_OUTCOMES[policy.outcome] ?? ["none", policy.outcome];
+  return <><Mark tone={tone}>{text}</Mark>{policy.message && <>: <Text>{policy.message}</Text></>}</>;
+};
+
 const TESTS = {
   exempt: "exempt",
   namespaceSelector: "namespaceSelector",
@@ -105,7 +125,7 @@ function start(report) {
 }
 
 export function Request({ report, base, focus }) {
-  const { request, decision, calls, webhooks, warnings, steps, notes, recorded, auditAnnotations, conversions = [] } = report;
+  const { request, decision, calls, webhooks, warnings, steps, notes, recorded, auditAnnotations, conversions = [], policies = [] } = report;
   const history = useMemo(() => {
     const first = start(report);
     return first && new History(first, steps, report.object);
@@ -175,6 +195,7 @@ export function Request({ report, base, focus }) {
       </Section>
       <Section id="skipped" title="Not called" base={base}>
         <Skipped webhooks={webhooks} />
+        <SkippedPolicies policies={policies.filter(({ outcome }) => outcome === "skipped")} />
       </Section>
       <Section id="audit" title="Audit annotations" base={base}>
         {Object.keys(auditAnnotations).length === 0 ? <p>The webhooks did not add audit annotations.</p> : (
@@ -215,7 +236,7 @@ export function Request({ report, base, focus }) {
 }
 
 /** Puts the steps of plugins between the calls of webhooks, in the order in which they happened. */
-function timeline({ calls, steps }) {
+function timeline({ calls, steps, policies = [] }) {
   const groups = { mutating1: [], mutating2: [], validating: [], end: [] };
   const mutating = calls.filter((call) => call.type === "mutating");
   let position = 0;
@@ -237,9 +258,13 @@ function timeline({ calls, steps }) {
   take(mutating.length);
   groups.validating = calls.filter((call) => call.type === "validating")
     .sort((one, other) => one.startedMs - other.startedMs).map((call) => ({ call }));
+  const applied = (phase) => policies.filter(({ type, outcome }) => type === phase && outcome !== "skipped")
+    .map((policy) => ({ policy }));
   return [
+    ["Mutating policies", applied("mutating")],
     ["Mutation, first round", groups.mutating1],
     ["Mutation, second round (reinvocation)", groups.mutating2],
+    ["Validating policies", applied("validating")],
     ["Validation, in parallel", groups.validating],
     ["Storage", groups.end],
   ].filter(([, rows]) => rows.length > 0);
@@ -251,7 +276,7 @@ function Timeline({ report, base }) {
   const { calls, steps } = report;
   const end = Math.max(report.durationMs, ...calls.map((call) => call.startedMs + call.durationMs), 0.001);
   const rows = timeline(report);
-  if (rows.length === 0) return <p>No webhook was called, and no step changed the object.</p>;
+  if (rows.length === 0) return <p>No webhook was called, no policy was applied, and no step changed the object.</p>;
   const at = (ms) => `${(Math.min(ms / end, 1) * 100).toFixed(2)}%`;
   return (
     <>
@@ -261,7 +286,13 @@ function Timeline({ report, base }) {
       {rows.map(([title, group]) => (
         <tbody key={title}>
           <tr class="group"><th scope="rowgroup" colSpan={5}>{title}</th></tr>
-          {group.map(({ call, step }, index) => call ? (
+          {group.map(({ call, step, policy }, index) => policy ? (
+            <tr key={index} class="in-tree">
+              <th scope="row"><Text>{policyName(policy)}</Text></th>
+              <td><PolicyOutcome policy={policy} /></td>
+              <td /><td /><td class="bars" />
+            </tr>
+          ) : call ? (
             <tr key={index}>
               <th scope="row"><a href={`#${base}/call-${calls.indexOf(call)}`}><Text>{call.webhook}</Text></a></th>
               <td><Outcome call={call} /></td>
@@ -466,6 +497,22 @@ function Conditions({ conditions }) {
       <span class="muted">cost {condition.cost.toLocaleString("en-US")}</span>
     </div>
   ));
+}
+
+function SkippedPolicies({ policies }) {
+  if (policies.length === 0) return null;
+  return (
+    <Table caption="Policies that were not applied" columns={["Policy", "Reason"]}>
+      <tbody>
+        {policies.map((policy, index) => (
+          <tr key={index}>
+            <th scope="row"><Text>{policyName(policy)}</Text></th>
+            <td><Text>{policy.message}</Text></td>
+          </tr>
+        ))}
+      </tbody>
+    </Table>
+  );
 }
 
 function Skipped({ webhooks }) {

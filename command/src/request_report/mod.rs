@@ -9,6 +9,7 @@ pub(super) mod json;
 mod kubectl;
 pub(crate) mod line;
 pub(super) mod people;
+mod policies;
 mod recorded;
 mod rejection;
 mod secret;
@@ -29,6 +30,7 @@ use serde_json::Value;
 
 use self::conversions::ConversionReport;
 use self::explain::Facts;
+use self::policies::PolicyReport;
 pub(crate) use self::rejection::WebhookPlaces;
 use self::steps::Step;
 pub(crate) use self::steps::{patched, shown};
@@ -61,6 +63,9 @@ pub(super) struct Report {
     webhooks: Vec<WebhookReport>,
     /// All calls, in the order in which they ended.
     calls: Vec<CallReport>,
+    /// The policies with bindings, in the order in which they were evaluated; omitted if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    policies: Vec<PolicyReport>,
     /// The first 1,000 calls to conversion webhooks, in the order in which they ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     conversions: Vec<ConversionReport>,
@@ -264,6 +269,7 @@ impl Report {
             audit_annotations: sent.audit_annotations.clone(),
             webhooks: webhooks.reports(&sent.record, explained.as_ref()),
             calls: webhooks.calls(&sent.record, server, exchanges),
+            policies: policies::reports(&sent.record),
             conversions: sent.record.conversions.iter().map(ConversionReport::new).collect(),
             object: steps.last,
             steps: steps.taken,

@@ -12,7 +12,7 @@ use super::difference::Change;
 use super::rejection::{self, WebhookPlaces};
 use super::steps::{By, Step};
 use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
-use super::{Report, conversions};
+use super::{Report, conversions, policies};
 use crate::screen::Marks;
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
@@ -34,6 +34,7 @@ pub(crate) fn text(report: &Report, verbose: bool, marks: Marks, places: &Webhoo
         let _ = writeln!(text, "{FAINT}note: {}{FAINT:#}", OneLine(note));
     }
     webhooks(&mut text, report, marks);
+    policies::lines(&mut text, &report.policies, marks);
     conversions::lines(&mut text, &report.conversions, marks);
     difference(&mut text, report, verbose);
     if verbose && !report.audit_annotations.is_empty() {

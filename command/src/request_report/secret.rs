@@ -114,6 +114,7 @@ impl Report {
             masker.text(message);
             warnings.iter_mut().chain(audit_annotations.values_mut()).for_each(|text| masker.text(text));
         }
+        self.policies.iter_mut().for_each(|policy| masker.text(&mut policy.message));
         for webhook in &mut self.webhooks {
             for skipped in &mut webhook.skipped {
                 masker.text(&mut skipped.reason);

@@ -1,0 +1,111 @@
+//! Reports what each admission policy did about a request.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use harness::event::{Phase, Record};
+use harness::policy::{MatchField, PolicyMismatch};
+use output::OneLine;
+use serde::{Deserialize, Serialize};
+
+use crate::policy_outcome::{PolicyOutcome, policy_results};
+use crate::screen::Marks;
+use crate::style::{BAD, FAINT, GOOD, NOT_DONE};
+
+/// What a policy did for one binding and one param.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PolicyReport {
+    /// The phase: `mutating` or `validating`.
+    #[serde(rename = "type")]
+    phase: Cow<'static, str>,
+    /// The `metadata.name` of the policy.
+    pub(super) policy: String,
+    /// The `metadata.name` of the binding; omitted if the policy was skipped before its bindings.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    binding: String,
+    /// The param, as `NAMESPACE/NAME` or `NAME`; omitted without a param.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    param: String,
+    /// The outcome of the policy.
+    outcome: PolicyVerdict,
+    /// The message of a denial, or the reason why the policy had no effect; omitted if the policy allowed the request.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) message: String,
+}
+
+/// The outcomes of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum PolicyVerdict {
+    /// All validations are true.
+    Allowed,
+    /// The policy denied the request.
+    Denied,
+    /// A validation is false or failed, and the request continued.
+    NotEnforced,
+    /// The policy or the binding was not evaluated.
+    Skipped,
+}
+
+/// Returns the reports of all policies with bindings, except for requests to which no policy applies.
+pub(super) fn reports(record: &Record) -> Vec<PolicyReport> {
+    let results = policy_results(record).into_iter();
+    results
+        .filter_map(|result| {
+            let (outcome, message) = match &result.outcome {
+                PolicyOutcome::Excluded(PolicyMismatch { field: MatchField::Exempt, .. }) => return None,
+                PolicyOutcome::Excluded(mismatch) => (PolicyVerdict::Skipped, result.compared(mismatch)),
+                PolicyOutcome::NotApplied(reason) => (PolicyVerdict::Skipped, reason.clone()),
+                PolicyOutcome::Allowed => (PolicyVerdict::Allowed, String::new()),
+                PolicyOutcome::Denied(message) => (PolicyVerdict::Denied, message.clone()),
+                PolicyOutcome::NotEnforced(reason) => (PolicyVerdict::NotEnforced, reason.clone()),
+            };
+            let phase = match result.phase {
+                Phase::Mutating => "mutating",
+                Phase::Validating => "validating",
+            };
+            Some(PolicyReport {
+                phase: phase.into(),
+                policy: result.policy,
+                binding: result.binding.unwrap_or_default(),
+                param: result.param.unwrap_or_default(),
+                outcome,
+                message,
+            })
+        })
+        .collect()
+}
+
+/// Appends the policies to the text of a report.
+pub(super) fn lines(text: &mut String, policies: &[PolicyReport], marks: Marks) {
+    if policies.is_empty() {
+        return;
+    }
+    let names: Vec<String> = policies.iter().map(name).collect();
+    let (pad, width) =
+        (marks.width(), names.iter().map(|name| name.chars().count()).max().unwrap_or_default());
+    let _ = writeln!(text, "\nPolicies");
+    for (policy, name) in policies.iter().zip(names) {
+        let (style, mark, what) = match policy.outcome {
+            PolicyVerdict::Allowed => (GOOD, marks.passed, "allowed"),
+            PolicyVerdict::Denied => (BAD, marks.failed, "denied"),
+            PolicyVerdict::NotEnforced => (NOT_DONE, "!", "not enforced"),
+            PolicyVerdict::Skipped => (FAINT, "-", "not applied"),
+        };
+        let message = if policy.message.is_empty() { String::new() } else { format!(": {}", policy.message) };
+        let (name, message) = (OneLine(name), OneLine(format!("{what}{message}")));
+        let _ = writeln!(text, "    {style}{mark:<pad$}{style:#} {name:width$}  {message}");
+    }
+}
+
+/// Returns the name of a policy with its binding and param, such as `entries (binding deny, param shop/limits)`.
+fn name(policy: &PolicyReport) -> String {
+    let parts = [("binding", &policy.binding), ("param", &policy.param)];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, name)| !name.is_empty())
+        .map(|(what, name)| format!("{what} {name}"))
+        .collect();
+    if parts.is_empty() { policy.policy.clone() } else { format!("{} ({})", policy.policy, parts.join(", ")) }
+}
