@@ -120,7 +120,9 @@ fn grouped<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Vec<&'a Findi
     groups
 }
 
-/// Returns one diagnostic for findings that differ only in their locations; the first of each check says why it matters.
+/// Returns one diagnostic for findings that differ only in their locations.
+///
+/// The first diagnostic of each check explains why the check matters.
 fn diagnostic(same: &[&Finding], explained: &mut BTreeSet<&'static str>) -> Option<Diagnostic> {
     let first = same.first()?;
     let mut shown = Diagnostic::new(first.severity, &first.message).code(first.check);
