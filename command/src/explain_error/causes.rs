@@ -24,6 +24,8 @@ pub(super) struct Cause {
     pub(super) is_in_webhook_log: bool,
     /// The class of the cause, if no fault in the catalog determines it.
     class: Option<Class>,
+    /// What happens to the request, if the failure policy of a webhook does not determine it.
+    pub(super) consequence: Option<String>,
     /// The Kubernetes file or Go package that contains the message, if the message was not recorded.
     pub(super) source: Option<String>,
     #[serde(default)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::causes::{CAUSES, Cause};
-use super::messages::{is_about_webhook, messages, separated, unquoted};
+use super::messages::{LocatedMessage, is_about_webhook, messages, separated, unquoted};
 
 /// Matches `failed calling webhook "NAME": `, or the message about a failed call to a conversion webhook.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
@@ -45,9 +45,21 @@ pub(super) struct Explanation {
     pub(super) message: String,
     /// The number of times that the message occurs in the text.
     pub(super) count: u64,
+    /// The file that contains the message, or `STDIN`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) file: Option<String>,
+    /// The lines of the file on which the first occurrences begin.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) lines: Vec<u64>,
     /// The name of the webhook in its configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) webhook: Option<String>,
+    /// The name of the admission policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) policy: Option<String>,
+    /// The name of the binding of the admission policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) binding: Option<String>,
     /// The kind of the objects that the conversion webhook converts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) converts: Option<String>,
@@ -61,7 +73,7 @@ pub(super) struct Explanation {
     pub(super) cause: &'static str,
     /// The explanation of the cause.
     pub(super) meaning: String,
-    /// The effect of the failure policy on the request, or the possible effects if the message does not state it.
+    /// What happened to the request, usually because of the failure policy.
     pub(super) consequence: &'static str,
     /// The most common reasons for the error.
     pub(super) usually: &'static [String],
@@ -98,28 +110,45 @@ pub(super) struct KnownFault {
 pub(super) struct Explanations {
     pub(super) known: Vec<Explanation>,
     /// The messages about webhooks that have no known cause.
-    pub(super) unknown: Vec<String>,
+    pub(super) unknown: Vec<LocatedMessage>,
 }
+
+/// The maximum number of lines to keep for an explanation.
+const MAX_LINES: usize = 100;
 
 /// Explains the messages in `text`: one message, a `Status` as JSON, or the lines of a log.
 ///
-/// Each message is explained once; text that is not about webhooks is ignored.
-pub(super) fn explain(text: &str) -> Explanations {
+/// Each message is explained once; text that is not about webhooks is ignored. `file` is the name of the file with the
+/// text, if any; explanations then contain the lines.
+pub(super) fn explain(text: &str, file: Option<&str>) -> Explanations {
+    let mut all = explain_text(text);
+    for explanation in &mut all.known {
+        match file.filter(|_| !explanation.lines.is_empty()) {
+            Some(file) => explanation.file = Some(file.to_owned()),
+            None => explanation.lines.clear(),
+        }
+    }
+    all
+}
+
+fn explain_text(text: &str) -> Explanations {
     let mut all = Explanations::default();
     if let Some(message) = message_of_status(text) {
-        all.add(&message);
+        all.add(&message, None);
         return all;
     }
     let messages = messages(text);
-    for message in &messages {
-        all.add(message);
+    for LocatedMessage { text, line } in &messages {
+        all.add(text, Some(*line));
     }
     if all.known.is_empty() {
         // A terminal or an editor may have wrapped the line.
-        let text = unquoted(&messages.join(" "));
+        let texts: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
+        let text = unquoted(&texts.join(" "));
+        let line = messages.first().map(|message| message.line);
         let mut joined = Explanations::default();
         for message in separated(&text.split_whitespace().collect::<Vec<_>>().join(" ")) {
-            joined.add(&message);
+            joined.add(&message, line);
         }
         if !joined.known.is_empty() {
             return joined;
@@ -129,18 +158,23 @@ pub(super) fn explain(text: &str) -> Explanations {
 }
 
 impl Explanations {
-    fn add(&mut self, message: &str) {
-        let Some(found) = explain_message(message) else {
-            if is_about_webhook(message) && !self.unknown.iter().any(|known| known == message) {
-                self.unknown.push(message.to_owned());
+    fn add(&mut self, message: &str, line: Option<u64>) {
+        let Some(mut found) = explain_message(message) else {
+            if is_about_webhook(message) && !self.unknown.iter().any(|known| known.text == message) {
+                let (text, line) = (message.to_owned(), line.unwrap_or(1));
+                self.unknown.push(LocatedMessage { text, line });
             }
             return;
         };
+        found.lines.extend(line);
         let same = |known: &&mut Explanation| {
             (known.cause, &known.meaning, &known.webhook) == (found.cause, &found.meaning, &found.webhook)
         };
         match self.known.iter_mut().find(same) {
-            Some(known) => known.count += 1,
+            Some(known) => {
+                known.count += 1;
+                known.lines.extend(line.filter(|_| known.lines.len() < MAX_LINES));
+            }
             None => self.known.push(found),
         }
     }
@@ -172,12 +206,18 @@ pub(super) fn explain_message(message: &str) -> Option<Explanation> {
     let service = parsed.as_ref().and_then(service);
     let names = names(cause, &captures, webhook.as_deref(), parsed.as_ref(), service.as_ref());
     let converts = group("kind");
+    let caught = |name: &str| Some(captures.name(name)?.as_str().to_owned());
+    let (policy, binding) = (caught("policy"), caught("binding"));
     let is_complete = cause.anywhere || call.is_some();
     Some(Explanation {
         message: message.to_owned(),
         count: 1,
         consequence: consequence(cause, message, is_complete, converts.is_some()),
+        file: None,
+        lines: Vec::new(),
         webhook,
+        policy,
+        binding,
         converts,
         url,
         service,
@@ -253,7 +293,10 @@ fn filled(text: &str, names: &BTreeMap<String, Option<String>>) -> Option<String
     Some(filled + text.get(end..)?)
 }
 
-fn consequence(cause: &Cause, message: &str, is_complete: bool, converts: bool) -> &'static str {
+fn consequence(cause: &'static Cause, message: &str, is_complete: bool, converts: bool) -> &'static str {
+    if let Some(consequence) = &cause.consequence {
+        return consequence;
+    }
     if converts {
         return "Conversion webhooks have no failure policy: every request that needs the conversion fails.";
     }

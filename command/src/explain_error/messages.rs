@@ -26,7 +26,7 @@ static BEGIN: LazyLock<Regex> = LazyLock::new(|| {
 /// Matches text that occurs only at the beginning of a message.
 static MARKER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r#"Internal error occurred:|failed calling webhook "|conversion webhook for |admission webhook ""#,
+        r#"Internal error occurred:|failed calling webhook "|conversion webhook for |admission webhook "|ValidatingAdmissionPolicy '"#,
     )
 });
 
@@ -40,11 +40,20 @@ const MIN_WIDTH: usize = 40;
 /// The maximum length of a message, in bytes, so that a log without timestamps is not read as a single message.
 const MAX_LENGTH: usize = 16 << 10;
 
+/// A message and the line of the text on which it begins, starting with 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LocatedMessage {
+    pub(super) text: String,
+    pub(super) line: u64,
+}
+
 /// A message, and the lengths of the lines that it consists of.
 #[derive(Default)]
 struct Message {
     text: String,
-    /// The text, joined without spaces between the lines, in case a terminal broke them within words.
+    /// The line on which the message begins, starting with 1.
+    line: u64,
+    /// The text without added spaces between the lines, as a terminal breaks it within words.
     unspaced: String,
     /// The number of characters in the first line.
     width: usize,
@@ -60,9 +69,9 @@ struct Message {
 }
 
 /// Splits a log into messages: lines with their continuation lines, and the strings in lines that are JSON.
-pub(super) fn messages(text: &str) -> Vec<String> {
+pub(super) fn messages(text: &str) -> Vec<LocatedMessage> {
     let mut messages: Vec<Message> = Vec::new();
-    for raw in text.lines() {
+    for (number, raw) in (1..).zip(text.lines()) {
         // Terraform draws a bar in front of its errors.
         let line = raw.trim_start_matches(['│', '╷', '╵', '|', ' ', '\t']).trim_end();
         if let Ok(value @ Value::Object(_)) = serde_json::from_str(line) {
@@ -70,6 +79,7 @@ pub(super) fn messages(text: &str) -> Vec<String> {
             collect_strings(&value, &mut strings);
             messages.extend(strings.into_iter().map(|text| Message {
                 text,
+                line: number,
                 is_closed: true,
                 ..Message::default()
             }));
@@ -83,6 +93,7 @@ pub(super) fn messages(text: &str) -> Vec<String> {
             _ => messages.push(Message {
                 unspaced: line.clone(),
                 text: line,
+                line: number,
                 width: length,
                 is_rectangular: true,
                 lines: 1,
@@ -92,7 +103,11 @@ pub(super) fn messages(text: &str) -> Vec<String> {
             }),
         }
     }
-    messages.into_iter().flat_map(|message| separated(message.best())).collect()
+    let located = |message: Message| {
+        let line = message.line;
+        separated(message.best()).into_iter().map(move |text| LocatedMessage { text, line })
+    };
+    messages.into_iter().flat_map(located).collect()
 }
 
 impl Message {
@@ -168,7 +183,7 @@ fn collect_strings(value: &Value, strings: &mut Vec<String>) {
     }
 }
 
-/// Returns whether `message` is about a webhook, so that the next line may continue it.
+/// Returns whether `message` is about a webhook or a policy, so that the next line may continue it.
 fn is_incomplete(message: &str) -> bool {
     is_about_webhook(message)
         || message.ends_with("Internal error occurred:")
@@ -176,11 +191,16 @@ fn is_incomplete(message: &str) -> bool {
         || message.contains("Internal error occurred: failed")
 }
 
-/// Returns whether `message` names a webhook, or the kind that a webhook converts.
+/// Returns whether `message` names a webhook, the kind that a webhook converts, or an admission policy.
 pub(super) fn is_about_webhook(message: &str) -> bool {
-    ["failed calling webhook", "conversion webhook for", "admission webhook \""]
-        .iter()
-        .any(|it| message.contains(it))
+    [
+        "failed calling webhook",
+        "conversion webhook for",
+        "admission webhook \"",
+        "ValidatingAdmissionPolicy '",
+    ]
+    .iter()
+    .any(|it| message.contains(it))
 }
 
 /// Returns whether `line` begins a message and does not continue `message`.

@@ -14,10 +14,11 @@ use crate::check_help::documentation;
 use crate::diagnostic::several;
 use crate::{ExitCode, Failure, documents, screen};
 
-/// Explain a kube-apiserver error about a webhook.
+/// Explain a kube-apiserver error about a webhook or an admission policy.
 ///
-/// Reads an error message from kubectl or a log, and prints which webhook failed and why, the most common reasons,
-/// commands for diagnosis, and the faults of `admit fakes` that reproduce the error. Works offline.
+/// Reads an error message from kubectl or a log, and prints which webhook failed or which admission policy denied the
+/// request, the most common reasons, commands for diagnosis, and the faults of `admit fakes` that reproduce the error.
+/// For a log, also prints the lines. Works offline.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainError {
@@ -49,6 +50,8 @@ Exit status: 0 if a message is recognized, 1 otherwise.";
 
 /// The maximum number of messages with an unknown cause to print.
 const MAX_UNKNOWN: usize = 5;
+/// The maximum number of lines to print as text.
+const MAX_LINES: usize = 5;
 /// The maximum number of faults to print as text.
 const MAX_FAULTS: usize = 3;
 
@@ -59,11 +62,19 @@ impl ExplainError {
     /// Returns an error if a file cannot be read.
     pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
         let Explanations { known: mut explanations, mut unknown } =
-            explanation::explain(&self.message.join(" "));
+            explanation::explain(&self.message.join(" "), None);
+        let mut unknown: Vec<String> = unknown.drain(..).map(|message| message.text).collect();
         for path in &self.files {
-            let found = explanation::explain(&read(path)?);
+            let text = read(path)?;
+            let shown = documents::name(path);
+            // The line of a single message is obvious.
+            let file = (text.lines().count() > 1).then_some(shown.as_str());
+            let found = explanation::explain(&text, file);
             explanations.extend(found.known);
-            unknown.extend(found.unknown);
+            unknown.extend(found.unknown.into_iter().map(|message| match file {
+                Some(file) => format!("{file}:{}: {}", message.line, message.text),
+                None => message.text,
+            }));
         }
         match self.output {
             Output::Json => {
@@ -130,11 +141,30 @@ fn read(path: &Path) -> Result<String, Failure> {
 fn text(explanation: &Explanation) -> String {
     const BOLD: Style = Style::new().bold();
     const REPRODUCE: &str = "Reproduce it with `admit fakes`";
-    let Explanation { count, webhook, converts, url, service, cause, meaning, .. } = explanation;
+    let Explanation {
+        count,
+        file,
+        lines,
+        webhook,
+        policy,
+        binding,
+        converts,
+        url,
+        service,
+        cause,
+        meaning,
+        ..
+    } = explanation;
     let mut text = format!("{BOLD}{cause}{BOLD:#}: {}\n", output::one_line(meaning));
     let mut about = Vec::new();
     if let Some(webhook) = webhook {
         about.push(format!("webhook {}", output::one_line(webhook)));
+    }
+    if let Some(policy) = policy {
+        about.push(format!("policy {}", output::one_line(policy)));
+    }
+    if let Some(binding) = binding {
+        about.push(format!("binding {}", output::one_line(binding)));
     }
     if let Some(converts) = converts {
         about.push(format!("conversion webhook for {}", output::one_line(converts)));
@@ -149,6 +179,12 @@ fn text(explanation: &Explanation) -> String {
     }
     if !about.is_empty() {
         let _ = writeln!(text, "  {}", about.join(", "));
+    }
+    if let Some(file) = file {
+        let shown: Vec<String> = lines.iter().take(MAX_LINES).map(u64::to_string).collect();
+        let more = count.saturating_sub(shown.len() as u64);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = writeln!(text, "  {}:{}{more}", output::one_line(file), shown.join(", "));
     }
     let _ = writeln!(text, "  {}", explanation.consequence);
     let mut list = |title: &str, lines: &mut dyn Iterator<Item = String>| {

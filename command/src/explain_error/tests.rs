@@ -11,7 +11,7 @@ use super::explanation::{self, Explanation, Service};
 use super::text;
 
 fn explain(text: &str) -> Vec<Explanation> {
-    explanation::explain(text).known
+    explanation::explain(text, None).known
 }
 
 /// The faults whose messages do not mention a webhook.
@@ -371,11 +371,67 @@ fn the_end_of_a_message_is_explained_without_its_beginning() {
 
 #[test]
 fn a_message_whose_cause_is_not_known_is_counted() {
-    let found = explanation::explain(&format!(
+    let text = format!(
         "{}\n{}\n{}\n",
-        call("a", "the moon is full"),
         call("b", "EOF"),
+        call("a", "the moon is full"),
         call("a", "the moon is full")
-    ));
-    assert_eq!((found.known.len(), found.unknown), (1, vec![call("a", "the moon is full")]));
+    );
+    let found = explanation::explain(&text, Some("server.log"));
+    let [unknown] = found.unknown.as_slice() else { panic!("{:?}", found.unknown) };
+    assert_eq!((unknown.text.as_str(), unknown.line), (call("a", "the moon is full").as_str(), 2));
+    assert_eq!(found.known.len(), 1);
+}
+
+#[test]
+fn explanation_of_a_log_has_its_lines() {
+    let log = format!("I1127 started\n{TIMEOUT}\nI1127 idle\n{TIMEOUT}\n{TIMEOUT}\n");
+    let known = explanation::explain(&log, Some("server.log")).known;
+    let [explanation] = known.as_slice() else { panic!("{known:?}") };
+    assert_eq!((explanation.count, explanation.lines.as_slice()), (3, [2, 4, 5].as_slice()));
+    assert!(text(explanation).contains("\n  server.log:2, 4, 5\n"), "{}", text(explanation));
+    let many = explanation::explain(&format!("{TIMEOUT}\n").repeat(7), Some("server.log")).known;
+    assert!(text(many.first().unwrap()).contains("\n  server.log:1, 2, 3, 4, 5 and 2 more\n"));
+    // A message on the command line does not have lines.
+    let known = explanation::explain(&log, None).known;
+    assert!(known.first().unwrap().lines.is_empty());
+}
+
+/// Returns all messages of policies in the recorded cases.
+fn recorded_denials_by_policies() -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/policies");
+    let mut messages = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let Ok(text) = fs::read_to_string(entry.unwrap().path().join("apiserver.yaml")) else { continue };
+        let recording: Value = serde_saphyr::from_str(&text).unwrap();
+        let requests = recording["requests"].as_array().into_iter().flatten();
+        let bodies = requests.filter_map(|request| request["answer"]["body"]["message"].as_str());
+        messages.extend(bodies.filter(|it| it.contains(" denied request: ")).map(str::to_owned));
+    }
+    messages
+}
+
+#[test]
+fn denial_by_a_policy_is_explained() {
+    let messages = recorded_denials_by_policies();
+    assert!(messages.len() > 30, "{messages:?}");
+    let mut causes = BTreeSet::new();
+    for message in &messages {
+        let explanations = explain(message);
+        let [explanation] = explanations.as_slice() else { panic!("{message}: {explanations:?}") };
+        assert!(explanation.policy.is_some() && explanation.webhook.is_none(), "{message}");
+        assert!(!explanation.consequence.contains("webhook"), "{}", explanation.consequence);
+        causes.insert(explanation.cause);
+    }
+    let expected =
+        ["policy-denied", "policy-denied-with-message", "policy-expression-failed", "policy-not-configured"];
+    assert_eq!(causes, BTreeSet::from(expected));
+    let message = "The pods \"a\" is invalid: : ValidatingAdmissionPolicy 'limits' with binding 'all' denied request: failed \
+                   expression: object.spec.replicas <= 5";
+    let text = text(explain(message).first().unwrap());
+    for part in
+        ["`object.spec.replicas <= 5` is false", "  policy limits, binding all\n", "bindings all -o yaml"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
