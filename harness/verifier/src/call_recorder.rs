@@ -175,6 +175,11 @@ impl CallRecorder {
         reply
     }
 
+    /// Forgets the earlier calls to a webhook that timed out, because it answers again.
+    pub(super) fn forget_timeouts(&self, target: &WebhookTarget) {
+        self.silences().remove(target);
+    }
+
     /// Sends a review on a kept connection, or on a new connection if the server closed the kept connection.
     ///
     /// Many servers close connections after an error or when they are idle.

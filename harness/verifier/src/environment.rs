@@ -21,6 +21,9 @@ use super::call_recorder::{CallRecorder, Connector, Direct, Exchange, Exchanges,
 use super::turn::Turn;
 use super::{plugins, reasons, stored};
 
+/// The interval between calls of a webhook that has not recovered.
+const RECOVERY_PERIOD: Duration = Duration::from_millis(100);
+
 /// An admission chain that runs requests without storing objects.
 pub struct Environment {
     call_recorder: Arc<CallRecorder>,
@@ -305,6 +308,28 @@ impl Environment {
             is_other_webhook: false,
             direct,
         }
+    }
+
+    /// Waits until a webhook that failed answers `review` on a new connection, and returns how long that took.
+    ///
+    /// Afterward, the webhook is called again even if too many calls timed out. Returns `None` if the webhook does not
+    /// answer within `limit`.
+    pub(super) async fn recovery(
+        &self,
+        webhook: &Webhook,
+        review: &Bytes,
+        limit: Duration,
+    ) -> Option<Duration> {
+        let started = Instant::now();
+        while started.elapsed() < limit {
+            let exchange = self.call(webhook, review.clone(), Connection::New).await;
+            if exchange.reply.is_ok() {
+                self.call_recorder.forget_timeouts(&webhook.client_config.target);
+                return Some(started.elapsed());
+            }
+            tokio::time::sleep(RECOVERY_PERIOD).await;
+        }
+        None
     }
 
     /// Sends a request directly to a webhook, to test requests that no API server sends.

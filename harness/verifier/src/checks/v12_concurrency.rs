@@ -1,12 +1,14 @@
 //! V12: concurrent requests do not affect each other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_types::json::set;
 use serde_json::Value;
 
+use super::v41_latency::written;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
@@ -16,6 +18,8 @@ use crate::webhook_probe::WebhookProbe;
 
 /// The number of concurrent requests.
 const REQUESTS: usize = 64;
+/// The time limit for the webhook to answer a single request again after concurrent requests failed.
+const RECOVERY: Duration = Duration::from_secs(60);
 
 pub(super) const CHECK: Check = Check {
     id: "V12",
@@ -57,10 +61,25 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     }
     let found =
         join_all(requests.iter().map(|request| webhook_probe.environment.admit(&alone, request))).await;
+    let found: Vec<Arc<Outcome>> = found.into_iter().map(Arc::new).collect();
+    let failures = Failures::new(&found);
     let mut violations: Vec<Violation> = Vec::new();
-    for ((request, expected), found) in requests.iter().zip(&expected).zip(found) {
-        let found = Arc::new(found);
-        let Some(violation) = difference(webhook_probe, request, expected, &found) else { continue };
+    if failures.any()
+        && let Some(exchange) = expected.first().and_then(|outcome| outcome.exchanges.first())
+    {
+        // The later checks must not find a webhook that is still busy with the burst.
+        let called = &webhook_probe.subject.called;
+        let recovery = webhook_probe.environment.recovery(called, &exchange.review, RECOVERY).await;
+        violations.extend(failures.violation(called.timeout, recovery, &expected, &found));
+        if recovery.is_none() {
+            return Ok(violations);
+        }
+    }
+    for ((request, expected), found) in requests.iter().zip(&expected).zip(&found) {
+        if failure(found).is_some_and(|reason| !is_another_uid(reason)) {
+            continue;
+        }
+        let Some(violation) = difference(webhook_probe, request, expected, found) else { continue };
         if violations.iter().any(|known| known.kind == violation.kind) {
             continue;
         }
@@ -69,10 +88,91 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         if difference(webhook_probe, request, expected, &again).is_some() {
             return Err(Skipped::not_checked(NOT_DETERMINISTIC));
         }
-        violations.push(violation.with_steps([Arc::clone(expected), found]));
+        violations.push(violation.with_steps([Arc::clone(expected), Arc::clone(found)]));
     }
     Ok(violations)
 }
+
+/// Returns why the webhook failed, or `None` if its response is valid.
+fn failure(outcome: &Outcome) -> Option<&str> {
+    if let Verdict::Failed(reason) = outcome.verdict() { Some(reason) } else { None }
+}
+
+fn is_another_uid(reason: &str) -> bool {
+    reason.contains("expected response.uid")
+}
+
+/// The concurrent requests that got no valid response, although the webhook answered each of them alone.
+#[derive(Debug, Default)]
+struct Failures {
+    /// The number of requests that timed out.
+    late: usize,
+    /// The number of other requests, and the first reason.
+    other: usize,
+    reason: Option<String>,
+    /// The position of the first failed request.
+    first: Option<usize>,
+}
+
+impl Failures {
+    fn new(found: &[Arc<Outcome>]) -> Self {
+        let mut failures = Self::default();
+        for (position, outcome) in found.iter().enumerate() {
+            let Some(reason) = failure(outcome).filter(|reason| !is_another_uid(reason)) else { continue };
+            failures.first.get_or_insert(position);
+            if reason.contains("deadline exceeded") || reason.contains("Client.Timeout exceeded") {
+                failures.late += 1;
+            } else {
+                failures.other += 1;
+                failures.reason.get_or_insert_with(|| reason.to_owned());
+            }
+        }
+        failures
+    }
+
+    fn any(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Returns the violation that describes the failed requests and when the webhook recovered.
+    fn violation(
+        &self,
+        timeout: Duration,
+        recovery: Option<Duration>,
+        expected: &[Arc<Outcome>],
+        found: &[Arc<Outcome>],
+    ) -> Option<Violation> {
+        let first = self.first?;
+        let steps = [expected.get(first)?, found.get(first)?].map(Arc::clone);
+        let late = (self.late > 0).then(|| format!("{} timed out after {} s", self.late, timeout.as_secs()));
+        let other = self.reason.as_ref().map(|reason| format!("{} failed ({reason})", self.other));
+        let failed = late.into_iter().chain(other).collect::<Vec<_>>().join(" and ");
+        let then = match recovery {
+            Some(took) => format!("it answered a single request again {} after them", written(took)),
+            None => format!("it did not answer a single request again within {} s", RECOVERY.as_secs()),
+        };
+        let message = format!(
+            "of {REQUESTS} concurrent requests, {failed}, although the webhook answers each of them alone; {then}"
+        );
+        let violation = Violation::new("fails under concurrency", message).with_steps(steps);
+        Some(if self.late > 0 {
+            violation.with_why(LATE_WHY).with_help(LATE_HELP)
+        } else {
+            violation.with_help(FAILED_HELP)
+        })
+    }
+}
+
+const LATE_WHY: &str = "\
+     kube-apiserver calls a webhook for every request in flight, from several replicas: a Deployment that scales up \
+     makes dozens of calls at once. A call that times out rejects its request, or with failurePolicy Ignore admits it \
+     without the webhook. Usual causes are a short queue of new connections, which drops connections without an \
+     error, and a server that handles one connection or one request at a time.";
+const LATE_HELP: &str = "\
+     Set the listen backlog of the server to at least 128 (Python's socketserver: request_queue_size, which is 5 by \
+     default), and handle connections in parallel.";
+const FAILED_HELP: &str =
+    "Handle at least 64 connections and requests in parallel, and look for the reason in the webhook's log.";
 
 /// Returns a copy of the request for an object whose name contains `number`, so that all copies are different.
 pub(super) fn distinct(sample: &Attributes, number: usize) -> Attributes {
@@ -101,17 +201,10 @@ fn difference(
     expected: &Outcome,
     found: &Outcome,
 ) -> Option<Violation> {
-    if let Verdict::Failed(reason) = found.verdict() {
-        let kind = if reason.contains("expected response.uid") {
-            "another request's uid"
-        } else {
-            "fails under concurrency"
-        };
-        let message = format!(
-            "a request that succeeds alone fails among {REQUESTS} concurrent requests: \
-                               {reason}"
-        );
-        return Some(Violation::new(kind, message));
+    if let Some(reason) = failure(found) {
+        let message =
+            format!("a request that succeeds alone fails among {REQUESTS} concurrent requests: {reason}");
+        return Some(Violation::new("another request's uid", message));
     }
     if expected.refusal.is_some() != found.refusal.is_some() {
         let (one, other) = (expected.verdict().to_string(), found.verdict().to_string());
