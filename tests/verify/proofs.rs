@@ -25,7 +25,7 @@ async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
         .verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01", "--proofs", "proofs"])
         .await;
     let text = ends_with(&output, 1);
-    assert!(text.contains("error[V01]: called with its own result"), "{text}");
+    assert!(text.contains("error[V01]: not idempotent: called with its own result"), "{text}");
     assert!(text.contains("  | - \"x\"\n  | + \"xx\"\n"), "{text}");
 
     let proof = stage.path("proofs/V01-1-c_w.example.com");

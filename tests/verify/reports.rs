@@ -117,7 +117,7 @@ async fn one_run_writes_every_report_and_names_file_and_line() {
     let annotations = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         annotations.starts_with("::error file=configuration.yaml,line=1,title=V01 ")
-            && annotations.contains("::c/w.example.com: called with its own result")
+            && annotations.contains("::c/w.example.com: not idempotent: called with its own result")
             && annotations.contains("%0Ahelp: Check whether the object already has the field"),
         "{annotations}"
     );

@@ -50,6 +50,6 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     } else {
         format!("changes {fields} again")
     };
-    let message = format!("called with its own result, the webhook {what}");
+    let message = format!("not idempotent: called with its own result, the webhook {what}");
     Ok(vec![Violation::new("not idempotent", message).with_differences(differences).with_steps(steps)])
 }

@@ -80,7 +80,9 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
                 && let Some((what, differences)) = found.difference_from(effect, &object_probe)
             {
                 let kind = format!("different response in {version}");
-                let message = format!("with {version} instead of {other}, {what}");
+                let message = format!(
+                    "the webhook responds differently to a {version} review than to a {other} review: {what}"
+                );
                 let steps = [Arc::clone(before), Arc::clone(&outcome)];
                 note(Violation::new(kind, message).with_differences(differences).with_steps(steps));
             }
@@ -149,14 +151,16 @@ async fn unlisted(webhook_probe: &WebhookProbe<'_>, outcome: &Arc<Outcome>) -> O
     set(&mut review, &["apiVersion"], format!("admission.k8s.io/{UNKNOWN}"));
     let body = Bytes::from(serde_json::to_vec(&review).ok()?);
     let exchange = webhook_probe.environment.post(&webhook_probe.subject.called, body).await;
-    let unknown = format!("an AdmissionReview of the unknown version {UNKNOWN}");
+    let unknown = format!("an AdmissionReview in the unknown version {UNKNOWN}");
     let (kind, message, severity) = match &exchange.reply {
         Err(error) => {
             ("no answer", format!("the webhook does not respond to {unknown}: {error}"), Severity::Warning)
         }
         Ok(reply) if reply.status >= 500 => {
-            let message =
-                format!("the webhook answers {unknown} with HTTP status {}, not a 4xx", reply.status);
+            let message = format!(
+                "the webhook returns HTTP status {} for {unknown} instead of a 4xx or a denial",
+                reply.status
+            );
             ("HTTP status", message, Severity::Note)
         }
         Ok(reply) if reply.status >= 300 => return None,
@@ -165,7 +169,9 @@ async fn unlisted(webhook_probe: &WebhookProbe<'_>, outcome: &Arc<Outcome>) -> O
             Effect::Admitted(_) => {
                 ("admits", format!("the webhook allows {unknown} instead of denying it"), Severity::Note)
             }
-            Effect::Broken(what) => ("no review", format!("for {unknown}: {what}"), Severity::Note),
+            Effect::Broken(what) => {
+                ("no review", format!("the response to {unknown} is not valid: {what}"), Severity::Note)
+            }
         },
     };
     let violation = Violation::new(format!("{kind} in an unsupported version"), message);

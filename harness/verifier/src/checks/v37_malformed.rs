@@ -100,11 +100,8 @@ fn combined(faults: &[(&'static str, Fault)]) -> Option<Violation> {
             None => groups.push((kind, text, vec![what])),
         }
     }
-    let message = groups.iter().map(|(_, text, inputs)| match inputs.split_last() {
-        Some((last, [first])) => format!("on {first} and {last}, {text}"),
-        Some((last, others)) if !others.is_empty() => format!("on {}, and {last}, {text}", others.join(", ")),
-        Some(_) | None => format!("on {}, {text}", inputs.join(", ")),
-    });
+    let message =
+        groups.iter().map(|(_, text, inputs)| format!("on malformed input ({}), {text}", inputs.join(", ")));
     let message = message.collect::<Vec<String>>().join("; ");
     Some(Violation::new(MALFORMED, message).with_severity(severity))
 }
@@ -195,6 +192,8 @@ fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fau
     };
     let status = reply.status;
     match status {
+        // The status for a method that a server does not support, as from Python's http.server.
+        501 => None,
         500.. => {
             let text = format!("the webhook returns HTTP status {status} instead of a 4xx");
             Some((HTTP_STATUS, text, Severity::Note))
@@ -254,6 +253,7 @@ mod tests {
     fn rejection_is_a_4xx_or_a_denying_review() {
         check(400, "what is this?", None);
         check(404, "", None);
+        check(501, "Unsupported method ('GET')", None);
         check(200, r#"{"response": {"uid": "", "allowed": false, "status": {"code": 400}}}"#, None);
         check(200, r#"{"response": {"allowed": true}}"#, Some(("allows", Severity::Warning)));
         check(200, "ok", Some(("HTTP status", Severity::Note)));
@@ -271,7 +271,8 @@ mod tests {
         ];
         let violation = combined(&faults).unwrap();
         assert_eq!((violation.kind.as_str(), violation.severity), (MALFORMED, Some(Severity::Warning)));
-        let expected = "on text, a truncated review, and a GET, the webhook allows it; on an empty body, the webhook hangs it";
+        let expected = "on malformed input (text, a truncated review, a GET), the webhook allows it; on malformed input \
+                        (an empty body), the webhook hangs it";
         assert_eq!(violation.message, expected);
         assert!(combined(&[]).is_none());
     }
@@ -280,8 +281,8 @@ mod tests {
     fn each_http_status_is_reported_with_its_inputs() {
         let fault = |status: u16| (HTTP_STATUS, format!("the webhook returns {status}"), Severity::Note);
         let faults = [("text", fault(500)), ("an empty body", fault(502)), ("a GET", fault(500))];
-        let expected =
-            "on text and a GET, the webhook returns 500; on an empty body, the webhook returns 502";
+        let expected = "on malformed input (text, a GET), the webhook returns 500; on malformed input (an empty body), the webhook \
+             returns 502";
         assert_eq!(combined(&faults).unwrap().message, expected);
     }
 

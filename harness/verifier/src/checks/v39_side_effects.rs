@@ -46,8 +46,8 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         }
     };
     let message = format!(
-        "sideEffects is None, but in {} real runs the webhook wrote {count} times, first {first}",
-        samples.len()
+        "sideEffects is None, but the webhook wrote to the API server: {count} writes for {}, first {first}",
+        if samples.len() == 1 { "1 request".to_owned() } else { format!("{} requests", samples.len()) }
     );
     let violation = Violation::new("writes although sideEffects is None", message);
     Ok(vec![violation.with_steps(outcomes.into_iter().next())])
