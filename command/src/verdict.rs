@@ -215,7 +215,7 @@ fn said(report: &Report, webhook: &str) -> Option<&'static str> {
         Tally::Found if check.findings_of(webhook).all(|finding| finding.accepted.is_some()) => {
             Some("not idempotent")
         }
-        Tally::Found | Tally::NotChecked | Tally::NotApplicable => None,
+        Tally::Found | Tally::NotChecked | Tally::NotExercised | Tally::NotApplicable => None,
     }
 }
 
@@ -229,13 +229,8 @@ fn unknown(report: &Report, webhook: &str) -> Option<String> {
     if let Some((_, reason)) = report.unanswered().find(|(name, _)| *name == webhook) {
         return unchecked(reason);
     }
-    if let Some(tried) = report.webhooks.get(webhook) {
-        if tried.called == 0 {
-            return Some("never called".to_owned());
-        }
-        if tried.mutating && tried.patched == 0 && said(report, webhook) == Some("idempotent") {
-            return Some("never changed an object".to_owned());
-        }
+    if report.webhooks.get(webhook).is_some_and(|tried| tried.called == 0) {
+        return Some("never called".to_owned());
     }
     let results = || {
         let results = report.checks.iter().map(|check| (check, &check.results));
@@ -243,6 +238,13 @@ fn unknown(report: &Report, webhook: &str) -> Option<String> {
             Some((check.id.as_str(), results.iter().find(|result| result.webhook == webhook)?))
         })
     };
+    let is_unchanged = report.webhooks.get(webhook).is_some_and(|tried| tried.mutating && tried.patched == 0);
+    let is_harmless = |(id, result): (&str, &CheckResult)| {
+        id == "V01" && matches!(result.verdict, Tally::Passed | Tally::NotExercised)
+    };
+    if is_unchanged && results().any(is_harmless) {
+        return Some("never changed an object".to_owned());
+    }
     let idempotence = results().find(|(id, result)| *id == "V01" && result.verdict == Tally::NotChecked);
     if let Some((_, result)) = idempotence {
         return unchecked(&most(&result.not_checked));
@@ -257,10 +259,13 @@ fn unknown(report: &Report, webhook: &str) -> Option<String> {
     if results().any(|(_, result)| matches!(result.verdict, Tally::Passed | Tally::Found)) {
         return None;
     }
-    match results().find(has(Tally::NotChecked)) {
-        Some((_, result)) => unchecked(&most(&result.not_checked)),
-        None => Some("no check applies".to_owned()),
+    if let Some((_, result)) = results().find(has(Tally::NotChecked)) {
+        return unchecked(&most(&result.not_checked));
     }
+    Some(match results().find(has(Tally::NotExercised)) {
+        Some((_, result)) => format!("not exercised: {}", most(&result.not_exercised)),
+        None => "no check applies".to_owned(),
+    })
 }
 
 /// Returns whether a check sends objects to the webhook.

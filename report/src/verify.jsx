@@ -10,6 +10,7 @@ const RESULTS = {
   found: ["bad", "✗", "has findings"],
   passed: ["good", "✓", "passed"],
   notChecked: ["warn", "?", "not checked"],
+  notExercised: ["warn", "○", "not exercised"],
   notApplicable: ["none", "–", "does not apply"],
 };
 const ORDER = ["error", "warning", "note"];
@@ -183,13 +184,14 @@ function explain(result) {
 
 function outcome(result) {
   if (result.verdict === "passed") return `passed for ${count(result.held, "object")}`;
-  const why = reasons(result.verdict === "notChecked" ? result.notChecked : result.verdict === "notApplicable" ? result.notApplicable : {});
+  const why = reasons(["notChecked", "notExercised", "notApplicable"].includes(result.verdict) ? result[result.verdict] ?? {} : {});
   return [RESULTS[result.verdict]?.[2] ?? result.verdict, ...why].join(": ");
 }
 
 const FILTERS = [
   ["applicable", "that apply to a webhook"], ["found", "with findings"], ["passed", "that passed"],
-  ["notChecked", "that could not be checked"], ["all", "all"],
+  ["notChecked", "that could not be checked"],
+  ["notExercised", "that were not exercised"], ["all", "all"],
 ];
 
 /** Returns whether a filter of the matrix includes a check. */

@@ -271,9 +271,77 @@ fn rejected_configuration_is_checked_as_far_as_it_can_be_read() {
     let found = prints(&lint_with_input(&["-c", "-", "-v"], &text), 1);
     assert!(found.contains("error[L01]: ") && found.contains("sideEffects"), "{found}");
     assert!(found.contains("warning[L04]: Kubernetes 1.37 does not serve pod in v1"), "{found}");
-    // Checks that read a substitute do not pass.
+    // Checks whose result depends on the rejected field do not pass; the others do.
     assert!(found.contains("\nL06 not checked "), "{found}");
-    assert!(found.contains(" the API server rejects the configuration: see L01\n"), "{found}");
+    let reason = "the API server rejects webhooks[0].timeoutSeconds, on which the result depends: see L01\n";
+    assert!(found.contains(reason), "{found}");
+    for id in ["L07", "L08", "V48", "V54"] {
+        assert!(found.contains(&format!("\n{id} passed ")), "{id}: {found}");
+    }
+}
+
+/// Lints a configuration with two webhooks, the second of which has `entry`, and returns the report.
+fn linted_with(entry: &str) -> String {
+    let text = format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: c}}\n\
+         webhooks:\n- name: a.example.com\n  clientConfig: {{url: 'https://example.com/a'}}\n  sideEffects: None\n  \
+         failurePolicy: Fail\n  timeoutSeconds: 5\n  admissionReviewVersions: [v1]\n  rules: [{{operations: [CREATE], \
+         apiGroups: [\"\"], apiVersions: [v1], resources: [pods]}}]\n{entry}"
+    );
+    String::from_utf8_lossy(&lint_with_input(&["-c", "-"], &text).stdout).into_owned()
+}
+
+#[test]
+fn checks_that_depend_on_a_rejected_field_are_named_with_the_reason() {
+    let entry = |side_effects: &str, rule: &str| {
+        format!(
+            "- name: b.example.com\n  clientConfig: {{url: 'https://example.com/b'}}\n  failurePolicy: Fail\n  \
+             sideEffects: {side_effects}\n  timeoutSeconds: 5\n  admissionReviewVersions: [v1]\n  rules: [{rule}]\n"
+        )
+    };
+    let rule = r#"{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}"#;
+    let found = linted_with(&entry("Some", rule));
+    assert!(found.contains("error[L01]") && !found.contains("not completed"), "{found}");
+    let rule = r#"{operations: [CREATE], apiGroups: [""], apiVersions: [v1]}"#;
+    let found = linted_with(&entry("None", rule));
+    let line =
+        found.lines().find(|line| line.contains("not completed")).expect("some checks depend on the rule");
+    let reason = ": c: the API server rejects webhooks[1].rules[0], on which the result depends: see L01";
+    assert!(line.contains("L04") && line.ends_with(reason), "{line}");
+    assert!(!line.contains("L06") && !line.contains("L08"), "{line}");
+}
+
+#[test]
+fn webhook_that_cannot_be_read_has_its_name_in_the_file() {
+    for (entry, name) in
+        [("- pods\n", "c/webhooks[1]"), ("- {name: b.example.com, rules: 7}\n", "c/b.example.com")]
+    {
+        let found = linted_with(entry);
+        assert!(found.contains(&format!("= webhook: {name}\n")), "{found}");
+        assert!(!found.contains("rejected-"), "{found}");
+    }
+}
+
+#[test]
+fn placeholder_of_a_ca_bundle_has_its_own_advice() {
+    let entry = |ca_bundle: &str| {
+        format!(
+            "- name: b.example.com\n  clientConfig: {{service: {{namespace: hooks, name: hook, path: /}}, caBundle: {ca_bundle}}}\n  \
+             failurePolicy: Fail\n  sideEffects: None\n  timeoutSeconds: 5\n  admissionReviewVersions: [v1]\n  \
+             rules: [{{operations: [CREATE], apiGroups: [\"\"], apiVersions: [v1], resources: [pods]}}]\n"
+        )
+    };
+    let found = linted_with(&entry("CA_BUNDLE"));
+    assert!(
+        found.contains("error[L01]") && found.contains("= help: Replace the placeholder with "),
+        "{found}"
+    );
+    let text = linted_with(&entry("'${CA_BUNDLE}'"));
+    assert!(text.contains("= help: Replace the placeholder with "), "{text}");
+    let found = linted_with(&entry("CABUNDLE"));
+    assert!(found.contains("warning[L07]: caBundle is the placeholder CABUNDLE"), "{found}");
+    let found = linted_with(&entry("Cg=="));
+    assert!(found.contains("kube-apiserver accepts it, but each call fails until it is replaced"), "{found}");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn section(manifest: &Manifest, found: &VerificationFindings) -> String {
             of(Tally::Found),
             of(Tally::Passed),
             of(Tally::NotChecked),
-            of(Tally::NotApplicable)
+            [of(Tally::NotApplicable), of(Tally::NotExercised)].join(" ").trim()
         );
     }
     text.push_str(&not_checked(found));

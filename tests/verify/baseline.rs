@@ -17,7 +17,11 @@ async fn what_is_known_is_accepted_and_only_the_rest_fails() {
     // Known findings do not fail the run, but every entry needs a reason before it counts.
     let text = verify(&stage, &["--write-baseline", "known.yaml"], 0).await;
     // The command shows what the baseline accepts from now on.
-    assert!(text.contains("error[V01]: called with its own result") && text.contains("  = help: "), "{text}");
+    assert!(
+        text.contains("error[V01]: not idempotent: called with its own result")
+            && text.contains("  = help: "),
+        "{text}"
+    );
     assert!(text.contains("  = baseline: accepts this finding from now on\n"), "{text}");
     assert!(text.contains("0 findings, 1 accepted (1 added to the baseline); "), "{text}");
     let text = verify(&stage, &["--baseline", "known.yaml"], 2).await;
@@ -82,4 +86,49 @@ async fn check_that_an_accepted_finding_explains_does_not_make_the_run_incomplet
         ends_with(&stage.verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V02"]).await, 6);
     let reason = "exit status 6: V02 could not be completed for c/w.example.com: the webhook changes its own result: see V01\n";
     assert!(text.contains(reason), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn baseline_of_an_incomplete_run_has_a_warning() {
+    let stage = Stage::with("non-idempotent").await;
+    let base = ["-c", "configuration.yaml", "-f", "pods.yaml", "--write-baseline", "known.yaml"];
+    let output = stage.verify(&[&base[..], &["--check", "V02"]].concat()).await;
+    assert_eq!(output.status.code(), Some(6));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let warning = "warning: the baseline may be incomplete: V02 could not be completed for c/w.example.com: the webhook \
+                   changes its own result: see V01; write it again when they can be completed";
+    assert!(errors.contains(warning), "{errors}");
+    let output = stage.verify(&[&base[..], &["--check", "V01"]].concat()).await;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!errors.contains("incomplete"), "{errors}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_of_denials_is_not_exercised_without_a_denial() {
+    let checks = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V22,V25,V11"];
+    let stage = Stage::with("always-mutate").await;
+    let text = ends_with(&stage.verify(&checks).await, 0);
+    let line = "2 checks not exercised: V22, V25: the webhook denied no object; add an object that the webhook denies \
+                (-f)\n";
+    assert!(text.contains(line) && text.contains("\n1 check passed"), "{text}");
+    let text = ends_with(&stage.verify(&[&checks[..], &["-v"]].concat()).await, 0);
+    assert!(text.contains("\nV22 not exercised   c/w.example.com: the webhook denied no object\n"), "{text}");
+    // A single denied object is enough.
+    let stage = Stage::with(
+        "when: {if: {equals: {/metadata/name: bare}}, then: {deny: {message: no}}, otherwise: always-mutate}",
+    )
+    .await;
+    let text = ends_with(&stage.verify(&checks).await, 0);
+    assert!(!text.contains("not exercised"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_of_changes_are_not_exercised_without_a_change() {
+    let stage = Stage::with("allow").await;
+    let checks = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V04,V11,V17,V24"];
+    let text = ends_with(&stage.verify(&checks).await, 0);
+    let line = "4 checks not exercised: V01, V04, V17, V24: the webhook never changed an object, and the webhook returned \
+                no patch; add objects that the webhook changes (-f)\n";
+    assert!(text.contains(line) && text.contains("\n1 check passed"), "{text}");
+    assert!(text.starts_with("c/w.example.com: never changed an object\n"), "{text}");
 }

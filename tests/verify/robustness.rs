@@ -37,9 +37,7 @@ fn finds_all(check: &CheckReport, text: &str, more: &[&str]) {
     let finding = &check.findings[0];
     let all: Vec<&str> =
         UNREADABLE.iter().chain(["a review without a request"].iter()).chain(more).copied().collect();
-    let (last, others) = all.split_last().expect("there are inputs");
-    let comma = if others.len() > 1 { "," } else { "" };
-    let expected = format!("on {}{comma} and {last}, the webhook {text}", others.join(", "));
+    let expected = format!("on malformed input ({}), the webhook {text}", all.join(", "));
     assert!(finding.message.starts_with(&expected), "{}", finding.message);
     assert_eq!(finding.steps.len(), all.len(), "{finding:#?}");
 }
@@ -100,7 +98,10 @@ async fn v37_finds_who_hangs_on_nonsense() {
     let check = hasty("V37", &format!("when: {{if: {envelope}, then: timeout}}"), Settings::default()).await;
     finds(&check, &[MALFORMED]);
     let message = &check.findings[0].message;
-    assert!(message.starts_with("on a review without a request, the webhook does not respond"), "{message}");
+    assert!(
+        message.starts_with("on malformed input (a review without a request), the webhook does not respond"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -120,7 +121,7 @@ async fn v37_notes_a_fault_of_its_own() {
         let check = verify("V37", vec![TestedWebhook::mutating(&unless_review(otherwise))]).await;
         finds(&check, &[MALFORMED]);
         let message = &check.findings[0].message;
-        assert!(message.starts_with("on text that is not JSON, an empty body"), "{message}");
+        assert!(message.starts_with("on malformed input (text that is not JSON, an empty body"), "{message}");
         assert!(check.findings.iter().all(|finding| finding.severity == Severity::Note));
     }
 }
@@ -298,4 +299,39 @@ async fn objects_with_large_responses_wait_for_each_other_and_none_is_left_out()
     let check = verify_with("V01", vec![tested], Settings::default()).await;
     passes(&check);
     assert_eq!(check.results[0].held, pods().len() as u64);
+}
+
+#[tokio::test]
+async fn v12_explains_a_burst_that_times_out_and_waits_for_the_webhook() {
+    // One after the other, 64 calls take longer than the timeout of one second.
+    let fake = Fake {
+        behavior: serde_saphyr::from_str("queue: {hold: 30ms}").expect("a behavior"),
+        ..Fake::default()
+    };
+    let fake = FakeWebhook::start(fake).await.expect("the fake starts");
+    let mut entry = entry("a", &fake.url(), fake.ca_bundle());
+    entry["timeoutSeconds"] = json!(1);
+    let configurations = [configuration("MutatingWebhookConfiguration", "a", &[entry])];
+    let checks = ["V12", "V23"].map(|id| harness::verify::checks::find(id).expect("a check"));
+    let report = super::environment::run_checks(
+        &checks,
+        &configurations,
+        super::environment::pods(),
+        Settings::default(),
+        &[],
+    )
+    .await;
+    let [burst, later] = report.checks.as_slice() else { panic!("two checks") };
+    finds(burst, &["fails under concurrency"]);
+    let message = &burst.findings[0].message;
+    assert!(message.starts_with("of 64 concurrent requests, "), "{message}");
+    assert!(
+        message.contains(" timed out after 1 s, although the webhook answers each of them alone; "),
+        "{message}"
+    );
+    assert!(message.contains("it answered a single request again "), "{message}");
+    let help = burst.findings[0].help.as_deref().unwrap_or_default();
+    assert!(help.contains("listen backlog"), "{help}");
+    // The timeouts do not keep later checks from calling the webhook.
+    assert_eq!(verdict(later).1, std::collections::BTreeMap::new(), "{later:#?}");
 }

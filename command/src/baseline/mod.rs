@@ -1,5 +1,7 @@
 //! Reads and writes `--baseline` of `admit verify` and `admit lint`: the findings that are accepted, each for a reason.
 
+mod unfinished;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +11,7 @@ use output::Readers;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::{Location as At, Spanned};
 
+pub(crate) use self::unfinished::Unfinished;
 use crate::report_file::ReportFile;
 use crate::{Failure, check_help, documents, screen};
 
@@ -16,7 +19,7 @@ use crate::{Failure, check_help, documents, screen};
 const VERSION: u32 = 1;
 
 /// The reason that this run reports for a finding that it adds to the baseline.
-pub(crate) const ADDED: &str = "added to the baseline";
+const ADDED: &str = "added to the baseline";
 
 /// The options for a baseline.
 #[derive(Clone, Debug, clap::Args)]
@@ -62,14 +65,26 @@ impl Subcommand {
 
 /// The findings of a run, as a baseline accesses them.
 pub(crate) trait Findings {
-    /// Returns, for each finding, the keys that the baseline must contain and the field for the reason.
-    fn findings(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)>;
+    /// Returns, for each finding, the keys that the baseline must contain and the fields for the result.
+    fn findings(&mut self) -> Vec<(BTreeSet<Known>, Acceptance<'_>)>;
+
+    /// Returns the checks that could not be completed, whose findings may be missing.
+    fn unfinished(&self) -> Vec<Unfinished>;
 
     /// Returns whether this run would have reported the finding, because its check ran for the webhook.
     fn would_find(&self, known: &Known) -> bool;
 
     /// Records the entries whose findings no longer exist.
     fn report_stale(&mut self, stale: Vec<StaleEntry>);
+}
+
+/// The fields of a finding that say whether the baseline accepts it.
+#[derive(Debug)]
+pub(crate) struct Acceptance<'a> {
+    /// The reason in the baseline, if the baseline accepts the finding.
+    pub(crate) accepted: &'a mut Option<String>,
+    /// Whether this run adds the finding to the baseline.
+    pub(crate) added: &'a mut bool,
 }
 
 /// Identifies the findings of one check and kind for one webhook.
@@ -200,6 +215,9 @@ impl Accepting {
             Self::All { file, known, reason } => {
                 let (text, missing) = known.rewritten(report, &reason)?;
                 file.write(&text)?;
+                if let Some(warning) = unfinished::warning(&report.unfinished()) {
+                    screen::status!("{warning}");
+                }
                 if missing > 0 {
                     let entries = several_entries(missing);
                     screen::status!(
@@ -207,13 +225,14 @@ impl Accepting {
                         if missing == 1 { "has" } else { "have" }
                     );
                 }
-                for (keys, accepted) in report.findings() {
-                    let reason = match known.reason(&keys) {
+                for (keys, Acceptance { accepted, added }) in report.findings() {
+                    let reason = known.reason(&keys);
+                    *added = reason.is_none();
+                    *accepted = Some(match reason {
                         None => ADDED.to_owned(),
                         Some(reason) if reason.is_empty() => "in the baseline without a reason".to_owned(),
                         Some(reason) => reason,
-                    };
-                    *accepted = Some(reason);
+                    });
                 }
                 Ok(())
             }
@@ -385,7 +404,7 @@ impl Baseline {
     /// field makes it a new finding.
     fn apply(&self, report: &mut impl Findings) {
         let mut found = BTreeSet::new();
-        for (known, accepted) in report.findings() {
+        for (known, Acceptance { accepted, .. }) in report.findings() {
             *accepted = self.reason(&known);
             found.extend(known);
         }

@@ -203,6 +203,8 @@ fn only_findings_that_the_baseline_lacks_are_added() {
         };
         let mut report = report();
         options.open(&VERIFY).unwrap().apply(&mut report).unwrap();
-        assert_eq!(report.checks[0].findings[0].accepted.as_deref(), Some(expected), "{entries:?}");
+        let finding = &report.checks[0].findings[0];
+        assert_eq!(finding.accepted.as_deref(), Some(expected), "{entries:?}");
+        assert_eq!(finding.added, expected == ADDED, "{entries:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use harness::verify::report::StaleEntry;
 
 use super::output::{NotChecked, Report};
-use crate::baseline::{Findings, Known, Subcommand};
+use crate::baseline::{Acceptance, Findings, Known, Subcommand, Unfinished};
 use crate::check_help::is_verbose_note;
 
 /// Describes `admit lint` to the baseline.
@@ -18,7 +18,7 @@ pub(super) const LINT: Subcommand = Subcommand {
 };
 
 impl Findings for Report {
-    fn findings(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)> {
+    fn findings(&mut self) -> Vec<(BTreeSet<Known>, Acceptance<'_>)> {
         let listed = self.findings.iter_mut();
         let listed = listed.filter(|finding| !is_verbose_note(finding.check, &finding.kind));
         let findings = listed.map(|finding| {
@@ -28,9 +28,21 @@ impl Findings for Report {
                 webhook: finding.webhook.clone(),
                 field: String::new(),
             };
-            (BTreeSet::from([known]), &mut finding.accepted)
+            let acceptance = Acceptance { accepted: &mut finding.accepted, added: &mut finding.added };
+            (BTreeSet::from([known]), acceptance)
         });
         findings.collect()
+    }
+
+    /// Returns the checks that depend on a rejected field. Other checks are not completed because of missing manifests.
+    fn unfinished(&self) -> Vec<Unfinished> {
+        let rejected = self.not_checked.iter().filter(|unchecked| unchecked.is_rejected);
+        let unfinished = rejected.map(|unchecked| Unfinished {
+            check: unchecked.check.to_owned(),
+            webhook: unchecked.webhook.clone(),
+            reason: unchecked.reason.clone(),
+        });
+        unfinished.collect()
     }
 
     /// Returns `false` if the check did not run or could not read the webhook, so that the entry is kept.

@@ -235,6 +235,7 @@ impl Lint {
                 page: page(found.check),
                 source,
                 accepted: None,
+                added: false,
             }
         });
         let not_checked = linted.unchecked.into_iter().map(|unchecked| NotChecked {
@@ -243,6 +244,7 @@ impl Lint {
             file: unchecked.position.map(|position| place(position, &unchecked.field).0),
             line: unchecked.position.map(|position| place(position, &unchecked.field).1),
             reason: unchecked.reason,
+            is_rejected: unchecked.is_rejected,
         });
         let skipped =
             self.skip.iter().map(|skip| Skipped { check: skip.check.id, reason: skip.reason.clone() });

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use harness::verify::checks;
-use harness::verify::report::{CheckReport, Consequence, Report, StaleEntry, TOGETHER, Tally};
+use harness::verify::report::{CheckReport, CheckResult, Consequence, Report, StaleEntry, TOGETHER, Tally};
 
-use crate::baseline::{Findings, Known, Subcommand};
+use crate::baseline::{Acceptance, Findings, Known, Subcommand, Unfinished};
 use crate::check_help::is_verbose_note;
+use crate::verdict;
 
 /// Describes `admit verify` to the baseline.
 pub(crate) const VERIFY: Subcommand = Subcommand {
@@ -39,7 +40,7 @@ fn identities<'a>(
 }
 
 impl Findings for Report {
-    fn findings(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)> {
+    fn findings(&mut self) -> Vec<(BTreeSet<Known>, Acceptance<'_>)> {
         let mut all = Vec::new();
         for check in &mut self.checks {
             for finding in &mut check.findings {
@@ -51,18 +52,30 @@ impl Findings for Report {
                 for Consequence { check, kind, webhooks, fields, .. } in &finding.consequences {
                     known.extend(identities((check, kind), webhooks, fields));
                 }
-                all.push((known, &mut finding.accepted));
+                all.push((known, Acceptance { accepted: &mut finding.accepted, added: &mut finding.added }));
             }
         }
         all
     }
 
-    /// Returns `false` for a run on one shard and for checks that did not run, so that the entry is kept.
+    fn unfinished(&self) -> Vec<Unfinished> {
+        let incomplete = self.incomplete().map(|(check, result)| Unfinished {
+            check: check.id.clone(),
+            webhook: result.webhook.clone(),
+            reason: verdict::brief(self, &result.webhook, &verdict::most(&result.not_checked)),
+        });
+        incomplete.collect()
+    }
+
+    /// Returns `false` for a run on one shard and for checks that did not run or were not exercised, so that the entry is
+    /// kept.
     fn would_find(&self, known: &Known) -> bool {
         let was_made = |check: &&CheckReport| check.id == known.check && check.skipped.is_none();
         let Some(check) = self.checks.iter().find(was_made) else { return false };
         let result = check.results.iter().find(|result| result.webhook == known.webhook);
-        self.shard.is_none() && result.is_none_or(|result| result.verdict != Tally::NotChecked)
+        let is_judged =
+            |result: &CheckResult| !matches!(result.verdict, Tally::NotChecked | Tally::NotExercised);
+        self.shard.is_none() && result.is_none_or(is_judged)
     }
 
     fn report_stale(&mut self, stale: Vec<StaleEntry>) {

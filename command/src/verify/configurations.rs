@@ -24,6 +24,17 @@ pub(super) struct Configurations {
     pub(super) around: Vec<Value>,
 }
 
+/// Returns the advice about a `caBundle` that cannot be decoded, which is usually a placeholder.
+fn hint(error: &ConfigError) -> &'static str {
+    match error {
+        ConfigError::Field { field, .. } if field.ends_with(".clientConfig.caBundle") => {
+            "; kube-apiserver rejects such a placeholder, too, even if cert-manager is to inject the caBundle: replace or \
+             remove it. To verify the webhook, pass --ca-file FILE with the PEM certificate of its authority"
+        }
+        ConfigError::Field { .. } | ConfigError::Unsupported(_) => "",
+    }
+}
+
 impl Configurations {
     /// Returns the location of the webhook `CONFIGURATION/WEBHOOK` as `FILE:LINE: `.
     ///
@@ -50,7 +61,8 @@ impl Configurations {
         for (configuration, place) in self.webhooks.iter().zip(&self.places) {
             let read = Subject::from_configurations(std::slice::from_ref(configuration));
             read.map_err(|error| {
-                Failure::usage(format!("{}{error}", self.place_of(configuration, place, &error)))
+                let place = self.place_of(configuration, place, &error);
+                Failure::usage(format!("{place}{error}{}", hint(&error)))
             })?;
         }
         Subject::with_manifests(&self.manifests, &self.webhooks).map_err(Failure::usage)

@@ -18,6 +18,7 @@ use super::consequences;
 use super::converter::{Converter, ConverterProbe};
 use super::denials::{CreationVerdict, Denials};
 use super::determinism;
+use super::exercised;
 use super::finding_log::{FindingLog, PlanPosition};
 use super::object_probe::Memory;
 use super::plan::Plan;
@@ -98,6 +99,7 @@ pub async fn run_until<E: Send>(
             (subject.name(), plan.tried(subject, denials, mismatches))
         });
         report.webhooks = tried.collect();
+        exercised::mark(&mut report);
     }
     Ok(report)
 }

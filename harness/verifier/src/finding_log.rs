@@ -44,6 +44,7 @@ struct Entry {
     uncontacted: BTreeMap<String, u64>,
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,
+    not_exercised: BTreeMap<String, u64>,
     found: Vec<ViolationGroup>,
     notes: Vec<String>,
 }
@@ -69,6 +70,7 @@ impl FindingLog {
         let entry = self.tallies.entry(place).or_default();
         match observed {
             Err(Skipped::NotApplicable(reason)) => count(&mut entry.not_applicable, reason),
+            Err(Skipped::NotExercised(reason)) => count(&mut entry.not_exercised, reason),
             Err(Skipped::NotChecked(reason)) => {
                 entry.unanswered += 1;
                 count(&mut entry.not_checked, reason);
@@ -223,17 +225,20 @@ impl Entry {
     }
 
     fn result(self, webhook: &str, check: &Check) -> (CheckResult, Vec<Finding>) {
-        let verdict = CheckResult::tally(self.held, self.found.len(), self.not_checked.len());
+        let has_findings = !self.found.is_empty();
         let findings = self.found.into_iter().map(|found| found.finding(webhook, check)).collect();
-        let result = CheckResult {
+        let mut result = CheckResult {
             webhook: webhook.to_owned(),
-            verdict,
+            verdict: Tally::NotApplicable,
             held: self.held,
-            unequipped: verdict == Tally::NotChecked && self.unanswered == 0,
+            unequipped: false,
             not_checked: self.not_checked,
             not_applicable: self.not_applicable,
+            not_exercised: self.not_exercised,
             notes: self.notes,
         };
+        result.verdict = result.tally(has_findings);
+        result.unequipped = result.verdict == Tally::NotChecked && self.unanswered == 0;
         (result, findings)
     }
 }
@@ -292,6 +297,7 @@ impl ViolationGroup {
             steps: steps.iter().flat_map(steps_of).chain(direct).collect(),
             masked: false,
             accepted: None,
+            added: false,
             proof: None,
         }
     }

@@ -3,10 +3,12 @@
 //! The static checks are the configuration checks that [`super::run`] starts with, and the `L` checks, which read
 //! manifests, including configurations that cannot be decoded.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kubernetes_admission::config::{self, ConfigError};
+use kubernetes_admission::event::Phase;
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
 use serde_json::Value;
@@ -14,6 +16,7 @@ use serde_json::Value;
 use super::check::{Check, Observed, Probe, Severity, Skipped, Violation};
 use super::manifests::{Defect, Manifests};
 use super::subject::Subject;
+use super::substitutes::{Choice, Substitute};
 use super::webhook_probe::{ConfigurationSet, Notes};
 
 /// A finding of a static check.
@@ -48,12 +51,14 @@ pub struct Unchecked {
     pub check: &'static str,
     /// The position of the configuration; `None` if the check is about all configurations together.
     pub position: Option<usize>,
-    /// The webhook's entry, such as `webhooks[0]`; empty if the check is not about a single webhook.
+    /// The webhook's entry, such as `webhooks[0]`, or the rejected field; empty if the check is not about one of them.
     pub field: String,
     /// The webhook as `CONFIGURATION/WEBHOOK`; empty if the check is about all configurations together.
     pub webhook: String,
     /// The reason why the check was not run.
     pub reason: String,
+    /// Whether the reason is that the API server rejects the configuration.
+    pub is_rejected: bool,
 }
 
 /// The result of the static checks on manifests.
@@ -82,7 +87,28 @@ pub fn lint(
     now: Timestamp,
     horizon: Option<Duration>,
 ) -> Linted {
-    let manifests = Manifests::new(objects, now, horizon);
+    let manifests = Manifests::new(objects, now, horizon, &|_, _| 0);
+    let mut linted = examined(&manifests, checks);
+    let variants = Variants::new(&manifests, &linted, checks, |choice| {
+        examined(&Manifests::new(objects, now, horizon, choice), checks)
+    });
+    // Findings about the substitute for a rejected field, or because of it, are not reported.
+    linted.findings.retain(|found| {
+        COMPLETE.contains(&found.check.id)
+            || (!manifests.is_substitute(found.position, &found.field) && variants.have(found))
+    });
+    for (position, error) in &manifests.unreadable {
+        linted.note_rejected(&manifests, *position, error, checks, &variants);
+    }
+    linted.findings.sort_by(|a, b| {
+        let key = |found: &LintFinding| (found.position, std::cmp::Reverse(found.severity), found.check.id);
+        key(a).cmp(&key(b))
+    });
+    linted
+}
+
+/// Runs static checks on manifests, with the substitutes for rejected fields.
+fn examined(manifests: &Manifests<'_>, checks: &[&'static Check]) -> Linted {
     let mut linted = Linted {
         configurations: manifests.configurations.len(),
         findings: Vec::new(),
@@ -92,12 +118,12 @@ pub fn lint(
     for check in checks {
         match check.probe {
             Probe::Manifests(probe) => {
-                let defects = probe(&manifests).into_iter();
-                linted.findings.extend(defects.map(|defect| found(&manifests, check, defect)));
+                let defects = probe(manifests).into_iter();
+                linted.findings.extend(defects.map(|defect| found(manifests, check, defect)));
             }
-            Probe::Configuration(probe) => linted.note_each(check, &manifests, probe),
+            Probe::Configuration(probe) => linted.note_each(check, manifests, probe),
             Probe::ConfigurationAndObject(probe, examples, _) => {
-                linted.note_each(check, &manifests, |subject, cluster_fixture| {
+                linted.note_each(check, manifests, |subject, cluster_fixture| {
                     let violations = probe(subject, cluster_fixture)?;
                     Ok(if violations.is_empty() { examples(subject, cluster_fixture) } else { violations })
                 });
@@ -112,7 +138,7 @@ pub fn lint(
                 let configuration_set =
                     ConfigurationSet { subjects: &subjects, cluster_fixture, notes: Notes::default() };
                 let observed = if subjects.is_empty() { Ok(Vec::new()) } else { probe(&configuration_set) };
-                linted.note(check, &manifests, observed, None);
+                linted.note(check, manifests, observed, None);
             }
             Probe::Effects(_)
             | Probe::Webhook(_)
@@ -122,17 +148,6 @@ pub fn lint(
             | Probe::Conversion(_) => {}
         }
     }
-    // Findings about the substitute for a rejected field are not reported.
-    linted.findings.retain(|found| {
-        COMPLETE.contains(&found.check.id) || !manifests.is_substitute(found.position, &found.field)
-    });
-    for (position, error) in &manifests.unreadable {
-        linted.note_rejected(&manifests, *position, error, checks);
-    }
-    linted.findings.sort_by(|a, b| {
-        let key = |found: &LintFinding| (found.position, std::cmp::Reverse(found.severity), found.check.id);
-        key(a).cmp(&key(b))
-    });
     linted
 }
 
@@ -140,32 +155,46 @@ pub fn lint(
 const COMPLETE: [&str; 4] = ["L01", "L02", "L03", "L10"];
 
 impl Linted {
-    /// Records that checks without a finding in a rejected configuration were not completed.
+    /// Records that checks of a rejected configuration were not completed: those that depend on a rejected field and do
+    /// not have a finding, or all if the configuration cannot be read.
     fn note_rejected(
         &mut self,
         manifests: &Manifests<'_>,
         position: usize,
         error: &ConfigError,
         checks: &[&'static Check],
+        variants: &Variants,
     ) {
         let object = manifests.object(position);
         let webhook = text(object, &["metadata", "name"]).to_owned();
-        let reason = match error {
-            ConfigError::Unsupported(unsupported) => unsupported.to_string(),
-            _ if config::is_v1beta1(object) => "the API server rejects the configuration: see L03".to_owned(),
-            ConfigError::Field { .. } => "the API server rejects the configuration: see L01".to_owned(),
-        };
+        let by = if config::is_v1beta1(object) { "L03" } else { "L01" };
+        let is_read = manifests.has_subjects(position);
         for check in checks.iter().filter(|check| !COMPLETE.contains(&check.id)) {
+            let fields: Vec<&str> = variants.fields(position, check.id).collect();
             let is_known = self.findings.iter().any(|it| it.position == position && it.check.id == check.id);
-            if !is_known {
-                self.unchecked.push(Unchecked {
-                    check: check.id,
-                    position: Some(position),
-                    field: String::new(),
-                    webhook: webhook.clone(),
-                    reason: reason.clone(),
-                });
+            if is_known || (is_read && fields.is_empty()) {
+                continue;
             }
+            let (field, reason) = match error {
+                ConfigError::Unsupported(unsupported) => ("", unsupported.to_string()),
+                ConfigError::Field { field, .. } if fields.is_empty() => {
+                    (field.as_str(), format!("the API server rejects {field}: see {by}"))
+                }
+                ConfigError::Field { .. } => {
+                    let listed = super::checks::listed(fields.iter().copied());
+                    let reason =
+                        format!("the API server rejects {listed}, on which the result depends: see {by}");
+                    (fields.first().copied().unwrap_or_default(), reason)
+                }
+            };
+            self.unchecked.push(Unchecked {
+                check: check.id,
+                position: Some(position),
+                field: field.to_owned(),
+                webhook: webhook.clone(),
+                reason,
+                is_rejected: true,
+            });
         }
         self.unreadable.push(webhook);
     }
@@ -198,16 +227,126 @@ impl Linted {
                     self.findings.push(found(manifests, check, defect));
                 }
             }
-            Err(Skipped::NotApplicable(_)) => {}
+            Err(Skipped::NotApplicable(_) | Skipped::NotExercised(_)) => {}
             Err(Skipped::NotChecked(reason) | Skipped::Uncontacted(reason) | Skipped::Unequipped(reason)) => {
                 let position = about.map(|(_, position)| position);
                 let field =
                     about.map(|(subject, _)| format!("webhooks[{}]", subject.index)).unwrap_or_default();
                 let webhook = about.map(|(subject, _)| subject.name()).unwrap_or_default();
-                self.unchecked.push(Unchecked { check: check.id, position, field, webhook, reason });
+                let is_rejected = false;
+                let check = check.id;
+                self.unchecked.push(Unchecked { check, position, field, webhook, reason, is_rejected });
             }
         }
     }
+}
+
+/// The maximum number of rejected fields whose values are varied separately.
+const MAX_SEPARATE: usize = 8;
+
+/// The number of different combinations of values if all rejected fields are varied together.
+///
+/// A field has two to four values, so that fields with two and three values are combined in every way.
+const COMBINATIONS: usize = 6;
+
+/// The results of checks with other values in the rejected fields.
+#[derive(Debug, Default)]
+struct Variants {
+    /// The rejected fields on which the result of a check depends, by the position of the configuration and the check.
+    fields: BTreeMap<(usize, &'static str), BTreeSet<String>>,
+    /// The findings with each combination of values.
+    findings: Vec<BTreeSet<FindingKey>>,
+}
+
+/// The check, position, field, and kind of a finding.
+type FindingKey = (&'static str, usize, String, String);
+
+fn key(found: &LintFinding) -> FindingKey {
+    (found.check.id, found.position, found.field.clone(), found.kind.clone())
+}
+
+impl Variants {
+    /// Runs `checks` with `examined` for other values in the fields of `manifests` that have substitutes.
+    fn new(
+        manifests: &Manifests<'_>,
+        first: &Linted,
+        checks: &[&'static Check],
+        examined: impl Fn(Choice<'_>) -> Linted,
+    ) -> Self {
+        let mut variants = Self::default();
+        let (entries, fields): (Vec<&Substitute>, Vec<&Substitute>) =
+            manifests.substitutes.iter().partition(|substitute| substitute.is_entry());
+        for Substitute { position, field, .. } in entries {
+            let phase = phase(manifests.object(*position));
+            for check in checks.iter().filter(|check| check.audience.includes(phase)) {
+                variants.fields.entry((*position, check.id)).or_default().insert(field.clone());
+            }
+        }
+        if fields.is_empty() {
+            return variants;
+        }
+        let separate = fields.iter().filter(|_| fields.len() <= MAX_SEPARATE);
+        for substitute in separate {
+            for value in 1..substitute.values {
+                let choice = |position: usize, field: &str| {
+                    let is_it = position == substitute.position && field == substitute.field;
+                    if is_it { value } else { 0 }
+                };
+                variants.add(&[substitute], first, &examined(&choice), checks);
+            }
+        }
+        if fields.len() > 1 {
+            for value in 1..COMBINATIONS {
+                variants.add(&fields, first, &examined(&|_, _| value), checks);
+            }
+        }
+        variants
+    }
+
+    /// Adds the results with other values in `fields`.
+    ///
+    /// A check whose result depends on a field alone is not attributed to a combination of fields.
+    fn add(&mut self, fields: &[&Substitute], first: &Linted, other: &Linted, checks: &[&'static Check]) {
+        for check in checks.iter().filter(|check| first.result(check) != other.result(check)) {
+            for Substitute { position, field, .. } in fields {
+                let known = self.fields.entry((*position, check.id)).or_default();
+                if fields.len() == 1 || known.is_empty() {
+                    known.insert(field.clone());
+                }
+            }
+        }
+        self.findings.push(other.findings.iter().map(key).collect());
+    }
+
+    /// Returns the rejected fields of the configuration at `position` on which the result of a check depends.
+    fn fields(&self, position: usize, check: &'static str) -> impl Iterator<Item = &str> {
+        self.fields.get(&(position, check)).into_iter().flatten().map(String::as_str)
+    }
+
+    /// Returns whether there is a finding of the same kind with all values of the rejected fields.
+    fn have(&self, found: &LintFinding) -> bool {
+        let key = key(found);
+        self.findings.iter().all(|findings| findings.contains(&key))
+    }
+}
+
+impl Linted {
+    /// Returns the findings of a check, and the reasons why it was not completed, in a form that can be compared.
+    fn result(&self, check: &Check) -> BTreeSet<(Option<usize>, &str, &str)> {
+        let findings = self.findings.iter().filter(|found| found.check.id == check.id);
+        let findings =
+            findings.map(|found| (Some(found.position), found.field.as_str(), found.message.as_str()));
+        let unchecked = self.unchecked.iter().filter(|unchecked| unchecked.check == check.id);
+        let unchecked = unchecked
+            .map(|unchecked| (unchecked.position, unchecked.field.as_str(), unchecked.reason.as_str()));
+        findings.chain(unchecked).collect()
+    }
+}
+
+/// Returns the phase of the webhooks in a configuration.
+fn phase(configuration: &Value) -> Phase {
+    let is_mutating = text(configuration, &["kind"]).starts_with("Mutating");
+    if is_mutating { Phase::Mutating } else { Phase::Validating }
 }
 
 /// Creates the finding of `check` for a defect.

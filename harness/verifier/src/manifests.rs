@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use kubernetes_admission::config::{self, ConfigError};
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::subject::Subject;
+use super::substitutes::{Choice, Substitute, substituted};
 use super::violation::Violation;
 
 /// The objects in manifests, and the webhooks of their configurations.
@@ -19,14 +20,14 @@ pub struct Manifests<'a> {
     pub(super) objects: &'a [Value],
     /// The positions of the configurations in `objects`.
     pub(super) configurations: Vec<usize>,
-    /// The webhooks of the configurations, in dispatch order, with [substitutes](substituted) for rejected fields.
+    /// The webhooks of the configurations, in dispatch order, with substitutes for rejected fields.
     pub(super) subjects: Vec<Subject>,
     /// The positions in `objects` of the configurations of `subjects`, in the same order.
     pub(super) positions: Vec<usize>,
     /// The positions and errors of configurations that cannot be decoded.
     pub(super) unreadable: Vec<(usize, ConfigError)>,
-    /// The rejected fields that have a substitute in `subjects`, each with the position of its configuration.
-    substitutes: Vec<(usize, String)>,
+    /// The rejected fields that have a substitute in `subjects`.
+    pub(super) substitutes: Vec<Substitute>,
     /// The namespaces and resources that the other objects define.
     pub(super) cluster_fixture: ClusterFixture,
     /// The time at which certificates must be valid.
@@ -47,8 +48,13 @@ pub struct Defect {
 }
 
 impl<'a> Manifests<'a> {
-    /// Reads the configurations among `objects`.
-    pub(super) fn new(objects: &'a [Value], now: Timestamp, horizon: Option<Duration>) -> Self {
+    /// Reads the configurations among `objects`; `choice` selects the values that replace rejected fields.
+    pub(super) fn new(
+        objects: &'a [Value],
+        now: Timestamp,
+        horizon: Option<Duration>,
+        choice: Choice<'_>,
+    ) -> Self {
         let configurations: Vec<usize> = (0..objects.len())
             .filter(|position| objects.get(*position).is_some_and(is_configuration))
             .collect();
@@ -59,9 +65,9 @@ impl<'a> Manifests<'a> {
                 Ok(_) => readable.push((*position, Arc::new(object.clone()))),
                 Err(error) => {
                     unreadable.push((*position, error));
-                    if let Some((object, fields)) = substituted(object) {
+                    if let Some((object, fields)) = substituted(object, *position, choice) {
                         readable.push((*position, Arc::new(object)));
-                        substitutes.extend(fields.into_iter().map(|field| (*position, field)));
+                        substitutes.extend(fields);
                     }
                 }
             }
@@ -112,9 +118,9 @@ impl<'a> Manifests<'a> {
     /// Returns whether `field` of the configuration at `position`, or the entry that contains it, has a substitute.
     pub(super) fn is_substitute(&self, position: usize, field: &str) -> bool {
         let is_in = |rejected: &str| {
-            field.strip_prefix(rejected).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            field.strip_prefix(rejected).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        self.substitutes.iter().any(|(at, rejected)| *at == position && is_in(rejected))
+        self.substitutes.iter().any(|known| known.position == position && is_in(&known.field))
     }
 
     /// Locates a violation in the configuration of the webhook that it names or, if it names none, in that of
@@ -143,79 +149,13 @@ impl<'a> Manifests<'a> {
         let object = self.object(position);
         let name = text(object, &["metadata", "name"]);
         let entry = index.and_then(|index| object.get("webhooks")?.get(index)?.get("name")?.as_str());
-        entry.map_or_else(|| name.to_owned(), |entry| format!("{name}/{entry}"))
+        let entry = entry.filter(|entry| !entry.is_empty()).map(str::to_owned);
+        match entry.or_else(|| index.map(|index| format!("webhooks[{index}]"))) {
+            Some(entry) if name.is_empty() => entry,
+            Some(entry) => format!("{name}/{entry}"),
+            None => name.to_owned(),
+        }
     }
-}
-
-/// The maximum number of rejected fields to replace in a configuration.
-const MAX_SUBSTITUTES: usize = 64;
-
-/// Replaces the fields that the API server rejects with valid values, and returns the result and the replaced fields.
-///
-/// An entry with a field that does not have a substitute is replaced by an entry without rules. Entries keep their
-/// positions. Returns `None` if the rejected field is not in an entry.
-fn substituted(configuration: &Value) -> Option<(Value, Vec<String>)> {
-    let mut complete = configuration.clone();
-    let mut fields: Vec<String> = Vec::new();
-    while fields.len() < MAX_SUBSTITUTES {
-        let field = match config::webhooks(&complete) {
-            Ok(_) => return Some((complete, fields)),
-            Err(ConfigError::Field { field, .. }) => field,
-            Err(_) => return None,
-        };
-        let is_substituted = !fields.contains(&field) && substitute(&mut complete, &field).is_some();
-        if is_substituted {
-            fields.push(field);
-            continue;
-        }
-        let entry = field.split_inclusive(']').next().filter(|entry| entry.starts_with("webhooks["))?;
-        if fields.iter().any(|known| known == entry) {
-            return None;
-        }
-        *complete.pointer_mut(&pointer(entry))? = entry_without_rules(fields.len());
-        fields.push(entry.to_owned());
-    }
-    None
-}
-
-/// Writes a valid value to `field`, or returns `None` if the field does not have a substitute.
-fn substitute(configuration: &mut Value, field: &str) -> Option<()> {
-    let (parent, name) = field.rsplit_once('.')?;
-    let value = match name {
-        "sideEffects" => json!("None"),
-        "admissionReviewVersions" => json!(["v1"]),
-        "timeoutSeconds" => json!(10),
-        // With Ignore, fewer requests depend on the webhook.
-        "failurePolicy" => json!("Ignore"),
-        "matchPolicy" => json!("Equivalent"),
-        "reinvocationPolicy" => json!("Never"),
-        "scope" => json!("*"),
-        "caBundle" => json!(""),
-        "operations" => json!(["CREATE"]),
-        _ if name.starts_with("operations[") => {
-            *configuration.pointer_mut(&pointer(field))? = json!("CREATE");
-            return Some(());
-        }
-        _ => return None,
-    };
-    configuration.pointer_mut(&pointer(parent))?.as_object_mut()?.insert(name.to_owned(), value);
-    Some(())
-}
-
-/// Returns a valid entry that replaces a rejected entry and does not match any request.
-fn entry_without_rules(number: usize) -> Value {
-    json!({
-        "name": format!("rejected-{number}.example.com"),
-        "clientConfig": {"url": "https://localhost/"},
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Ignore",
-    })
-}
-
-/// Converts the path of a field, such as `webhooks[0].rules`, to a JSON pointer.
-fn pointer(field: &str) -> String {
-    format!("/{}", field.replace(['.', '['], "/").replace(']', ""))
 }
 
 /// Returns whether `object` is a webhook configuration of any version.

@@ -175,6 +175,7 @@ fn merge_result(result: &mut CheckResult, other: CheckResult, found: usize, tota
     result.held = total(result.held, other.held);
     add(&mut result.not_checked, other.not_checked, total);
     add(&mut result.not_applicable, other.not_applicable, total);
+    add(&mut result.not_exercised, other.not_exercised, total);
     for note in other.notes {
         if !result.notes.contains(&note) {
             result.notes.push(note);
@@ -182,8 +183,7 @@ fn merge_result(result: &mut CheckResult, other: CheckResult, found: usize, tota
     }
     // A finding may be listed as a consequence of a finding of another check.
     let has_found = result.verdict == Tally::Found || other_verdict == Tally::Found;
-    let found = found.max(usize::from(has_found));
-    result.verdict = CheckResult::tally(result.held, found, result.not_checked.len());
+    result.verdict = result.tally(has_found || found > 0);
     result.unequipped = result.verdict == Tally::NotChecked && !is_equipped;
 }
 

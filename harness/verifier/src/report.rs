@@ -178,6 +178,9 @@ pub struct CheckResult {
     pub not_checked: BTreeMap<String, u64>,
     /// The reasons why the check did not apply, with counts.
     pub not_applicable: BTreeMap<String, u64>,
+    /// What did not occur although the check judges it, such as a denial, with counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_exercised: BTreeMap<String, u64>,
     /// Measurements, such as latencies and remaining days.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -194,6 +197,8 @@ pub enum Tally {
     Passed,
     /// The check applied but could not be completed.
     NotChecked,
+    /// The behavior that the check judges did not occur.
+    NotExercised,
     /// The check did not apply.
     NotApplicable,
 }
@@ -247,6 +252,9 @@ pub struct Finding {
     /// The reason why the baseline accepts the finding, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<String>,
+    /// Whether this run adds the finding to the baseline.
+    #[serde(skip)]
+    pub added: bool,
     /// The folder that contains the proof, if the user requested proofs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
@@ -303,14 +311,16 @@ pub struct Request {
 }
 
 impl CheckResult {
-    /// Returns the overall verdict for the given counts.
-    pub(super) fn tally(held: u64, findings: usize, not_checked: usize) -> Tally {
-        if findings > 0 {
+    /// Returns the overall verdict for the counts.
+    pub(super) fn tally(&self, has_findings: bool) -> Tally {
+        if has_findings {
             Tally::Found
-        } else if held > 0 {
+        } else if self.held > 0 {
             Tally::Passed
-        } else if not_checked > 0 {
+        } else if !self.not_checked.is_empty() {
             Tally::NotChecked
+        } else if !self.not_exercised.is_empty() {
+            Tally::NotExercised
         } else {
             Tally::NotApplicable
         }

@@ -39,6 +39,11 @@ pub enum Skipped {
     /// The check does not apply: for example, no rule matches, or the webhook does not change an object.
     #[error("{0}")]
     NotApplicable(String),
+    /// There is no violation, but the behavior that the check judges did not occur; contains what did not occur.
+    ///
+    /// For example, the check judges denials, but the webhook did not deny the object.
+    #[error("{0}")]
+    NotExercised(String),
     /// The check applies but could not be completed; contains the reason.
     #[error("{0}")]
     NotChecked(String),
@@ -61,6 +66,11 @@ impl Skipped {
     /// Creates the result for a request whose match conditions cannot be evaluated.
     pub(super) fn no_conditions() -> Self {
         Self::not_applicable("the match conditions cannot be evaluated for the request: see V55")
+    }
+
+    /// Creates the result of a check whose behavior did not occur; `what` says what did not occur.
+    pub fn not_exercised(what: impl Into<String>) -> Self {
+        Self::NotExercised(what.into())
     }
 
     /// Creates the result of a check that could not be completed because of `reason`.

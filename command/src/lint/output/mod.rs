@@ -9,7 +9,7 @@ use harness::verify::report::StaleEntry;
 use harness::verify::{Check, Severity};
 use serde::Serialize;
 
-use crate::baseline::{self, ADDED};
+use crate::baseline;
 use crate::check_help::{is_verbose_note, linted};
 use crate::diagnostic::{self, several};
 use crate::machine_readable;
@@ -70,6 +70,9 @@ pub(super) struct Finding {
     /// The reason in the baseline for accepting the finding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) accepted: Option<String>,
+    /// Whether this run adds the finding to the baseline.
+    #[serde(skip)]
+    pub(super) added: bool,
 }
 
 /// A check that could not be completed.
@@ -82,6 +85,9 @@ pub(super) struct NotChecked {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<u64>,
     pub(super) reason: String,
+    /// Whether the reason is that the API server rejects the configuration.
+    #[serde(skip)]
+    pub(super) is_rejected: bool,
 }
 
 /// A check that the user skipped.
@@ -146,7 +152,7 @@ impl Report {
 
     /// Returns the findings that this run adds to the baseline.
     fn added(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| finding.accepted.as_deref() == Some(ADDED))
+        self.findings.iter().filter(|finding| finding.added)
     }
 
     /// Returns the findings that the baseline accepts, each with its reason.

@@ -24,6 +24,7 @@ fn report() -> Report {
         page: "https://kubernetes.io/docs/",
         source: Some(format!("  - line {line}\r")),
         accepted: None,
+        added: false,
     };
     Report {
         version: LINT_VERSION,
@@ -44,6 +45,7 @@ fn report() -> Report {
                 file: Some("b.yaml".to_owned()),
                 line: Some(3),
                 reason: "no definition of *widgets*".to_owned(),
+                is_rejected: false,
             },
             NotChecked {
                 check: "V52",
@@ -51,6 +53,7 @@ fn report() -> Report {
                 file: None,
                 line: None,
                 reason: "labels".to_owned(),
+                is_rejected: false,
             },
         ],
         skipped: vec![Skipped { check: "V57", reason: "we know | the defaults".to_owned() }],
@@ -100,6 +103,7 @@ fn equal_findings_are_printed_once_with_all_their_locations() {
         page: "https://kubernetes.io/docs/",
         source: None,
         accepted: None,
+        added: false,
     };
     report.findings.push(same(4, "injector/b.example.com", "webhooks[1].rules"));
     report.findings.push(same(4, "injector/c.example.com", "webhooks[2].rules"));

@@ -7,7 +7,7 @@ use harness::verify::Severity;
 use output::OneLine;
 
 use super::{Finding, Report, Skipped, counts};
-use crate::baseline::{ADDED, stale};
+use crate::baseline::stale;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
 
@@ -46,7 +46,7 @@ pub(super) fn text(report: &Report, lists_checks: bool) -> String {
         let stale = Diagnostic::new(Severity::Warning, stale(entry));
         stale.place(&entry.place.file, entry.place.line).write(&mut text);
     }
-    let mut accepted = report.accepted().filter(|(_, reason)| *reason != ADDED).peekable();
+    let mut accepted = report.accepted().filter(|(finding, _)| !finding.added).peekable();
     if accepted.peek().is_some() {
         text.push('\n');
     }
@@ -192,6 +192,15 @@ pub(super) fn completed(report: &Report) -> (usize, Vec<&'static str>) {
     (passed.count(), unchecked.into_iter().collect())
 }
 
+/// Returns the checks that were not completed because the API server rejects a configuration, by the reason.
+fn rejected(report: &Report) -> BTreeMap<String, Vec<&'static str>> {
+    let mut rejected: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    for unchecked in report.not_checked.iter().filter(|unchecked| unchecked.is_rejected) {
+        rejected.entry(unchecked.sentence()).or_default().push(unchecked.check);
+    }
+    rejected
+}
+
 /// Appends the number of checks that passed, the checks that did not run, and the number of findings.
 fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     let (passed, unchecked) = completed(report);
@@ -200,14 +209,25 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     if passed > 0 {
         let _ = writeln!(text, "{} passed{}", several(passed, "check"), hint("lists them"));
     }
-    let skipped = report.skipped.iter().map(|skipped| skipped.check).collect();
-    for (ids, what) in [(unchecked, "not completed"), (skipped, "skipped")] {
+    let skipped: Vec<&str> = report.skipped.iter().map(|skipped| skipped.check).collect();
+    let rejected = rejected(report);
+    let is_explained = |id: &&str| {
+        let mut unchecked = report.not_checked.iter().filter(|unchecked| unchecked.check == *id);
+        unchecked.all(|unchecked| unchecked.is_rejected)
+    };
+    let unchecked: Vec<&str> = unchecked.into_iter().filter(|id| !is_explained(id)).collect();
+    let mut line = |ids: &[&str], what: &str, reason: &str| {
         if !ids.is_empty() {
             let count = several(ids.len(), "check");
             let list = if ids.len() > MAX_IDS { String::new() } else { format!(": {}", ids.join(", ")) };
-            let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}{list}{}", hint("says why"));
+            let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}{list}{reason}");
         }
+    };
+    for (sentence, ids) in &rejected {
+        line(ids, "not completed", &format!(": {}", OneLine(sentence)));
     }
+    line(&unchecked, "not completed", &hint("says why"));
+    line(&skipped, "skipped", &hint("says why"));
     let style = match report.new_findings().map(|finding| finding.severity).max() {
         Some(Severity::Error) => BAD,
         Some(Severity::Warning) => WARNING,

@@ -68,6 +68,7 @@ fn status(
     };
     match result.verdict {
         Tally::NotChecked => skipped("not checked", most(&result.not_checked)),
+        Tally::NotExercised => skipped("not exercised", table::reasons(&result.not_exercised)),
         Tally::NotApplicable => skipped("not applicable", table::reasons(&result.not_applicable)),
         Tally::Passed | Tally::Found => {
             if let Some((cause, finding)) = verification.cause_of(check, &result.webhook) {

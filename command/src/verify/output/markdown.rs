@@ -137,11 +137,15 @@ fn accepted(text: &mut String, report: &Report) {
 
 /// Appends the results of all checks as a collapsed table.
 fn checks(text: &mut String, report: &Report) {
-    let CheckCounts { passed, not_applicable, incomplete, skipped } = CheckCounts::new(report, false);
+    let CheckCounts { passed, not_applicable, incomplete, unexercised, skipped } =
+        CheckCounts::new(report, false);
     let mut counts = vec![format!("{} passed", several(passed, "check"))];
-    for (count, what) in
-        [(incomplete.len(), "not completed"), (not_applicable, "not applicable"), (skipped.len(), "skipped")]
-    {
+    for (count, what) in [
+        (incomplete.len(), "not completed"),
+        (unexercised.len(), "not exercised"),
+        (not_applicable, "not applicable"),
+        (skipped.len(), "skipped"),
+    ] {
         if count > 0 {
             counts.push(format!("{count} {what}"));
         }
@@ -182,6 +186,7 @@ fn outcome(row: &Line<'_>) -> String {
         }
         Some(Tally::Passed) => with("✅ passed", &row.notes.join("; ")),
         Some(Tally::NotChecked) => with("❓ not checked", &row.reason),
+        Some(Tally::NotExercised) => with("❔ not exercised", &row.reason),
         Some(Tally::NotApplicable) => with("not applicable", &row.reason),
     }
 }

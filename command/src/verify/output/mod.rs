@@ -118,7 +118,8 @@ impl FailOn {
         if report.incomplete().next().is_some() {
             return ExitCode::NotChecked;
         }
-        if report.count(Tally::Passed) + report.count(Tally::Found) == 0 {
+        let ran = [Tally::Passed, Tally::Found, Tally::NotExercised];
+        if ran.into_iter().all(|tally| report.count(tally) == 0) {
             return ExitCode::NothingRun;
         }
         ExitCode::Ok

@@ -77,6 +77,7 @@ impl<'a> Line<'a> {
         let (webhook, reason) = match result.verdict {
             Tally::Passed => (named(&result.webhook, &held(result)), String::new()),
             Tally::NotChecked => (result.webhook.clone(), most(&result.not_checked)),
+            Tally::NotExercised => (result.webhook.clone(), reasons(&result.not_exercised)),
             Tally::NotApplicable => (result.webhook.clone(), reasons(&result.not_applicable)),
             Tally::Found => {
                 let cause = report.cause_of(check, &result.webhook);
@@ -107,7 +108,7 @@ impl<'a> Line<'a> {
 
     /// Returns whether `other`, a line of another check, has the same reason, so that it can be merged into this line.
     fn takes_check(&self, other: &Self) -> bool {
-        matches!(self.verdict, None | Some(Tally::NotChecked | Tally::NotApplicable))
+        matches!(self.verdict, None | Some(Tally::NotChecked | Tally::NotExercised | Tally::NotApplicable))
             && self.verdict == other.verdict
             && self.webhooks == other.webhooks
             && self.reason == other.reason
@@ -140,6 +141,7 @@ impl<'a> Line<'a> {
             Some(Tally::Found) => (WARNING, "found"),
             Some(Tally::Passed) => (GOOD, "passed"),
             Some(Tally::NotChecked) => (WARNING, "not checked"),
+            Some(Tally::NotExercised) => (WARNING, "not exercised"),
             Some(Tally::NotApplicable) => (FAINT, "not applicable"),
         };
         let findings = match self.findings.len() {

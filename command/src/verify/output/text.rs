@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::table;
 use super::{caveats, consequences, examples, other_fields};
 use crate::ExitCode;
-use crate::baseline::{self, ADDED, stale};
+use crate::baseline::{self, stale};
 use crate::check_help::url;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
@@ -169,7 +169,13 @@ fn remarks(text: &mut String, report: &Report, lists_checks: bool) {
         let help = if cause.contains("connection refused") {
             "; start the webhook before the run, or add --wait SECONDS to wait until it listens"
         } else if cause.contains("certificate signed by unknown authority") {
-            "; correct the caBundle of the configuration, or pass --ca-file FILE if it is filled in during deployment"
+            "; correct the caBundle of the configuration, or pass --ca-file FILE if it is filled in during deployment, for \
+             example by cert-manager"
+        } else if cause.contains("unable to load root certificates") {
+            "; the caBundle of the configuration is not a PEM certificate, such as a placeholder that cert-manager replaces \
+             in a cluster: pass --ca-file FILE with the certificate of the webhook's authority"
+        } else if cause.contains("expected response.uid") {
+            "; copy request.uid to response.uid, also in denials and in responses about errors"
         } else {
             ""
         };
@@ -239,7 +245,7 @@ pub(super) fn several_objects(count: u64) -> String {
 /// Appends the findings that this run adds to the baseline, so that the user sees what the baseline will accept.
 fn added(text: &mut String, report: &Report) {
     let mut explained = BTreeSet::new();
-    for (check, found) in report.findings().filter(|(_, finding)| is_added(finding)) {
+    for (check, found) in report.findings().filter(|(_, finding)| finding.added) {
         text.push('\n');
         let mut shown = finding(report, check, found, explained.insert(&check.id));
         shown.note("baseline", "accepts this finding from now on");
@@ -247,14 +253,9 @@ fn added(text: &mut String, report: &Report) {
     }
 }
 
-/// Returns whether this run adds the finding to the baseline.
-fn is_added(finding: &Finding) -> bool {
-    finding.accepted.as_deref() == Some(ADDED)
-}
-
 /// Appends the findings that the baseline already accepts, and the baseline entries without a finding.
 fn accepted(text: &mut String, report: &Report) {
-    let accepted = report.findings().filter(|(_, finding)| !is_added(finding));
+    let accepted = report.findings().filter(|(_, finding)| !finding.added);
     let accepted = accepted.filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)));
     for (index, (check, finding, reason)) in accepted.enumerate() {
         if index == 0 {
@@ -277,7 +278,8 @@ fn accepted(text: &mut String, report: &Report) {
 
 /// Appends the number of checks that passed, the checks that were not completed, and the number of findings.
 fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes: usize) {
-    let CheckCounts { passed, not_applicable, incomplete, skipped } = CheckCounts::new(report, lists_checks);
+    let CheckCounts { passed, not_applicable, incomplete, unexercised, skipped } =
+        CheckCounts::new(report, lists_checks);
     let hint = |hint: &str| if lists_checks { String::new() } else { format!(" (-v {hint})") };
     let counts = match (passed, not_applicable) {
         (0, 0) => None,
@@ -296,6 +298,13 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes:
             let _ = writeln!(text, "{WARNING}{count} {what}{WARNING:#}{list}{}", hint("says why"));
         }
     }
+    if !unexercised.is_empty() {
+        let count = several(unexercised.len(), "check");
+        let list =
+            if unexercised.len() > MAX_IDS { String::new() } else { format!(": {}", unexercised.join(", ")) };
+        let why = unexercised_reason(report, &unexercised);
+        let _ = writeln!(text, "{WARNING}{count} not exercised{WARNING:#}{list}: {why}");
+    }
     let style = match report.new_findings().map(|(_, finding)| finding.severity).max() {
         Some(Severity::Error) => BAD,
         Some(Severity::Warning) => WARNING,
@@ -310,6 +319,22 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes:
             "{FAINT}--proofs DIR writes the reviews of each finding, and commands that send them{FAINT:#}"
         );
     }
+}
+
+/// Returns what did not occur in the run although the checks judge it, and what to do.
+fn unexercised_reason(report: &Report, ids: &[&str]) -> String {
+    let checks = report.checks.iter().filter(|check| ids.contains(&check.id.as_str()));
+    let results = checks.flat_map(|check| &check.results);
+    let reasons: BTreeSet<&str> =
+        results.flat_map(|result| result.not_exercised.keys()).map(String::as_str).collect();
+    let lacks = |word: &str| reasons.iter().any(|reason| reason.contains(word));
+    let objects = match (lacks("denied"), lacks("patch") || lacks("changed")) {
+        (true, true) => "objects that the webhook denies and objects that it changes",
+        (true, false) => "an object that the webhook denies",
+        (false, _) => "objects that the webhook changes",
+    };
+    let reasons: Vec<&str> = reasons.into_iter().collect();
+    format!("{}; add {objects} (-f)", reasons.join(", and "))
 }
 
 /// Formats a value on one line and truncates it.
@@ -354,7 +379,7 @@ fn findings_by_severity(report: &Report) -> String {
     let new = report.new_findings().count();
     let findings = several(new, "finding");
     let findings = if counts.is_empty() { findings } else { format!("{findings} ({counts})") };
-    let added = report.findings().filter(|(_, finding)| is_added(finding)).count();
+    let added = report.findings().filter(|(_, finding)| finding.added).count();
     format!("{findings}{}", baseline::counts(report.findings().count() - new, added))
 }
 
@@ -375,6 +400,8 @@ pub(super) struct CheckCounts<'a> {
     pub(super) not_applicable: usize,
     /// The IDs of the checks that could not be completed.
     pub(super) incomplete: Vec<&'a str>,
+    /// The IDs of the checks whose behavior did not occur.
+    pub(super) unexercised: Vec<&'a str>,
     /// The IDs of the checks that were skipped.
     pub(super) skipped: Vec<&'a str>,
 }
@@ -382,7 +409,13 @@ pub(super) struct CheckCounts<'a> {
 impl<'a> CheckCounts<'a> {
     /// Counts the checks. Checks that `--quick` skips are counted only if `with_quick` is set.
     pub(super) fn new(report: &'a Report, with_quick: bool) -> Self {
-        let mut counts = Self { passed: 0, not_applicable: 0, incomplete: Vec::new(), skipped: Vec::new() };
+        let mut counts = Self {
+            passed: 0,
+            not_applicable: 0,
+            incomplete: Vec::new(),
+            unexercised: Vec::new(),
+            skipped: Vec::new(),
+        };
         for check in &report.checks {
             let any = |tally: Tally| check.results.iter().any(|result| result.verdict == tally);
             if let Some(reason) = &check.skipped {
@@ -395,6 +428,8 @@ impl<'a> CheckCounts<'a> {
                 // Findings are counted on their own.
             } else if any(Tally::Passed) {
                 counts.passed += 1;
+            } else if any(Tally::NotExercised) {
+                counts.unexercised.push(&check.id);
             } else {
                 counts.not_applicable += 1;
             }

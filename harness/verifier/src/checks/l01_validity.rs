@@ -6,6 +6,7 @@ use kubernetes_types::go_base64;
 use kubernetes_types::json::set;
 use serde_json::Value;
 
+use super::l07_ca_bundle::{is_injected, is_placeholder};
 use crate::check::{Audience, Check, Probe, Severity, Violation};
 use crate::manifests::{Defect, Manifests};
 
@@ -31,7 +32,9 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         }
         let mut refused = |kind: &str, what: &str, field: &str| {
             let message = format!("the API server rejects the configuration: {what}");
-            defects.push(Defect { position, violation: Violation::new(kind, message).at(field) });
+            let violation = Violation::new(kind, message).at(field);
+            let violation = with_placeholder(violation, configuration);
+            defects.push(Defect { position, violation });
         };
         if let Err(status) = manifests.cluster_fixture.unknown_fields(configuration) {
             let what = &status.message;
@@ -55,6 +58,31 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         }
     }
     defects
+}
+
+/// Adds the advice on a `caBundle` that is not base64: it is usually a placeholder.
+fn with_placeholder(violation: Violation, configuration: &Value) -> Violation {
+    if !violation.field.ends_with(".clientConfig.caBundle") {
+        return violation;
+    }
+    let pointer = format!("/{}", violation.field.replace(['.', '['], "/").replace(']', ""));
+    let written = configuration.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
+    let help = match (is_injected(configuration), is_placeholder(written)) {
+        (true, _) => {
+            "Remove caBundle: kube-apiserver rejects the configuration before a controller can inject it. Because of \
+             the annotation, the controller (such as cert-manager) adds the field to the stored configuration."
+        }
+        (false, true) => {
+            "Replace the placeholder with the base64-encoded PEM certificate of the authority before you apply the \
+             configuration. If cert-manager injects the certificate, remove caBundle and add the annotation \
+             cert-manager.io/inject-ca-from: NAMESPACE/CERTIFICATE."
+        }
+        (false, false) => "Set caBundle to the base64-encoded PEM certificate of the authority, on one line.",
+    };
+    violation.with_help(help).with_why(
+        "kube-apiserver decodes caBundle from base64 and does not replace placeholders, so it rejects the whole \
+         configuration: the webhook is not called, or an older configuration stays in effect.",
+    )
 }
 
 /// Returns the path of the first `caBundle` that is not base64.

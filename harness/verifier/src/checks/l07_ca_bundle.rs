@@ -24,7 +24,8 @@ pub(super) const CHECK: Check = Check {
           authority has to be replaced at each renewal. The check compares the caBundle with the Secret in \
           the manifests that the Service's Pods mount; V45 checks the certificate that the running webhook \
           presents.",
-    help: "Set caBundle to the certificate of the authority, or let cert-manager inject it.",
+    help: "Set caBundle to the base64-encoded PEM certificate of the authority, or let cert-manager inject it with \
+           the annotation cert-manager.io/inject-ca-from: NAMESPACE/CERTIFICATE.",
     source: "apiserver pkg/util/webhook/client.go; client-go transport/transport.go, TLSConfigFor; Go \
              crypto/x509; \
              cert-manager, CA Injector; OpenShift, Service CA certificates",
@@ -101,11 +102,46 @@ fn injection(subject: &Subject, manifests: &Manifests<'_>) -> Option<Violation> 
     })
 }
 
+/// Returns whether an annotation of `configuration` requests a controller to inject the `caBundle`.
+pub(super) fn is_injected(configuration: &Value) -> bool {
+    let annotations = at(configuration, &["metadata", "annotations"]);
+    let is_set = |key: &&str| annotations.get(*key).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
+    INJECTED_BY.iter().any(is_set)
+}
+
+/// The maximum length of a placeholder; a certificate is longer.
+const MAX_PLACEHOLDER: usize = 80;
+
+/// The marks of a template, and words in placeholders, in lower case without separators.
+const PLACEHOLDERS: [&str; 16] = [
+    "${",
+    "$(",
+    "$ca",
+    "{{",
+    "<",
+    "@",
+    "__",
+    "cabundle",
+    "cacert",
+    "capem",
+    "placeholder",
+    "replace",
+    "changeme",
+    "todo",
+    "fixme",
+    "base64",
+];
+
+/// Returns whether a `caBundle` is a placeholder that another program replaces, such as `${CA_BUNDLE}`.
+pub(super) fn is_placeholder(written: &str) -> bool {
+    let lower = written.trim().to_ascii_lowercase();
+    let words: String = lower.chars().filter(|letter| !['_', '-', ' '].contains(letter)).collect();
+    let has = |mark: &&str| lower.contains(*mark) || words.contains(*mark);
+    lower.len() <= MAX_PLACEHOLDER && PLACEHOLDERS.iter().any(has)
+}
+
 fn judge(subject: &Subject, manifests: &Manifests<'_>) -> Vec<Violation> {
-    let annotations = at(&subject.configuration, &["metadata", "annotations"]);
-    let is_injected =
-        |key: &&str| annotations.get(*key).and_then(Value::as_str).is_some_and(|it| !it.is_empty());
-    if INJECTED_BY.iter().any(is_injected) {
+    if is_injected(&subject.configuration) {
         return Vec::new();
     }
     let config = &subject.webhook.client_config;
@@ -121,8 +157,16 @@ fn judge(subject: &Subject, manifests: &Manifests<'_>) -> Vec<Violation> {
         };
     }
     if config.ca_bundle.trim_ascii().is_empty() {
-        let message = "caBundle is a whitespace placeholder, and no annotation requests its injection: \
-                       until it is replaced, each call fails";
+        let message = "caBundle is a placeholder that contains only whitespace, and no annotation requests its \
+                       injection: kube-apiserver accepts it, but each call fails until it is replaced";
+        return vec![Violation::new("a placeholder", message).with_severity(Severity::Warning)];
+    }
+    let written = at(subject.declaration(), &["clientConfig", "caBundle"]).as_str().unwrap_or_default();
+    if is_placeholder(written) && bundled(&config.ca_bundle).is_err() {
+        let message = format!(
+            "caBundle is the placeholder {written}, and no annotation requests its injection: kube-apiserver \
+             accepts it, because it is base64, but each call fails until it is replaced"
+        );
         return vec![Violation::new("a placeholder", message).with_severity(Severity::Warning)];
     }
     let certificates = match bundled(&config.ca_bundle) {
@@ -184,4 +228,28 @@ fn does_not_sign(config: &ClientConfig, manifests: &Manifests<'_>) -> Option<Vio
 fn certificate(secret: &Value) -> Option<Vec<u8>> {
     let plain = at(secret, &["stringData", CERTIFICATE]).as_str().map(|pem| pem.as_bytes().to_vec());
     plain.or_else(|| STANDARD.decode(at(secret, &["data", CERTIFICATE]).as_str()?).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_placeholders_are_recognized() {
+        for written in [
+            "${CA_BUNDLE}",
+            "CA_BUNDLE",
+            "caBundle",
+            "$CA_PEM_B64",
+            "{{ .Values.caBundle }}",
+            "<ca>",
+            "__CA__",
+            "CHANGE-ME",
+        ] {
+            assert!(is_placeholder(written), "{written}");
+        }
+        for written in ["", "Cg==", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="] {
+            assert!(!is_placeholder(written), "{written}");
+        }
+    }
 }

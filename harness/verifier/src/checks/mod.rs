@@ -229,7 +229,7 @@ fn all_fields(differences: &[Difference]) -> String {
 }
 
 /// Formats the first three of `names`, and the number of remaining names.
-fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     at_most(3, names)
 }
 

@@ -64,7 +64,7 @@ fn idle(
     let steps = [Arc::clone(&webhook_response.outcome)];
     let patched = match webhook_response.patched() {
         Ok(patched) => patched,
-        Err(Skipped::NotApplicable(_)) => {
+        Err(Skipped::NotApplicable(_) | Skipped::NotExercised(_)) => {
             let message = format!("the webhook sends a patch without operations for {what}");
             return Ok(Some(Violation::new(kind, message).with_steps(steps)));
         }

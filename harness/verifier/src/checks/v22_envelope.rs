@@ -29,6 +29,9 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
+/// What did not occur in a run without a denial.
+pub(super) const NO_DENIAL: &str = "the webhook denied no object";
+
 /// An error in a response.
 #[derive(Debug, PartialEq)]
 struct Fault {
@@ -73,7 +76,11 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         faults.insert(0, Fault { kind: "HTTP status", message, difference: None });
     }
     violations.extend(faults.into_iter().map(|fault| violation(&path, fault, &outcome)));
-    violations.extend(on_the_error_path(object_probe, called, &outcome).await);
+    let (unread, denies) = on_the_error_path(object_probe, called, &outcome).await;
+    violations.extend(unread);
+    if violations.is_empty() && !denies && path.kind != DENIES.kind {
+        return Err(Skipped::not_exercised(NO_DENIAL));
+    }
     Ok(violations)
 }
 
@@ -88,15 +95,18 @@ fn path_of(body: &[u8]) -> Path {
 }
 
 /// Sends an object that the webhook cannot decode, and checks its response.
+///
+/// Also returns whether the webhook denied the object.
 async fn on_the_error_path(
     object_probe: &ObjectProbe<'_>,
     called: &Called,
     outcome: &Arc<Outcome>,
-) -> Vec<Violation> {
-    let Some(body) = unreadable(&called.review) else { return Vec::new() };
+) -> (Vec<Violation>, bool) {
+    let Some(body) = unreadable(&called.review) else { return (Vec::new(), false) };
     let exchange = object_probe.environment.post(&object_probe.subject.called, body).await;
     let Path { kind: path, message: told } = CANNOT_READ;
-    match &exchange.reply {
+    let denies = exchange.reply.as_ref().is_ok_and(|reply| path_of(&reply.body).kind == DENIES.kind);
+    let violations = match &exchange.reply {
         Err(error) => {
             let message = format!("{told}, the webhook does not respond: {error}");
             let violation = Violation::new(format!("no response {path}"), message);
@@ -116,8 +126,34 @@ async fn on_the_error_path(
         Ok(reply) => {
             let faults = faults(&exchange.review, reply.status, &reply.body);
             let told = with_exchange(outcome, exchange.clone());
-            let violations = faults.into_iter().map(|fault| violation(&CANNOT_READ, fault, &told));
-            violations.map(|violation| undecodable(violation, &exchange)).collect()
+            let violations = faults.into_iter().map(|fault| {
+                let help = help_on_the_error_path(fault.kind);
+                undecodable(violation(&CANNOT_READ, fault, &told), &exchange).with_help(help)
+            });
+            violations.collect()
+        }
+    };
+    (violations, denies)
+}
+
+/// Returns the advice on an error in the response to an object that the webhook cannot decode.
+fn help_on_the_error_path(kind: &str) -> &'static str {
+    match kind {
+        "uid" => {
+            "Copy request.uid to response.uid before you decode the object, so that also the response about an error \
+             has it: kube-apiserver ignores a response with another uid or without one, and failurePolicy applies."
+        }
+        "apiVersion" | "kind" => {
+            "Copy apiVersion and kind of the review to the response about an error, too: kube-apiserver ignores a \
+             response with other ones, and failurePolicy applies."
+        }
+        "allowed" => {
+            "Set response.allowed to false in the response about an error, and state the error in \
+             response.status.message."
+        }
+        _ => {
+            "Answer with a complete review also if an error occurs: apiVersion and kind of the request's review, and a \
+             response with the uid of the request, allowed: false, and a message."
         }
     }
 }
@@ -135,8 +171,8 @@ fn undecodable(violation: Violation, exchange: &Exchange) -> Violation {
              failurePolicy applies, and the client does not see the reason.",
         )
         .with_help(
-            "Handle errors and exceptions in the handler, and answer with a complete review that has allowed: false \
-             and a message.",
+            "Handle errors and exceptions in the handler, and answer with a complete review that has the uid of the \
+             request, allowed: false, and a message.",
         )
 }
 

@@ -8,7 +8,7 @@ use kubernetes_admission::event::Phase;
 use serde_json::Value;
 
 use super::webhook_response::WebhookResponse;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -33,7 +33,12 @@ type Fault = (&'static str, String, Severity);
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let webhook_response = WebhookResponse::to_creation(object_probe).await?;
-    let faults = faults(&webhook_response.response, object_probe.subject.webhook.phase);
+    let phase = object_probe.subject.webhook.phase;
+    let faults = faults(&webhook_response.response, phase);
+    let has = |field: &str| webhook_response.response.get(field).is_some_and(|value| !value.is_null());
+    if phase == Phase::Mutating && faults.is_empty() && !has("patch") {
+        return Err(Skipped::not_exercised("the webhook returned no patch"));
+    }
     let violation = |(kind, message, severity): Fault| {
         Violation::new(kind, message)
             .with_severity(severity)

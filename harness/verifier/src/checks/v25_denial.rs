@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use super::v22_envelope::{unreadable, with_exchange};
+use super::v22_envelope::{NO_DENIAL, unreadable, with_exchange};
 use super::webhook_response::{self, WebhookResponse};
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
@@ -77,11 +77,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             Violation::new(kind, message).with_severity(severity).with_steps(steps.clone())
         }));
     }
-    if tested {
-        Ok(violations)
-    } else {
-        Err(Skipped::not_applicable("the webhook denies neither the object nor one that it cannot decode"))
-    }
+    if tested { Ok(violations) } else { Err(Skipped::not_exercised(NO_DENIAL)) }
 }
 
 /// Reports a webhook that denies the same request with a different message each time.

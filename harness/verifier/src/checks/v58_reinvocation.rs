@@ -34,12 +34,12 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     }
     let first = object_probe.first().await?;
     let Some(object) = &first.object else { return Ok(Vec::new()) };
-    if object_probe.subject.webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded {
-        return Ok(Vec::new());
-    }
     let mut differences = object_probe.differences(object_probe.object(), object, Order::Counts);
     differences.retain(|difference| INJECTED.iter().any(|field| difference.path.starts_with(field)));
     if differences.is_empty() {
+        return Err(Skipped::not_applicable("the webhook does not change containers or volumes"));
+    }
+    if object_probe.subject.webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded {
         return Ok(Vec::new());
     }
     let fields = super::fields(&differences);

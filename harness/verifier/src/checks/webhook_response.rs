@@ -113,10 +113,10 @@ impl WebhookResponse {
             None => decoded(&self.response),
         };
         match patch {
-            Some(patch) if patch.is_empty() => Err(Skipped::not_applicable("the patch is empty")),
+            Some(patch) if patch.is_empty() => Err(Skipped::not_exercised("the webhook returned no patch")),
             Some(patch) => Ok(patch),
             None if self.response.get("patch").is_none_or(Value::is_null) => {
-                Err(Skipped::not_applicable("the webhook returns no patch"))
+                Err(Skipped::not_exercised("the webhook returned no patch"))
             }
             None => Err(Skipped::not_checked("the patch cannot be decoded")),
         }
