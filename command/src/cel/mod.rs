@@ -19,7 +19,7 @@ use crate::{ExitCode, Failure, screen};
 
 /// Evaluate CEL expressions as kube-apiserver evaluates match conditions.
 ///
-/// Prints the type, the value or the error, and the cost of each expression. The variables are those of match
+/// Prints the type, the cost, and the value or error of each expression. The variables are those of match
 /// conditions: object, oldObject, request, namespaceObject, and authorizer. No request is sent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

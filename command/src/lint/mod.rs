@@ -30,10 +30,10 @@ use crate::{ExitCode, Failure, check_help, documents, screen};
 
 /// Check webhook configurations without calling anything.
 ///
-/// Reports settings that kube-apiserver rejects, with its error messages, and settings that are valid but risky: rules
-/// that match nothing, rules that match objects that the cluster or the webhook itself depends on, timeouts, caBundles,
-/// Services, and match conditions. The checks also use other objects in the files: namespaces, custom resource
-/// definitions, and the Service, workload, and Secrets of the webhook.
+/// Reports settings that kube-apiserver rejects, with its error messages, and settings that are valid but risky. The
+/// checks cover rules that match nothing, rules that match objects that the cluster or the webhook itself depends on,
+/// timeouts, caBundles, Services, and match conditions. They also use other objects in the files: namespaces, custom
+/// resource definitions, and the Service, workload, and Secrets of the webhook.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Lint {

@@ -19,7 +19,7 @@ pub(super) struct LimitFlags {
     /// Further requests are rejected with 429
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().in_flight_bytes))]
     max_inflight_bytes: Bytes,
-    /// Maximum size of the stored objects, as JSON. Writes that exceed it are rejected with 500, as by etcd
+    /// Maximum size of the stored objects, as JSON. A write that exceeds it is rejected with 500, as by etcd
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().storage_bytes))]
     quota_backend_bytes: Bytes,
     /// Maximum size of replaced objects that watches may still have to send, as JSON. A watch that falls further behind

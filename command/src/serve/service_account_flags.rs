@@ -19,7 +19,7 @@ pub(crate) struct ServiceAccountFlags {
     /// Issuer of service account tokens; if repeated, the first one is used for new tokens and all are accepted
     #[arg(long, value_name = "URL", default_value = "https://kubernetes.default.svc")]
     pub(crate) service_account_issuer: Vec<String>,
-    /// Verify service account tokens with the RSA or ECDSA keys in this PEM file, private or public; can be repeated.
+    /// Verify service account tokens with the private or public RSA or ECDSA keys in this PEM file; can be repeated.
     /// By default, the signing key
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_key_file: Vec<PathBuf>,

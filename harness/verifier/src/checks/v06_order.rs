@@ -18,7 +18,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Warning,
     why: "Webhooks are called in the order of the names of their configurations. Kubernetes does not \
           guarantee this order, and webhook authors work around it with names such as 0-… or zzz-…. If the \
-          order determines the result, installing or renaming one product changes what another one does.",
+          order determines the result, a product that is installed or renamed changes what another one \
+          does.",
     help: "Do not read or overwrite fields that another webhook sets.",
     source: "Admission Webhook Good Practices, Don't rely on mutating webhook invocation order; \
              kubernetes/website#23992",

@@ -17,8 +17,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Warning,
     why: "GitOps tools, operators, and server-side apply send the same manifest again and again, as an \
           apply or as a full replacement. A webhook that adds something on each update, or mutates CREATE \
-          but not UPDATE although its rules match both, turns every sync into a change: endless drift, \
-          restarts, and for Pods updates of immutable fields that the API server rejects.",
+          but not UPDATE although its rules match both, turns every sync into a change. The results are \
+          endless drift and restarts, and the API server rejects updates of immutable fields of Pods.",
     help: "Mutate CREATE and UPDATE in the same way, and keep values that are already set.",
     source: "kubernetes/kubernetes#124605, #129960; Admission Webhook Good Practices, competing controllers",
     audience: Audience::Mutating,

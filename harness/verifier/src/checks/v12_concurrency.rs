@@ -27,8 +27,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "kube-apiserver calls a webhook for every request in flight, from several replicas. A webhook that \
           stores the review, the patch, or the logger's fields in shared state responds with the uid or the \
-          object of another request as soon as two requests overlap: one user's Pod gets another user's \
-          sidecar, token, or verdict. Tests that send one request at a time never show it.",
+          object of another request as soon as two requests overlap. One user's Pod then gets another \
+          user's sidecar, token, or verdict. Tests that send one request at a time never show it.",
     help: "Keep all state of a request in local variables.",
     source: "Dynamic Admission Control, Response: uid is copied from the request",
     audience: Audience::All,

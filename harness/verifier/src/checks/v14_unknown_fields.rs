@@ -22,9 +22,9 @@ pub(super) const CHECK: Check = Check {
     title: "unknown fields: fields that the webhook does not know are kept and do not cause a denial",
     severity: Severity::Error,
     why: "A webhook that decodes the object into its own types, changes them, and returns the difference \
-          deletes every field that its client library does not know: restartPolicy of sidecars, new volume \
-          types, fields of custom resources. It works until the cluster is upgraded. Denying objects with \
-          unknown fields is the same mistake in reverse.",
+          deletes every field that its client library does not know. Examples are restartPolicy of \
+          sidecars, new volume types, and fields of custom resources. It works until the cluster is \
+          upgraded. Denying objects with unknown fields is the same mistake in reverse.",
     help: "Decode the object to read it, but write the patch operations yourself, and do not decode strictly. In Go: \
            `admission.Patched(\"\", jsonpatch.NewOperation(\"add\", path, value))` instead of \
            `PatchResponseFromRaw`.",

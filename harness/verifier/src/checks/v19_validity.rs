@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "The first check of the mutated object is the API server's validation, whose error names a \
           container or volume that the user never wrote, or a rule of a custom resource. An object that \
-          passes can be wrong as well: two variables or owners with one name are stored and break \
-          server-side apply, and a field that the kind does not have is silently dropped, together with the \
+          passes can be wrong as well. Two variables or owners with one name are stored and break \
+          server-side apply. A field that the kind does not have is silently dropped, together with the \
           effect of the webhook.",
     help: "Correct the field that the message names in the patch.",
     source: "Admission Webhook Good Practices, Ensure that mutations don't violate validations; kubernetes \

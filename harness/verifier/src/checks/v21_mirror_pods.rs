@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     id: "V21",
     title: "mirror Pods: the webhook does not change or deny the mirror Pod of a static Pod",
     severity: Severity::Warning,
-    why: "The kubelet runs static Pods from files and publishes each of them in the API as a mirror Pod \
+    why: "The kubelet runs static Pods from files. It publishes each of them in the API as a mirror Pod \
           with the annotation kubernetes.io/config.mirror. Changing a mirror Pod changes nothing on the \
           node: the API then shows sidecars and settings that do not exist. Denying it hides a running Pod, \
           often one of the control plane, from the scheduler, from metrics, and from cluster operators.",

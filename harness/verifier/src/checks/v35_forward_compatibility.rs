@@ -20,7 +20,7 @@ pub(super) const CHECK: Check = Check {
             response",
     severity: Severity::Error,
     why: "The API may add fields to AdmissionReview without a new version, as it did with requestKind and \
-          options; authenticators add arbitrary keys to userInfo.extra. A webhook that decodes the review \
+          options. Authenticators add arbitrary keys to userInfo.extra. A webhook that decodes the review \
           strictly rejects every request after an upgrade of the cluster. A webhook that copies what it \
           receives into the object, such as the user's name, is reported as a note.",
     help: "Ignore unknown fields when you decode the review.",

@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Warning,
     why: "kube-apiserver accepts bodies of up to 3 MiB, and the review of an update also holds the stored \
           object, for which etcd allows 1.5 MiB: 4.5 MiB and more. Frameworks limit bodies to 1, 3, or 7 \
-          MiB, and proxies to less. The webhook then fails for some objects only, often with a misleading \
-          message, and with failurePolicy Ignore a large object bypasses it.",
+          MiB, and proxies often have lower limits. The webhook then fails for some objects only, often \
+          with a misleading message, and with failurePolicy Ignore a large object bypasses it.",
     help: "Raise the body limit of the framework, and of every proxy in front of it, to 7 MiB or more.",
     source: "kubernetes-sigs/controller-runtime#2598; apiserver pkg/server/config.go, MaxRequestBodyBytes; \
              etcd \

@@ -22,7 +22,7 @@ pub(super) const CHECK: Check = Check {
             ?timeout=",
     severity: Severity::Warning,
     why: "The API server sends in `?timeout=` how long it waits, and then closes the connection. By then it \
-          has rejected the request or continued without the webhook: a later write of the webhook is for an \
+          has rejected the request or continued without the webhook. A later write of the webhook is for an \
           object that may not exist, and the work on abandoned calls delays callers that still wait. Under \
           load, this turns a slow minute into an outage. The check needs a webhook that takes a tenth of a \
           second or more.",

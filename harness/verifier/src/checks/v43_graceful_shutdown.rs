@@ -21,7 +21,7 @@ pub(super) const CHECK: Check = Check {
             until the endpoints are updated",
     severity: Severity::Warning,
     why: "A Pod receives SIGTERM at the same moment at which its removal from the endpoints is announced, \
-          and some clients learn of it a second or more later. A server that stops listening at once, as \
+          and some clients learn of it after a second or more. A server that stops listening at once, as \
           most do on SIGTERM, fails those calls with `connection refused`, and one that exits at once cuts \
           off the calls in flight with `EOF`. The API server does not retry after either error: each \
           rollout of the webhook fails other users' requests. A preStop hook that sleeps, or a server that \

@@ -17,9 +17,9 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "Components with short timeouts constantly write leader election leases, node leases, endpoints, \
           certificates, and the Pods of kube-system: a webhook that is down or slow takes the control plane \
-          with it. A lease is lost while a webhook hangs, even with failurePolicy Ignore, if its timeout is \
-          5 s or more (leader election: requests time out after half of the renewDeadline of 10 s) or 10 s \
-          or more (node leases).",
+          with it. Even with failurePolicy Ignore, a lease is lost while a webhook hangs if its timeout is \
+          long enough. For leader election, this is 5 s (requests time out after half of the renewDeadline \
+          of 10 s). For node leases, it is 10 s.",
     help: "Exclude kube-system and kube-node-lease with a namespaceSelector, and remove leases and nodes \
            from the rules.",
     source: "Admission Webhook Good Practices, Limit the scope; kubernetes/kubernetes#90217; Gardener, \

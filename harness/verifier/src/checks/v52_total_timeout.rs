@@ -16,8 +16,8 @@ pub(super) const CHECK: Check = Check {
             than 30 s",
     severity: Severity::Warning,
     why: "Mutating webhooks are called one after the other, and those with reinvocationPolicy IfNeeded may \
-          be called twice. The API server gives a write 34 s in total, and many clients give up after 30 s: \
-          if the timeouts of the webhooks add up to more, slow webhooks fail the request regardless of \
+          be called twice. The API server gives a write 34 s in total, and many clients give up after 30 s. \
+          If the timeouts of the webhooks add up to more, slow webhooks fail the request regardless of \
           failurePolicy, even with Ignore.",
     help: "Lower timeoutSeconds, starting with the longest.",
     source: "apiserver pkg/endpoints/handlers/rest.go, requestTimeoutUpperBound; Gardener, shoot_status.md; \

@@ -11,9 +11,9 @@ pub(super) const CHECK: Check = Check {
             requested version",
     severity: Severity::Error,
     why: "The API server accepts a conversion only if the response is a review in the version that it sent, \
-          with the uid of the request, a result, and as many objects as were sent, in their order, of their \
-          kind, and in the requested version. Conversions have no failure policy: the request that needs \
-          the conversion fails.",
+          with the uid of the request and a result. It must contain as many objects as were sent, in the \
+          same order, of the same kind, and in the requested version. Conversions have no failure policy: \
+          the request that needs the conversion fails.",
     help: "Copy the uid, set result.status, and return every object in the order of the request.",
     source: "apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go",
     audience: Audience::Conversion,
