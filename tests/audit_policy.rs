@@ -262,7 +262,7 @@ async fn both_servers_write_the_events_that_rules_ask_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_servers_tell_everything_at_every_stage() {
+async fn both_servers_write_the_same_events_at_every_stage() {
     let policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitManagedFields: true\nrules: [{level: RequestResponse}]\n";
     let Some(events) = compared(policy).await else { return };
     let stages = |event: &[Value]| event.iter().map(|event| event["stage"].clone()).collect::<Vec<_>>();

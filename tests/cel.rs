@@ -151,7 +151,7 @@ fn conditions_of_a_configuration_are_evaluated_and_must_be_bool() {
 }
 
 #[test]
-fn people_see_where_an_error_is_and_what_each_part_is() {
+fn text_output_shows_the_position_of_an_error_and_the_value_of_each_part() {
     let (_folder, path) = folder();
     let output = cel(&path, &["true && object.data.missing == 'x'", "-f", "settings.yaml"]);
     assert_eq!(code(&output), Some(1));

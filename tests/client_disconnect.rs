@@ -44,7 +44,7 @@ struct Effects {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_goes_away_is_no_failure_of_the_webhook() {
+async fn client_disconnect_is_not_a_failure_of_the_webhook() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("policy.yaml"), POLICY).unwrap();
     assert_eq!(of_admit(folder.path()).await, expected(), "admit");

@@ -255,7 +255,7 @@ fn objects_are_kept_by_finalizers_and_a_file_of_a_request_has_one_object() {
 }
 
 #[test]
-fn a_line_that_is_no_gherkin_is_named_with_what_was_expected() {
+fn line_that_is_not_gherkin_is_reported_with_the_expected_keywords() {
     complains(
         &["run", "tests/features/unreadable.feature"],
         2,
@@ -266,7 +266,7 @@ fn a_line_that_is_no_gherkin_is_named_with_what_was_expected() {
 }
 
 #[test]
-fn a_sentence_that_nobody_understands_ends_the_run_before_it_starts() {
+fn undefined_step_is_reported_before_the_run() {
     complains(
         &["run", "tests/features/passes.feature", "tests/features/undefined.feature"],
         2,
@@ -294,7 +294,7 @@ fn nothing_selected_is_a_failure_of_its_own() {
 }
 
 #[test]
-fn nothing_for_this_target_is_said_with_the_reason() {
+fn run_without_matching_scenarios_is_an_error() {
     complains(
         &["run", "--name", "elsewhere", "tests/features/passes.feature"],
         4,

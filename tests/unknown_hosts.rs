@@ -69,12 +69,12 @@ fn check(target: &str) {
 }
 
 #[test]
-fn admit_tells_the_name_server() {
+fn admit_asks_the_name_server() {
     check("in-process");
 }
 
 #[test]
-fn kube_apiserver_tells_the_name_server() {
+fn kube_apiserver_asks_the_name_server() {
     if machine::has_kube_apiserver() {
         check("envtest");
     }

@@ -71,7 +71,7 @@ fn warns(text: &str) {
 }
 
 #[test]
-fn review_fails_open_as_v1beta1_does_unless_told_otherwise() {
+fn review_fails_open_by_default_as_v1beta1_does() {
     let folder = folder(&[("old.yaml", OLD), ("pod.yaml", POD)]);
     let (stdout, stderr) = ends_with(&admit(&folder, "review -f pod.yaml -c old.yaml"), 0);
     warns(&stderr);
@@ -83,7 +83,7 @@ fn review_fails_open_as_v1beta1_does_unless_told_otherwise() {
 }
 
 #[test]
-fn review_refuses_a_dry_run_for_side_effects_that_nobody_knows() {
+fn review_rejects_a_dry_run_for_unknown_side_effects() {
     let folder = folder(&[("old.yaml", OLD), ("pod.yaml", POD)]);
     let output = admit(&folder, "review -f pod.yaml -c old.yaml --dry-run=server -o json");
     let text =
@@ -93,7 +93,7 @@ fn review_refuses_a_dry_run_for_side_effects_that_nobody_knows() {
 }
 
 #[test]
-fn review_takes_nothing_of_that_kind_from_v1() {
+fn review_rejects_v1_without_the_fields_that_v1beta1_defaults() {
     let new = OLD.replace("/v1beta1", "/v1");
     let folder = folder(&[("new.yaml", &new), ("pod.yaml", POD)]);
     let (_, stderr) = ends_with(&admit(&folder, "review -f pod.yaml -c new.yaml"), 2);
@@ -132,7 +132,7 @@ fn lint_has_a_finding_for_each_difference() {
 }
 
 #[test]
-fn run_stores_the_same_configuration_in_v1_and_says_so() {
+fn run_stores_the_configuration_in_v1_and_reports_that() {
     let feature = "\
 Feature: Old manifests
   Scenario: A webhook of v1beta1 fails open

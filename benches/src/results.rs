@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wavers_is_no_change() {
+    fn difference_within_the_noise_is_not_a_change() {
         let old = results("a", 100.0, 7.0);
         assert_eq!(old.changes(&results("a", 109.0, 7.5)), "nothing changed beyond the noise");
         assert!(old.changes(&results("a", 120.0, 7.0)).contains("(+20 %"));

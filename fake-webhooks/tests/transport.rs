@@ -105,7 +105,7 @@ async fn certificate_can_change_after_the_first_handshake() {
 }
 
 #[tokio::test]
-async fn bytes_are_sent_as_they_are_and_may_stand_in_a_sequence() {
+async fn raw_bytes_are_sent_unchanged_also_in_a_sequence() {
     let fake = behaving(
         r#"sequence:
 - bytes: {text: "HTTP/1.1 299 Odd\r\nContent-Length: {length}\r\n\r\n{review}"}

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_replaced_and_what_it_leads_to_stays() {
+    fn link_is_replaced_and_its_target_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let (there, link) = (folder.path().join("there"), folder.path().join("link"));
         fs::write(&there, "before").unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_stay_devices() {
+    fn devices_are_not_replaced() {
         // The test uses a link, so that it cannot damage files of the machine.
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("null");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_is_written_to_if_somebody_reads_it() {
+    fn fifo_is_written_if_it_has_a_reader() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_no_file() {
+    fn directory_is_not_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let error = OutputFile::create(folder.path(), Readers::Owner).unwrap_err();
         assert_eq!(error.to_string(), "it is a directory");

@@ -109,7 +109,7 @@ fn the_readme_leads_to_a_webhook_that_never_answers() {
 }
 
 #[test]
-fn what_somebody_else_made_stays() {
+fn objects_of_other_owners_are_not_changed() {
     const NAME: &str = "admit-test-theirs";
     let Some(cluster) = Cluster::of_tests(NAME) else { return };
     assert!(cluster.kubectl(&["create", "namespace", NAME]).status.success());

@@ -169,7 +169,7 @@ fn verdicts(report: &Value) -> BTreeMap<(&str, &str), Value> {
 }
 
 #[test]
-fn the_pods_of_a_job_say_together_what_one_says() {
+fn merged_report_of_the_pods_of_a_job_equals_that_of_one_run() {
     let Some(cluster) = Cluster::of_tests(NAME) else { return };
     let deploy = |behavior: &str| {
         let webhook = format!("name: counter, type: mutating, behavior: {behavior}");

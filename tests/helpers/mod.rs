@@ -12,7 +12,7 @@ use self::machine::{Program, Version, choose, read_version};
 use self::serve::Serve;
 
 #[test]
-fn programs_tell_their_version_in_their_own_ways() {
+fn version_is_read_from_the_output_of_each_program() {
     for (said, version) in [
         ("Client Version: v1.32.4\nKustomize Version: v5.5.0\n", Some((1, 32))),
         (r#"Client Version: version.Info{Major:"1", Minor:"22", GitVersion:"v1.22.1"}"#, Some((1, 22))),

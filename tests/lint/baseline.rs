@@ -108,7 +108,7 @@ fn what_is_mended_is_reported_and_dropped_when_the_file_is_written_again() {
 }
 
 #[test]
-fn programs_are_told_what_is_accepted() {
+fn machine_readable_reports_contain_accepted_findings() {
     let folder = Folder::new();
     folder.lint("--write-baseline", "known.yaml", &["--baseline-reason", "injector#12", "-c", TWICE], 0);
     let output = |format: &str| folder.lint("--baseline", "known.yaml", &["-c", TWICE, "-o", format], 0);

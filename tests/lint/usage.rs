@@ -18,7 +18,7 @@ fn complains(arguments: &[&str], status: i32, what: &str) {
 }
 
 #[test]
-fn errors_end_with_1_and_less_only_where_fail_on_says_so() {
+fn warnings_fail_the_run_only_with_fail_on() {
     prints(&lint(&["-c", KUBE_SYSTEM]), 1);
     prints(&lint(&["-c", KUBE_SYSTEM, "--fail-on", "never"]), 0);
     prints(&lint(&["-c", TIMEOUT]), 0);

@@ -126,7 +126,7 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
 }
 
 #[test]
-fn a_dry_run_reaches_only_webhooks_that_promise_to_heed_it() {
+fn dry_run_calls_only_webhooks_without_side_effects() {
     let promising = fakes(&["name: hook, type: validating, behavior: allow, sideEffects: NoneOnDryRun"]);
     let effects = configuration("ValidatingWebhookConfiguration", NOWHERE, "")
         .replace("sideEffects: None", "sideEffects: Some");
@@ -223,7 +223,7 @@ fn conditions_are_shown_with_their_values_and_costs() {
 }
 
 #[test]
-fn a_second_round_is_told_apart_from_the_first() {
+fn second_round_is_marked_as_reinvocation() {
     let fakes = fakes(&[
         "name: env, type: mutating, behavior: {container-env: {name: A, value: b}}, reinvocationPolicy: IfNeeded",
         "name: sidecar, type: mutating, behavior: {sidecar: {name: proxy, image: envoy}}",
@@ -266,7 +266,7 @@ fn a_second_round_is_told_apart_from_the_first() {
 }
 
 #[test]
-fn a_deletion_shows_what_was_there() {
+fn deletion_shows_the_old_object() {
     let fakes = fakes(&[
         "name: policy, type: validating, behavior: deny, objectSelector: {matchLabels: {keep: 'yes'}}",
     ]);
@@ -349,7 +349,7 @@ fn the_values_of_a_secret_are_masked_unless_they_are_asked_for() {
 }
 
 #[test]
-fn what_a_webhook_says_cannot_steer_a_terminal() {
+fn terminal_escapes_of_a_webhook_are_removed() {
     let steering = r#""\e[2J\nError: all is well \u202e\u009b31m""#;
     let mutating = format!(
         "name: first, type: mutating, behavior: {{patch: {{operations: [{{op: add, path: /metadata/annotations, value: \

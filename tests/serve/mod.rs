@@ -159,7 +159,7 @@ async fn denying() -> FakeWebhook {
 }
 
 #[tokio::test]
-async fn calls_that_fail_open_and_namespaces_that_stay_are_logged() {
+async fn calls_that_fail_open_and_namespaces_that_are_not_deleted_are_logged() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = serve(Path::new("kubeconfig"))
         .current_dir(folder.path())
@@ -326,7 +326,7 @@ async fn a_request_that_is_cut_off_is_in_the_audit_log() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_the_token() {
+async fn request_without_the_token_is_rejected() {
     let server = Server::start();
     for token in [None, Some("wrong".to_owned())] {
         let client = server.client_with(|config| config.auth_info.token = token.map(Into::into)).await;
@@ -340,7 +340,7 @@ async fn nobody_gets_in_without_the_token() {
 }
 
 #[tokio::test]
-async fn a_webhook_configuration_takes_effect_and_the_audit_log_tells_of_it() {
+async fn webhook_configuration_takes_effect_and_is_in_the_audit_log() {
     let server = Server::start();
     let fake = denying().await;
     let client = server.client().await;
@@ -389,7 +389,7 @@ async fn a_webhook_configuration_takes_effect_and_the_audit_log_tells_of_it() {
 }
 
 #[tokio::test]
-async fn a_watch_is_told_of_changes_and_ends_with_the_command() {
+async fn watch_receives_changes_and_ends_with_the_command() {
     let server = Server::start();
     let config_maps = Api::<ConfigMap>::default_namespaced(server.client().await);
     let mut events =

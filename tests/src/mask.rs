@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_name_may_stand_alone() {
+    fn generated_name_without_context_is_masked() {
         let names = Names::random();
         let mut mask = Mask::new(&names, Vec::new()).of_generated_names(vec!["thing-".to_owned()]);
         let masked = mask.apply(&json!({"message": "no thing-abcde", "details": {"name": "thing-abcde"}}));

@@ -57,7 +57,7 @@ async fn the_webhooks_from_files_are_verified() {
 
 /// Rule: LOAD-14.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_says_what_becomes_of_a_change() {
+async fn server_reports_the_outcome_of_a_change() {
     let (stage, _fake) = stage().await;
     let mut server = Command::new(env!("CARGO_BIN_EXE_admit"))
         .args([

@@ -202,7 +202,7 @@ fn every_rust_file_is_compiled() {
 }
 
 #[test]
-fn every_rust_file_says_first_what_it_is_for() {
+fn every_rust_file_begins_with_its_purpose() {
     let findings: Vec<String> = rust_files()
         .into_iter()
         .filter(|file| !read(file).starts_with("//! "))

@@ -137,7 +137,7 @@ fn webhooks_of_kube_are_as_they_were() {
 }
 
 #[test]
-fn somebody_has_looked_at_every_finding() {
+fn every_finding_has_an_assessment() {
     let mut wrong = Vec::new();
     for name in NAMES {
         let manifest = Manifest::read(name);

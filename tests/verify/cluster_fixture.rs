@@ -62,7 +62,7 @@ pub(crate) async fn writing_by_itself(recorder: Recorder, path: &'static str, se
 }
 
 #[tokio::test]
-async fn v38_and_v39_blame_no_one_for_what_it_writes_without_calls_as_well() {
+async fn v38_and_v39_do_not_attribute_background_writes_to_calls() {
     for (id, seed) in [("V38", 1), ("V39", 2), ("V38", 3)] {
         let (recorder, _) = recording().await;
         let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
@@ -109,7 +109,7 @@ async fn v38_finds_other_answers_on_dry_runs() {
 }
 
 #[tokio::test]
-async fn v38_is_not_passed_when_nobody_watches() {
+async fn v38_does_not_pass_without_an_api_server_to_watch() {
     let check = verify("V38", vec![TestedWebhook::mutating("allow")]).await;
     let (found, reasons) = verdict(&check);
     assert_eq!(found, Tally::NotChecked);
@@ -135,7 +135,7 @@ pub(crate) fn asking(to: SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn v39_finds_who_writes_and_says_none() {
+async fn v39_finds_a_webhook_that_writes_and_declares_none() {
     let check = watched("V39", writing).await;
     finds(&check, &["writes although sideEffects is None"]);
     let message = &check.findings[0].message;
@@ -143,7 +143,7 @@ async fn v39_finds_who_writes_and_says_none() {
 }
 
 #[tokio::test]
-async fn v39_passes_who_only_asks_and_is_not_about_who_says_otherwise() {
+async fn v39_passes_a_webhook_that_only_reads_and_skips_other_declarations() {
     passes(&watched("V39", asking).await);
     let honest = TestedWebhook::mutating("allow").with("sideEffects", json!("NoneOnDryRun"));
     assert_eq!(verdict(&verify("V39", vec![honest]).await).0, Tally::NotApplicable);
@@ -163,7 +163,7 @@ async fn v40_finds_who_creates_something_with_each_call() {
 }
 
 #[tokio::test]
-async fn v40_blames_no_call_for_what_a_webhook_creates_by_itself() {
+async fn v40_does_not_attribute_background_creations_to_calls() {
     for seed in [1, 2, 3] {
         let (recorder, _) = recording().await;
         let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
@@ -177,7 +177,7 @@ async fn v40_blames_no_call_for_what_a_webhook_creates_by_itself() {
 }
 
 #[tokio::test]
-async fn v40_finds_what_each_call_creates_beside_what_a_webhook_creates_by_itself() {
+async fn v40_finds_creations_of_calls_in_addition_to_background_creations() {
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
     let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
@@ -195,7 +195,7 @@ async fn v40_passes_who_creates_once() {
 }
 
 #[tokio::test]
-async fn v39_and_v40_are_not_passed_when_nobody_watches_or_nothing_is_asked() {
+async fn v39_and_v40_do_not_pass_without_an_api_server_or_calls() {
     for id in ["V39", "V40"] {
         let (found, reasons) = verdict(&verify(id, vec![TestedWebhook::mutating("allow")]).await);
         assert_eq!(found, Tally::NotChecked);
@@ -272,7 +272,7 @@ async fn v41_finds_a_webhook_that_is_slow_at_first() {
 }
 
 #[tokio::test]
-async fn v41_blames_nobody_for_one_slow_minute() {
+async fn v41_ignores_a_single_slow_period() {
     // The first call of the run and a hundred that are measured, the second half of which is slow; then no more.
     let slow = "{first: {calls: 50, of: {delay: {for: {fixed: 600ms}}}, then: allow}}";
     let behavior = format!("first: {{calls: 51, of: allow, then: {slow}}}");
@@ -283,7 +283,7 @@ async fn v41_blames_nobody_for_one_slow_minute() {
 }
 
 #[tokio::test]
-async fn v41_passes_a_quick_webhook_and_tells_the_figures() {
+async fn v41_passes_a_quick_webhook_and_reports_its_latency() {
     let check =
         verify("V41", vec![TestedWebhook::validating("allow").with("timeoutSeconds", json!(30))]).await;
     passes(&check);
@@ -296,7 +296,7 @@ async fn v41_passes_a_quick_webhook_and_tells_the_figures() {
 }
 
 #[tokio::test]
-async fn v45_finds_what_the_api_server_refuses() {
+async fn v45_finds_a_certificate_that_the_api_server_rejects() {
     for (defect, words) in [
         ("expired", "has expired or is not yet valid"),
         ("wrong-name", "contain any IP SANs"),
@@ -313,7 +313,7 @@ async fn v45_finds_what_the_api_server_refuses() {
 }
 
 #[tokio::test]
-async fn v45_finds_what_ends_within_the_horizon() {
+async fn v45_finds_a_certificate_that_expires_soon() {
     let settings =
         Settings { horizon: Some(Duration::from_secs(20 * 365 * 24 * 3600)), ..Settings::default() };
     let check = verify_with("V45", vec![TestedWebhook::validating("allow")], settings).await;
@@ -321,7 +321,7 @@ async fn v45_finds_what_ends_within_the_horizon() {
 }
 
 #[tokio::test]
-async fn v45_passes_a_valid_certificate_and_tells_the_days() {
+async fn v45_passes_a_valid_certificate_and_reports_the_days_left() {
     let settings = Settings { horizon: Some(Duration::from_secs(24 * 3600)), ..Settings::default() };
     let check = verify_with("V45", vec![TestedWebhook::validating("allow")], settings).await;
     passes(&check);
@@ -329,7 +329,7 @@ async fn v45_passes_a_valid_certificate_and_tells_the_days() {
 }
 
 #[tokio::test]
-async fn v45_is_not_passed_when_nobody_listens() {
+async fn v45_does_not_pass_if_the_webhook_does_not_listen() {
     let nobody =
         TestedWebhook::validating("allow").with("clientConfig", json!({"url": "https://127.0.0.1:1/"}));
     assert_eq!(verdict(&verify("V45", vec![nobody]).await).0, Tally::NotChecked);

@@ -95,7 +95,7 @@ async fn what_could_not_be_checked_ends_with_6_and_a_skipped_check_has_its_reaso
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_that_needs_an_option_that_nobody_gave_is_no_failure_unless_it_is_named() {
+async fn check_without_its_option_fails_the_run_only_if_selected() {
     let stage = Stage::with("allow").await;
     stage.write("pod.yaml", &pods()[..1]);
     let skip = ["--skip", "V41=takes time", "--skip", "V50=it is meant for all pods"];
@@ -176,7 +176,7 @@ async fn objects_of_the_built_in_corpus_get_the_annotations_by_which_a_webhook_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_no_object_was_for_is_no_success() {
+async fn webhook_without_matching_objects_is_not_a_success() {
     let stage = Stage::with("non-idempotent").await;
     let mut picky = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
     let condition = "has(object.metadata.labels) && 'inject' in object.metadata.labels";
@@ -314,7 +314,7 @@ async fn nothing_beyond_this_machine_is_called_unasked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_is_reached_where_the_command_line_says_under_its_own_name() {
+async fn service_is_called_at_the_given_address_under_its_own_name() {
     let stage = Stage::with("allow").await;
     let mut behind = entry("w", "", stage.fake.ca_bundle());
     behind["clientConfig"] = json!({"service": {"namespace": "injector", "name": "webhook"}});
@@ -398,7 +398,7 @@ async fn the_built_in_corpus_has_objects_in_every_version_that_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_says_what_was_denied_and_how_bad_the_findings_are() {
+async fn summary_shows_denials_and_findings_by_severity() {
     let denying = "when: {if: {absent: /metadata/labels}, then: {deny: {message: set a label}}, otherwise: non-idempotent}";
     let stage = Stage::with(denying).await;
     let base = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V20"];
@@ -480,7 +480,7 @@ async fn a_field_that_cannot_be_read_is_named_with_file_and_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_config_that_is_no_object_is_an_error_also_where_it_is_to_be_replaced() {
+async fn invalid_client_config_is_an_error_even_if_it_is_replaced() {
     let stage = Stage::with("allow").await;
     let mut webhook = entry("w", "", "");
     webhook["clientConfig"] = json!(stage.fake.url());

@@ -47,7 +47,7 @@ fn says(found: &CheckReport, expected: &str) {
 }
 
 #[tokio::test]
-async fn v48_asks_the_conditions_about_what_the_backend_is_made_of() {
+async fn v48_evaluates_the_conditions_for_the_objects_of_the_backend() {
     finds(&with("V48", &["request.namespace != 'kube-system'"]).await, &["locks itself out"]);
     passes(&with("V48", &["request.namespace != 'gate'"]).await);
     // Controllers create pods, and nodes bind and update them.
@@ -60,7 +60,7 @@ async fn v48_asks_the_conditions_about_what_the_backend_is_made_of() {
 }
 
 #[tokio::test]
-async fn v48_only_warns_where_what_is_in_the_objects_may_keep_them_out() {
+async fn v48_warns_if_conditions_depend_on_unknown_fields() {
     let found = with("V48", &["!has(object.metadata.labels) || !('skip' in object.metadata.labels)"]).await;
     finds(&found, &["locks itself out"]);
     assert_eq!(found.findings[0].severity, Severity::Warning);
@@ -68,7 +68,7 @@ async fn v48_only_warns_where_what_is_in_the_objects_may_keep_them_out() {
 }
 
 #[tokio::test]
-async fn v49_asks_the_conditions_of_each_webhook_of_a_loop() {
+async fn v49_evaluates_the_conditions_of_each_webhook_of_a_loop() {
     let excluding = |own: &str, conditions: Value| {
         let elsewhere = json!({"matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [own]},
@@ -89,7 +89,7 @@ async fn v49_asks_the_conditions_of_each_webhook_of_a_loop() {
 }
 
 #[tokio::test]
-async fn v50_knows_who_writes_what_the_cluster_lives_on() {
+async fn v50_evaluates_the_conditions_for_the_users_of_the_control_plane() {
     let rules = json!([{"operations": ["*"], "apiGroups": ["", "coordination.k8s.io"], "apiVersions": ["v1"],
         "resources": ["nodes", "nodes/status", "leases"]}]);
     let of = async |expressions: &[&str]| {
@@ -245,7 +245,7 @@ async fn v55_finds_conditions_that_cost_too_much() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_is_verified_with_what_its_conditions_leave() {
+async fn webhook_is_verified_with_the_objects_that_its_conditions_match() {
     let with = |expressions: &[&str]| {
         TestedWebhook::mutating("non-idempotent").with("matchConditions", conditions(expressions))
     };

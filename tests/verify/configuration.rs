@@ -52,7 +52,7 @@ async fn v48_passes_a_webhook_that_leaves_its_namespace_out() {
 }
 
 #[tokio::test]
-async fn v48_finds_a_namespace_that_nobody_gave_by_its_name() {
+async fn v48_recognizes_a_namespace_outside_the_files_by_its_name() {
     let but_others = json!({"matchExpressions": [
         {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]},
     ]});
@@ -72,7 +72,7 @@ fn rules(groups: &[&str], resources: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn v50_knows_that_namespaces_have_their_name_as_a_label() {
+async fn v50_uses_the_name_label_of_namespaces() {
     let but = |namespaces: &[&str]| {
         let selector = json!({"matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": namespaces},
@@ -97,7 +97,7 @@ async fn v50_finds_a_webhook_for_everything() {
 }
 
 #[tokio::test]
-async fn v50_knows_how_long_a_renewal_of_a_lease_may_take() {
+async fn v50_compares_timeouts_with_the_renewal_of_a_lease() {
     let fields = |timeout: u32, left_out: &str| {
         let selector = json!({"matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [left_out]},
@@ -151,7 +151,7 @@ async fn v51_finds_rules_for_reviews_of_access() {
 }
 
 #[tokio::test]
-async fn v51_passes_rules_for_what_is_stored() {
+async fn v51_passes_rules_for_stored_resources() {
     passes(&check("V51", &json!({})).await);
     passes(&check("V51", &json!({"rules": rules(&["*"], &["*/status"])})).await);
     passes(&check("V51", &json!({"rules": rules(&["*"], &["*"]), "failurePolicy": "Ignore"})).await);
@@ -187,7 +187,7 @@ async fn v54_passes_who_selects_by_namespaces_and_is_not_about_who_fails_open() 
 }
 
 #[tokio::test]
-async fn v57_finds_what_is_not_said() {
+async fn v57_finds_missing_fields() {
     let found = check("V57", &json!({"admissionReviewVersions": ["v1beta1"]})).await;
     finds(&found, &["v1 is not listed", "failurePolicy is not set", "defaults"]);
     let defaults = &found.findings[2];
@@ -203,7 +203,7 @@ async fn v57_finds_what_is_not_said() {
 }
 
 #[tokio::test]
-async fn v57_passes_who_says_all() {
+async fn v57_passes_a_configuration_with_all_fields() {
     let fields = json!({"failurePolicy": "Fail", "matchPolicy": "Equivalent", "reinvocationPolicy": "Never"});
     passes(&check("V57", &fields).await);
 }
@@ -215,7 +215,7 @@ async fn v53(fields: Value) -> Vec<(String, Severity)> {
 }
 
 #[tokio::test]
-async fn v53_tells_what_stars_are_for() {
+async fn v53_reports_what_wildcards_match() {
     let note = |kind: &str| vec![(kind.to_owned(), Severity::Note)];
     assert_eq!(v53(json!({"rules": rules(&[""], &["*"])})).await, note("no subresources"));
     assert_eq!(v53(json!({"rules": rules(&["*"], &["*/*"])})).await, note("all subresources"));
@@ -257,7 +257,7 @@ async fn v53_finds_who_misses_other_versions() {
 }
 
 #[tokio::test]
-async fn v53_passes_rules_that_say_what_they_mean() {
+async fn v53_passes_rules_without_wildcards() {
     let mut scoped = rules(&[""], &["pods", "services"]);
     scoped[0]["scope"] = json!("Namespaced");
     passes(&check("V53", &json!({"rules": scoped})).await);

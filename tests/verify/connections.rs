@@ -117,7 +117,7 @@ async fn verified(closes: Closes) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn server_that_closes_its_connections_has_no_other_findings() {
+async fn server_that_closes_its_connections_does_not_have_other_findings() {
     let expected = verified(Closes::Never).await;
     assert!(expected.iter().any(|check| check[1] == "passed"), "{expected:#?}");
     for closes in [Closes::AfterEachResponse, Closes::AfterAnError] {

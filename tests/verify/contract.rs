@@ -17,14 +17,14 @@ async fn v12_finds_answers_under_another_uid() {
 }
 
 #[tokio::test]
-async fn v12_passes_what_keeps_requests_apart() {
+async fn v12_passes_a_webhook_without_shared_state() {
     for behavior in ["sidecar", "deny", "allow"] {
         passes(&verify("V12", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
-async fn v12_leaves_what_draws_lots_to_v11_and_silence_unjudged() {
+async fn v12_ignores_random_results_and_missing_responses() {
     for behavior in ["fault: M05-random-name", "bad-response: closed"] {
         let check = verify("V12", vec![TestedWebhook::mutating(behavior)]).await;
         assert_eq!(verdict(&check).0, Tally::NotChecked, "{behavior}");
@@ -112,7 +112,7 @@ async fn v24_passes_patches_in_the_right_form_and_none() {
 }
 
 #[tokio::test]
-async fn v25_finds_denials_that_help_nobody() {
+async fn v25_finds_denials_without_a_useful_message() {
     for (behavior, kinds) in [
         ("fault: E22-nothing", ["no message", "no message when it cannot decode the object"]),
         ("deny: {code: 200, message: no}", ["code", "code when it cannot decode the object"]),

@@ -26,7 +26,7 @@ async fn v11_finds_a_webhook_that_fails_now_and_then() {
 }
 
 #[tokio::test]
-async fn v11_asks_until_a_coin_would_have_shown_its_other_side() {
+async fn v11_repeats_calls_until_a_random_result_would_differ() {
     // The responses to the first call and to thirteen more are equal.
     let late = TestedWebhook::mutating("first: {calls: 14, of: allow, then: deny}");
     let check = verify_objects("V11", vec![late], vec![pods().swap_remove(0)], &[]).await;
@@ -41,7 +41,7 @@ async fn v11_only_notes_another_order_of_operations() {
 }
 
 #[tokio::test]
-async fn v11_passes_what_always_says_the_same() {
+async fn v11_passes_a_deterministic_webhook() {
     for behavior in ["always-mutate", "sidecar", "deny"] {
         passes(&verify("V11", vec![TestedWebhook::mutating(behavior)]).await);
     }

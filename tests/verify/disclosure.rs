@@ -174,7 +174,7 @@ async fn no_value_of_a_secret_is_written_unless_it_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_masked_proof_can_still_be_sent_and_says_that_it_is_masked() {
+async fn masked_proof_can_be_sent_and_states_that_it_is_masked() {
     let appending = json!({"patch": {"operations": [{"op": "add", "path": "/data/made", "value": "eA=="}]}});
     let stage = Stage::with(&json!({"sequence": [appending, "allow"]}).to_string()).await;
     let mut entry = entry("w", &stage.fake.url(), stage.fake.ca_bundle());

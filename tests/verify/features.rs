@@ -46,7 +46,7 @@ async fn run(stage: &Stage, kind: &str) -> Output {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_of_ones_own_is_asked_at_its_service() {
+async fn own_webhook_is_called_at_its_service() {
     let stage = Stage::with("always-mutate").await;
     let text = ends_with(&run(&stage, "configmap").await, 0);
     assert!(text.contains("V01 for \"w.example.com\": passed 12 times"), "{text}");

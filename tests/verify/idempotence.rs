@@ -12,7 +12,7 @@ when:
   otherwise: always-mutate";
 
 #[tokio::test]
-async fn v01_finds_what_is_appended_on_every_call() {
+async fn v01_finds_items_that_every_call_appends() {
     let check = verify("V01", vec![TestedWebhook::mutating("non-idempotent")]).await;
     finds(&check, &["not idempotent"]);
     let finding = &check.findings[0];
@@ -41,7 +41,7 @@ async fn v01_finds_a_webhook_that_refuses_its_own_work() {
 }
 
 #[tokio::test]
-async fn v01_passes_what_looks_before_it_adds() {
+async fn v01_passes_a_webhook_that_checks_before_it_adds() {
     for behavior in ["always-mutate", "sidecar", "container-env"] {
         passes(&verify("V01", vec![TestedWebhook::mutating(behavior)]).await);
     }
@@ -56,7 +56,7 @@ async fn v01_is_not_passed_by_a_webhook_that_does_not_answer() {
 }
 
 #[tokio::test]
-async fn v01_is_not_about_what_no_rule_picks() {
+async fn v01_skips_objects_that_rules_do_not_match() {
     let rules =
         json!([{"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
     let check = verify("V01", vec![TestedWebhook::mutating("allow").with("rules", rules)]).await;

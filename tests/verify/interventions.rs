@@ -62,7 +62,7 @@ async fn certificates_are_renewed_before_the_webhooks_are_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_fails_is_no_finding_and_named_checks_want_their_options() {
+async fn failed_command_is_not_a_finding_and_selected_checks_require_their_options() {
     let stage = Stage::with("allow").await;
     let base = ["-v", "-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V43,V46"];
     let text = ends_with(&stage.verify(&base).await, 6);
@@ -74,7 +74,7 @@ async fn a_command_that_fails_is_no_finding_and_named_checks_want_their_options(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_is_ready_when_the_command_says_so() {
+async fn webhook_is_ready_when_the_command_succeeds() {
     let stage = Stage::with("allow").await;
     let base = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11", "--ready-command"];
     // The command succeeds the second time.

@@ -71,7 +71,7 @@ async fn v49_finds_a_longer_loop_and_only_warns_where_labels_may_break_it() {
 }
 
 #[tokio::test]
-async fn v49_passes_who_lets_the_other_in_and_says_what_it_cannot_tell() {
+async fn v49_passes_webhooks_that_admit_each_other_and_reports_unknowns() {
     passes(&check(&[behind("gate", &["gate", "mesh"]), behind("mesh", &["mesh"])]).await);
     let open = with(behind("gate", &["gate"]), "failurePolicy", json!("Ignore"));
     let third = behind("third", &["third", "mesh"]);

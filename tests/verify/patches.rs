@@ -14,7 +14,7 @@ async fn v14_finds_a_webhook_that_writes_its_own_types() {
 }
 
 #[tokio::test]
-async fn v14_finds_a_webhook_that_denies_what_it_does_not_know() {
+async fn v14_finds_a_webhook_that_denies_unknown_fields() {
     let strict = "when: {if: {present: /spec/admitUnknownField}, then: {deny: {message: unknown field}}}";
     for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
         finds(&verify("V14", vec![tested(strict)]).await, &["denies unknown fields"]);
@@ -22,7 +22,7 @@ async fn v14_finds_a_webhook_that_denies_what_it_does_not_know() {
 }
 
 #[tokio::test]
-async fn v14_passes_patches_that_name_what_they_change() {
+async fn v14_passes_patches_of_single_fields() {
     for behavior in ["always-mutate", "sidecar", "container-env", "allow"] {
         passes(&verify("V14", vec![TestedWebhook::mutating(behavior)]).await);
     }
@@ -45,7 +45,7 @@ async fn v15_finds_a_webhook_that_fails_without_volumes() {
 }
 
 #[tokio::test]
-async fn v15_passes_patches_that_make_what_is_absent() {
+async fn v15_passes_patches_that_create_missing_parents() {
     for behavior in ["always-mutate", "sidecar", "container-env"] {
         passes(&verify("V15", vec![TestedWebhook::mutating(behavior)]).await);
     }

@@ -134,7 +134,7 @@ fn mend(folder: &Path, fields: &BTreeMap<String, Value>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feature_passes_with_the_webhook_of_which_it_is_a_proof_and_with_no_flawless_one() {
+async fn feature_of_a_proof_passes_only_with_the_faulty_webhook() {
     let folder = TempDir::new().expect("a folder");
     let alone: Vec<TestedWebhook> =
         webhooks().into_iter().filter(|tested| !tested.finds.is_empty()).collect();

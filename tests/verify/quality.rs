@@ -23,7 +23,7 @@ async fn is_not_about_who_sends_none(id: &str) {
 }
 
 #[tokio::test]
-async fn v16_finds_what_only_the_servers_library_applies() {
+async fn v16_finds_patches_that_only_the_servers_library_applies() {
     let check = patching("V16", &json!([{"op": "replace", "path": "/spec/hostname", "value": "x"}])).await;
     finds(&check, &["path not found"]);
     let check = patching("V16", &json!([{"op": "remove", "path": "/spec/containers/-1"}])).await;
@@ -33,7 +33,7 @@ async fn v16_finds_what_only_the_servers_library_applies() {
 }
 
 #[tokio::test]
-async fn v16_passes_what_the_standard_allows() {
+async fn v16_passes_patches_that_the_standard_allows() {
     for behavior in WELL_BEHAVED {
         passes(&verify("V16", vec![TestedWebhook::mutating(behavior)]).await);
     }
@@ -110,7 +110,7 @@ fn wishes() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn v17_notes_what_is_written_over_the_users_values() {
+async fn v17_notes_replaced_values_of_the_user() {
     for (path, value, field) in [
         ("/spec/containers/0/imagePullPolicy", json!("Always"), "spec.containers[app].imagePullPolicy"),
         ("/metadata/labels/team", json!("b"), "metadata.labels.team"),
@@ -127,7 +127,7 @@ async fn v17_notes_what_is_written_over_the_users_values() {
 }
 
 #[tokio::test]
-async fn v17_passes_what_is_written_over_defaults_or_means_the_same() {
+async fn v17_passes_replaced_defaults_and_equal_values() {
     for (path, value) in [
         ("/spec/terminationGracePeriodSeconds", json!(5)),
         ("/spec/containers/0/terminationMessagePath", json!("/tmp/log")),
@@ -208,7 +208,7 @@ async fn v19_finds_names_that_are_there_twice() {
 }
 
 #[tokio::test]
-async fn v19_finds_what_the_kind_cannot_hold() {
+async fn v19_finds_fields_that_the_kind_does_not_have() {
     let check = patching("V19", &json!([{"op": "add", "path": "/spec/mood", "value": "good"}])).await;
     finds(&check, &["sets unknown fields"]);
     let check =
@@ -266,7 +266,7 @@ async fn v19_holds_custom_resources_to_their_schema() {
 }
 
 #[tokio::test]
-async fn v19_asks_the_rules_of_custom_resources() {
+async fn v19_evaluates_the_rules_of_custom_resources() {
     let mut definition = widgets();
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
         json!([{"rule": "!has(self.color) || self.size > 1", "message": "only large ones have a color"}]);
@@ -287,7 +287,7 @@ async fn v19_asks_the_rules_of_custom_resources() {
 }
 
 #[tokio::test]
-async fn v19_notes_what_is_required_in_a_spec_that_the_user_left_out() {
+async fn v19_notes_required_fields_in_a_missing_spec() {
     let kind = "rejected, in fields that the user left out: spec.size: Required value";
     let check =
         widget_of(&Value::Null, json!({"op": "add", "path": "/spec", "value": {"color": "red"}})).await;
@@ -302,7 +302,7 @@ async fn v19_notes_what_is_required_in_a_spec_that_the_user_left_out() {
 }
 
 #[tokio::test]
-async fn v19_passes_what_is_valid() {
+async fn v19_passes_valid_objects() {
     for behavior in WELL_BEHAVED {
         passes(&verify("V19", vec![TestedWebhook::mutating(behavior)]).await);
     }
@@ -345,7 +345,7 @@ async fn v21_finds_who_does_not_know_mirror_pods() {
 }
 
 #[tokio::test]
-async fn v21_passes_who_leaves_mirror_pods_alone() {
+async fn v21_passes_a_webhook_that_ignores_mirror_pods() {
     let careful = "when: {if: {present: /metadata/annotations/kubernetes.io~1config.mirror}, then: allow, otherwise: sidecar}";
     passes(&verify("V21", vec![TestedWebhook::mutating(careful)]).await);
     passes(&verify("V21", vec![TestedWebhook::validating("allow")]).await);

@@ -113,7 +113,7 @@ async fn a_webhook_that_creates_something_with_each_call_is_found_by_all_three()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_keeps_to_dry_runs_and_creates_a_thing_once_is_found_for_what_it_declares() {
+async fn webhook_that_creates_an_object_once_is_found_for_its_declaration() {
     let once = writing(OBJECTS, config_map(&json!({"name": "once"})));
     let (status, said) = verify(|kubeconfig| honest(&once(kubeconfig))).await;
     let verdicts = [Tally::Passed, Tally::Found, Tally::Passed];
@@ -122,7 +122,7 @@ async fn a_webhook_that_keeps_to_dry_runs_and_creates_a_thing_once_is_found_for_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_whose_client_writes_no_more_after_a_while_is_asked_before_it_comes_to_that() {
+async fn rate_limited_client_is_probed_before_it_stops_writing() {
     let always_another = config_map(&json!({"generateName": "seen-"}));
     // As many as client-go's event recorder allows at once.
     let limited = |kubeconfig: &Value| {
@@ -135,7 +135,7 @@ async fn a_webhook_whose_client_writes_no_more_after_a_while_is_asked_before_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_only_asks_passes() {
+async fn webhook_that_only_reads_passes() {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
@@ -146,7 +146,7 @@ async fn a_webhook_that_only_asks_passes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_asks_the_api_server_only_after_that_was_watched_is_not_asked_for_its_kubeconfig() {
+async fn late_first_request_to_the_api_server_is_not_reported_as_missing() {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
@@ -173,7 +173,7 @@ async fn of_a_webhook_that_does_not_use_the_kubeconfig_nothing_can_be_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_api_server_does_not_serve_is_said_once() {
+async fn unserved_resources_are_reported_once() {
     let (_, report) = report_of("V38,V39", writing("/apis/example.com/v1/widgets", json!({}))).await;
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["create example.com/v1 widgets: 404 page not found"]);
@@ -191,7 +191,7 @@ async fn what_the_api_server_does_not_serve_is_said_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_of_a_server_that_says_nothing_are_told_together() {
+async fn webhooks_of_a_silent_server_are_reported_together() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = silent.local_addr().expect("an address");
     let folder = tempfile::tempdir().expect("a folder");

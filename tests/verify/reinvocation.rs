@@ -48,7 +48,7 @@ async fn v02_leaves_who_changes_its_own_result_to_v01() {
 }
 
 #[tokio::test]
-async fn v02_passes_what_looks_at_each_container() {
+async fn v02_passes_a_webhook_that_checks_each_container() {
     for behavior in ["container-env", "sidecar", "always-mutate"] {
         passes(&verify("V02", vec![TestedWebhook::mutating(behavior)]).await);
     }
@@ -75,7 +75,7 @@ async fn v03_finds_a_webhook_that_sets_the_whole_map() {
 }
 
 #[tokio::test]
-async fn v03_only_notes_what_is_done_to_the_users_own_containers_too() {
+async fn v03_notes_changes_that_also_affect_the_users_containers() {
     let image = |place: usize| json!({"op": "replace", "path": format!("/spec/containers/{place}/image"), "value": "mirror/app"});
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"containers": [{"name": "app", "image": "app"}]}});
@@ -98,7 +98,7 @@ async fn v03_only_notes_what_is_done_to_the_users_own_containers_too() {
 }
 
 #[tokio::test]
-async fn v03_passes_what_adds_to_what_is_there() {
+async fn v03_passes_a_webhook_that_only_adds() {
     for behavior in ["sidecar", "container-env", "always-mutate"] {
         passes(&verify("V03", vec![TestedWebhook::mutating(behavior)]).await);
     }

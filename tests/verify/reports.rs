@@ -56,7 +56,7 @@ fn essence(report: &Value) -> (u64, BTreeSet<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_merged_reports_of_all_shards_say_what_one_run_says() {
+async fn merged_reports_of_all_shards_equal_the_report_of_one_run() {
     let stage = stage("non-idempotent").await;
     let whole = stage.verify(&[&BASE[..], &["-o", "json"]].concat()).await;
     ends_with(&whole, 1);

@@ -11,7 +11,7 @@ fn unreadable(then: &str) -> String {
 }
 
 #[tokio::test]
-async fn v22_finds_what_is_wrong_with_an_answer() {
+async fn v22_finds_errors_in_the_response() {
     for (behavior, expected) in [
         ("bad-response: wrong-uid", "uid when it answers"),
         ("fault: E07-missing", "uid when it answers"),
@@ -50,7 +50,7 @@ async fn v22_looks_at_denials() {
 }
 
 #[tokio::test]
-async fn v22_finds_what_lacks_only_on_the_error_path() {
+async fn v22_finds_errors_in_responses_to_undecodable_objects() {
     for (then, expected, severity) in [
         ("{bad-response: wrong-uid}", "uid when it cannot decode the object", Severity::Warning),
         ("{bad-response: closed}", "no response when it cannot decode the object", Severity::Warning),
@@ -91,7 +91,7 @@ async fn v22_passes_complete_answers() {
 }
 
 #[tokio::test]
-async fn v29_finds_what_a_null_object_leads_to() {
+async fn v29_finds_failures_on_a_null_object() {
     for (behavior, expected) in [
         ("{patch: {operations: [{op: add, path: /a, value: 1}]}}", "sends a patch on"),
         ("{bad-response: closed}", "fails on"),
@@ -136,7 +136,7 @@ async fn v32_finds_who_needs_a_name() {
 }
 
 #[tokio::test]
-async fn v32_passes_who_does_without_and_does_not_ask_what_no_server_does() {
+async fn v32_passes_webhooks_that_tolerate_missing_fields() {
     // The API server sets the namespace before it calls a webhook.
     let namespace = "when: {if: {absent: /metadata/namespace}, then: deny}";
     for behavior in ["always-mutate", "sidecar", "allow", namespace] {

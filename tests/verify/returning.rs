@@ -7,7 +7,7 @@ use serde_json::json;
 use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify, verify_objects};
 
 #[tokio::test]
-async fn v04_finds_a_webhook_that_denies_what_was_on_a_node() {
+async fn v04_finds_a_webhook_that_denies_scheduled_pods() {
     let check = verify(
         "V04",
         vec![TestedWebhook::mutating(
@@ -33,7 +33,7 @@ async fn v04_finds_a_webhook_that_takes_the_servers_work_for_the_users() {
 }
 
 #[tokio::test]
-async fn v04_passes_what_the_servers_own_plugins_give_back() {
+async fn v04_passes_changes_of_the_servers_own_plugins() {
     // The service account token in a container that the webhook replaces in each call.
     let writes = |op: &str, path: &str| {
         let container = json!({"name": "proxy", "image": "proxy", "imagePullPolicy": "Always"});
@@ -52,7 +52,7 @@ async fn v04_passes_what_the_servers_own_plugins_give_back() {
 }
 
 #[tokio::test]
-async fn v04_passes_what_knows_its_own_work() {
+async fn v04_passes_a_webhook_that_recognizes_its_own_result() {
     // Every Pod has a service account when a webhook sees it, not only a restored one.
     let by_account = "when: {if: {present: /spec/serviceAccountName}, then: container-env, otherwise: allow}";
     for behavior in ["always-mutate", "sidecar", "container-env", by_account] {
@@ -61,7 +61,7 @@ async fn v04_passes_what_knows_its_own_work() {
 }
 
 #[tokio::test]
-async fn v04_leaves_what_is_never_idempotent_to_v01() {
+async fn v04_skips_webhooks_that_fail_v01() {
     let check = verify("V04", vec![TestedWebhook::mutating("non-idempotent")]).await;
     let (verdict, reasons) = verdict(&check);
     assert_eq!(verdict, Tally::NotChecked);
@@ -69,7 +69,7 @@ async fn v04_leaves_what_is_never_idempotent_to_v01() {
 }
 
 #[tokio::test]
-async fn v08_finds_what_being_called_again_would_have_done() {
+async fn v08_finds_changes_that_reinvocation_would_make() {
     let check = verify("V08", vec![TestedWebhook::mutating("container-env")]).await;
     finds(&check, &["misses that another webhook adds a container"]);
     let difference = &check.findings[0].differences[0];
@@ -78,32 +78,32 @@ async fn v08_finds_what_being_called_again_would_have_done() {
 }
 
 #[tokio::test]
-async fn v08_passes_what_does_not_depend_on_others() {
+async fn v08_passes_a_webhook_that_does_not_depend_on_others() {
     for behavior in ["always-mutate", "sidecar"] {
         passes(&verify("V08", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
-async fn v08_does_not_advise_to_call_again_what_is_not_idempotent() {
+async fn v08_does_not_recommend_reinvocation_of_a_webhook_that_is_not_idempotent() {
     passes(&verify("V08", vec![TestedWebhook::mutating("non-idempotent")]).await);
 }
 
 #[tokio::test]
-async fn v08_is_not_about_who_asks_to_be_called_again() {
+async fn v08_skips_webhooks_with_reinvocation() {
     let tested = TestedWebhook::mutating("container-env").with("reinvocationPolicy", json!("IfNeeded"));
     assert_eq!(verdict(&verify("V08", vec![tested]).await).0, Tally::NotApplicable);
 }
 
 #[tokio::test]
-async fn v09_finds_what_grows_with_each_apply() {
+async fn v09_finds_items_that_each_apply_adds() {
     let check = verify("V09", vec![TestedWebhook::mutating("non-idempotent")]).await;
     finds(&check, &["changed by a second apply"]);
     assert_eq!(check.findings[0].differences[0].path, "metadata.annotations.non-idempotent");
 }
 
 #[tokio::test]
-async fn v09_finds_who_mutates_creations_only_and_asks_for_updates() {
+async fn v09_finds_a_webhook_that_matches_updates_but_mutates_only_creations() {
     let check =
         verify("V09", vec![TestedWebhook::mutating("when: {if: {operations: [CREATE]}, then: sidecar}")])
             .await;
@@ -117,7 +117,7 @@ async fn v09_finds_who_denies_an_apply() {
 }
 
 #[tokio::test]
-async fn v09_passes_what_does_the_same_to_updates() {
+async fn v09_passes_a_webhook_that_treats_updates_like_creations() {
     for behavior in ["always-mutate", "sidecar", "container-env"] {
         passes(&verify("V09", vec![TestedWebhook::mutating(behavior)]).await);
     }
@@ -126,7 +126,7 @@ async fn v09_passes_what_does_the_same_to_updates() {
 }
 
 #[tokio::test]
-async fn v13_finds_what_depends_on_managed_fields_and_time() {
+async fn v13_finds_dependence_on_managed_fields_and_time() {
     let check = verify("V13", vec![TestedWebhook::mutating("fault: M27-managed-fields")]).await;
     finds(&check, &["result depends on managedFields"]);
     let check = verify("V13", vec![TestedWebhook::mutating("fault: M27-creation-timestamp")]).await;
@@ -134,7 +134,7 @@ async fn v13_finds_what_depends_on_managed_fields_and_time() {
 }
 
 #[tokio::test]
-async fn v13_notes_what_depends_on_the_user() {
+async fn v13_notes_dependence_on_the_user() {
     let by_user = "when: {if: {users: ['system:serviceaccount:admit-verify:somebody-else']}, then: deny}";
     for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
         let check = verify("V13", vec![tested(by_user)]).await;
@@ -144,14 +144,14 @@ async fn v13_notes_what_depends_on_the_user() {
 }
 
 #[tokio::test]
-async fn v13_passes_what_looks_at_the_object_alone() {
+async fn v13_passes_a_webhook_that_depends_only_on_the_object() {
     for behavior in ["always-mutate", "sidecar", "deny", "allow"] {
         passes(&verify("V13", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
-async fn v13_leaves_what_draws_lots_to_v11() {
+async fn v13_skips_random_results() {
     let check = verify("V13", vec![TestedWebhook::mutating("fault: M05-random-name")]).await;
     assert_eq!((verdict(&check).0, kinds(&check)), (Tally::NotChecked, Vec::new()));
 }

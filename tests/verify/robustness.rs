@@ -105,7 +105,7 @@ async fn v37_finds_who_hangs_on_nonsense() {
 }
 
 #[tokio::test]
-async fn v37_finds_who_allows_what_it_cannot_read() {
+async fn v37_finds_a_webhook_that_allows_malformed_reviews() {
     let check = verify(
         "V37",
         vec![TestedWebhook::mutating(&unless_review("{raw: {json: {response: {allowed: true}}}}"))],
@@ -151,13 +151,13 @@ async fn v37_passes_a_4xx_and_a_review_that_denies() {
 }
 
 #[tokio::test]
-async fn v42_finds_who_works_for_callers_that_have_gone() {
+async fn v42_finds_work_for_disconnected_callers() {
     let check = verify("V42", vec![TestedWebhook::mutating("queue: {hold: 120ms}")]).await;
     finds(&check, &["keeps working after the caller disconnected"]);
 }
 
 #[tokio::test]
-async fn v42_blames_nobody_for_one_slow_answer() {
+async fn v42_ignores_a_single_slow_response() {
     // One call shows the review, three measure the latency, sixteen are answered, and sixteen are abandoned: the
     // calls after that are slow once.
     let slow_once =
@@ -169,14 +169,14 @@ async fn v42_blames_nobody_for_one_slow_answer() {
 }
 
 #[tokio::test]
-async fn v42_finds_who_does_not_heed_the_timeout_of_the_query() {
+async fn v42_finds_a_webhook_that_ignores_the_timeout_parameter() {
     let check = verify("V42", vec![TestedWebhook::mutating("delay: {for: {fixed: 1300ms}}")]).await;
     finds(&check, &["ignores ?timeout="]);
     assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]
-async fn v42_finds_who_writes_when_the_caller_has_gone() {
+async fn v42_finds_writes_after_the_caller_disconnected() {
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
     let write = format!("{{url: 'http://{address}/api/v1/namespaces/demo/configmaps', after: 600ms}}");
@@ -188,7 +188,7 @@ async fn v42_finds_who_writes_when_the_caller_has_gone() {
 }
 
 #[tokio::test]
-async fn v42_blames_no_caller_that_has_gone_for_what_a_webhook_writes_by_itself() {
+async fn v42_does_not_attribute_background_writes_to_disconnected_callers() {
     for seed in [1, 2, 3] {
         let (recorder, address) = recording().await;
         let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
@@ -215,7 +215,7 @@ async fn v42_passes_a_slow_webhook_that_stops_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn v42_says_that_nothing_is_seen_of_a_quick_webhook() {
+async fn v42_is_not_checked_for_a_quick_webhook() {
     let check = verify("V42", vec![TestedWebhook::mutating("allow")]).await;
     let (found, reasons) = verdict(&check);
     assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, true));

@@ -51,7 +51,7 @@ async fn v46_finds_who_keeps_the_old_certificate() {
 }
 
 #[tokio::test]
-async fn v46_finds_calls_that_fail_meanwhile() {
+async fn v46_finds_calls_that_fail_during_the_rotation() {
     for (defect, words) in [("expired", "has expired"), ("unknown-issuer", "unknown authority")] {
         let fake = fake().await;
         let check = check(&fake.url(), fake.ca_bundle(), renewing(&fake, defect), None).await;
@@ -70,7 +70,7 @@ async fn v46_passes_who_shows_the_new_one_without_a_failure() {
 }
 
 #[tokio::test]
-async fn v46_takes_the_new_authority_beside_the_old_one() {
+async fn v46_trusts_the_new_authority_in_addition_to_the_old_one() {
     let (old, new) = (fake().await, fake().await);
     let (url, lead) = switch(old.address()).await;
     let there = new.address();

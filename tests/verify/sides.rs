@@ -42,7 +42,7 @@ async fn v30_finds_who_takes_options_for_a_pod() {
 }
 
 #[tokio::test]
-async fn v30_passes_who_knows_connections_and_is_not_about_others() {
+async fn v30_passes_a_webhook_that_handles_connections_and_skips_others() {
     for behavior in ["allow", "deny: {code: 403, message: no shells here}"] {
         passes(&verify("V30", vec![seeing(TestedWebhook::validating(behavior), &["*"], &["*/*"])]).await);
     }
@@ -50,7 +50,7 @@ async fn v30_passes_who_knows_connections_and_is_not_about_others() {
 }
 
 #[tokio::test]
-async fn v30_says_that_no_selector_picks_a_connection() {
+async fn v30_reports_that_selectors_do_not_match_connections() {
     let tested = seeing(TestedWebhook::validating("deny"), &["CONNECT"], &["pods/exec"]);
     let check = verify("V30", vec![tested.with("objectSelector", json!({"matchLabels": {"a": "b"}}))]).await;
     is_not_about(&check);
@@ -127,7 +127,7 @@ async fn v31_finds_changes_of_existing_ephemeral_containers() {
 const BLIND: &str = "deny: {code: 400, message: cannot decode}";
 
 #[tokio::test]
-async fn v31_looks_at_the_status_and_the_scale_of_every_kind_and_tells_of_them_as_one() {
+async fn v31_checks_status_and_scale_of_every_kind_in_one_finding() {
     let replicas = TestedWebhook::mutating("mutate: [{set: {/spec/replicas: 9}}]");
     let resources = ["deployments/status", "statefulsets/status", "replicasets/status", "deployments/scale"];
     let check = verify("V31", vec![seeing(replicas, &["UPDATE"], &resources)]).await;
@@ -163,7 +163,7 @@ async fn v31_looks_at_the_subresources_of_custom_resources() {
 }
 
 #[tokio::test]
-async fn v31_asks_with_the_labels_of_the_selector_and_says_where_there_are_none() {
+async fn v31_sends_the_labels_of_the_selector_and_reports_bodies_without_labels() {
     let selector = json!({"matchLabels": {"inject": "yes"}});
     let labeled = |tested: TestedWebhook| tested.with("objectSelector", selector.clone());
     let resources = ["pods/status", "pods/eviction"];
@@ -195,7 +195,7 @@ async fn v31_names_the_subresources_that_it_does_not_know() {
 }
 
 #[tokio::test]
-async fn v31_passes_who_knows_subresources_and_is_not_about_others() {
+async fn v31_passes_a_webhook_that_handles_subresources_and_skips_others() {
     for behavior in ["allow", "always-mutate"] {
         passes(&verify("V31", vec![seeing(TestedWebhook::mutating(behavior), &["*"], &["*/*"])]).await);
     }
@@ -241,7 +241,7 @@ async fn v33_passes_who_sees_all_versions_alike() {
 }
 
 #[tokio::test]
-async fn v34_finds_who_keeps_what_is_being_deleted() {
+async fn v34_finds_a_webhook_that_blocks_finalizers() {
     for tested in [TestedWebhook::mutating, TestedWebhook::validating] {
         let check = verify("V34", vec![tested("fault: M29-deny")]).await;
         finds(&check, &["denies a finalizer removal"]);
@@ -296,7 +296,7 @@ async fn v35_finds_who_reads_reviews_by_the_letter() {
 }
 
 #[tokio::test]
-async fn v35_only_notes_who_writes_down_who_asked() {
+async fn v35_notes_a_webhook_that_copies_the_user() {
     let extra = "authentication.example.com/admit-unknown";
     let behavior = json!({"when": {
         "if": {"in-review": format!("/request/userInfo/extra/{}", extra.replace('/', "~1"))},
@@ -329,7 +329,7 @@ async fn v35_only_notes_who_writes_down_who_asked() {
 }
 
 #[tokio::test]
-async fn v35_passes_who_takes_what_it_knows() {
+async fn v35_passes_a_webhook_that_ignores_unknown_fields() {
     for behavior in ["sidecar", "deny", "allow"] {
         passes(&verify("V35", vec![TestedWebhook::mutating(behavior)]).await);
     }
@@ -351,7 +351,7 @@ async fn v36_finds_who_does_not_read_large_bodies() {
 }
 
 #[tokio::test]
-async fn v36_asks_about_other_kinds_until_an_update_was_answered() {
+async fn v36_tries_other_kinds_until_an_update_is_answered() {
     let filled = "{entry: {list: /spec/template/spec/containers/0/env, name: ADMIT_FILLING}}";
     let limited = "when: {if: {all: [{operations: [UPDATE]}, FILLED]}, then: {bad-response: {status: 413}}}";
     let rule = |group: &str, resource: &str, operations: &[&str]| json!({"operations": operations, "apiGroups": [group], "apiVersions": ["v1"], "resources": [resource]});

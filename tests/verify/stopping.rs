@@ -70,7 +70,7 @@ async fn v43_finds_who_stops_to_listen_while_calls_still_come() {
 }
 
 #[tokio::test]
-async fn v43_passes_who_answers_what_is_under_way_and_who_goes_on_for_a_while() {
+async fn v43_passes_a_webhook_that_drains_or_keeps_serving() {
     let stoppable = StoppableServer::with("delay: {for: {fixed: 50ms}}").await;
     passes(&stoppable.verify(stoppable.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await);
 

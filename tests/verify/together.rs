@@ -73,7 +73,7 @@ async fn v07_finds_a_duel() {
 }
 
 #[tokio::test]
-async fn v07_passes_what_settles_in_the_second_round() {
+async fn v07_passes_webhooks_that_converge_in_the_second_round() {
     passes(&verify("V07", peace()).await);
     passes(&verify("V07", follower()).await);
 }
@@ -89,7 +89,7 @@ async fn all_three_are_about_several_webhooks() {
 }
 
 #[tokio::test]
-async fn v10_finds_what_undoes_the_owners_writes() {
+async fn v10_finds_a_webhook_that_reverts_writes_of_the_owner() {
     let check =
         verify("V10", vec![TestedWebhook::mutating("mutate: [{set: {/metadata/labels/app: other}}]")]).await;
     finds(&check, &["undoes what the owner writes"]);
@@ -98,7 +98,7 @@ async fn v10_finds_what_undoes_the_owners_writes() {
 }
 
 #[tokio::test]
-async fn v10_finds_what_grows_with_every_update() {
+async fn v10_finds_items_that_every_update_adds() {
     let check = verify("V10", vec![TestedWebhook::mutating("non-idempotent")]).await;
     finds(&check, &["changes the object on every update"]);
 }
@@ -111,7 +111,7 @@ async fn v10_passes_webhooks_that_let_the_owner_have_its_way() {
 }
 
 #[tokio::test]
-async fn a_validating_webhook_is_shown_what_the_mutating_ones_have_made() {
+async fn validating_webhook_receives_the_mutated_object() {
     let mutating = TestedWebhook::mutating("mutate: [{set: {/spec/hostname: x}}]");
     let strict =
         "when: {if: {absent: /spec/hostname}, then: {deny: {message: no hostname}}, otherwise: allow}";

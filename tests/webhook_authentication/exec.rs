@@ -315,7 +315,7 @@ fn decoded(header: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn admit_takes_what_a_credential_plugin_prints() {
+async fn admit_uses_the_credentials_that_a_plugin_prints() {
     Stage::new().await.check("in-process").await;
 }
 

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_no_word_is_quoted() {
+    fn key_with_special_characters_is_quoted() {
         let labels = |value: &str| json!({"metadata": {"labels": {"a.b/c": value}}});
         check(&labels("x"), &labels("y"), &[r#"metadata.labels["a.b/c"] "x" "y""#]);
     }

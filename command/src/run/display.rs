@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_webhook_says_cannot_steer_a_terminal() {
+    fn terminal_escapes_of_a_webhook_are_removed() {
         let said = "denied: \u{1b}[2J\nall passed";
         let mut text = String::new();
         told(&mut text, [Note { kind: NoteKind::Event, text: said.to_owned() }].iter());

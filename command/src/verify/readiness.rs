@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_never_succeeds_says_how_it_failed() {
+    async fn readiness_error_contains_the_last_failure_of_the_command() {
         let soon = || Deadline::after(Duration::from_secs(1));
         let error = run_until_success("echo not yet >&2; exit 7", soon()).await.unwrap_err();
         let expected = "--ready-command: `echo not yet >&2; exit 7` has not succeeded within the 1 s of --wait: \

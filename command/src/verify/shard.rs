@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shard_is_refused() {
+    fn invalid_shard_is_rejected() {
         for text in ["", "3", "0/3", "4/3", "1/0", "/3", "a/3", "1/3/5", "-1/3"] {
             check(text, None, None);
         }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_on_this_machine_is_called_unasked() {
+    fn remote_webhook_is_called_only_with_confirmation() {
         for (client_config, allowed) in [
             (json!({"url": "https://127.0.0.1:1/"}), true),
             (json!({"url": "https://[::1]:1/"}), true),

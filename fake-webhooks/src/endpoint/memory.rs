@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn effects_are_done_and_told_and_memory_is_leaked_up_to_a_limit() {
+    async fn side_effects_are_counted_and_leaked_memory_is_limited() {
         let memory = Memory::default();
         let leak = Effect::Leak { bytes: 40, most: 100 };
         assert_eq!(memory.perform(vec![Effect::SideEffect(None)]).await, "; side effect 1");

@@ -391,7 +391,7 @@ Trace[7]: [1.249588s] [1.249588s] END"#;
     }
 
     #[test]
-    fn a_slow_span_in_a_quick_one_is_logged_alone() {
+    fn only_the_slow_span_in_a_quick_one_is_logged() {
         let mut log = TraceLog::new(began(), "outer".to_owned(), Vec::new(), ms(5000));
         let nested = log.nest(log.root(), ms(1), "inner".to_owned(), Vec::new(), ms(500)).unwrap();
         log.end(nested, ms(701));

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_imitated_is_left_out_where_that_is_wanted() {
+    fn unsupported_requests_are_left_out_of_the_comparison() {
         let answer =
             |status: u16, message: &str| json!({"answer": {"status": status, "body": {"message": message}}});
         let mut expected = json!({"requests": [answer(422, "a"), answer(201, "")]});

@@ -44,7 +44,7 @@ fn check_wrong(line: &str, under_review: Value, old: &[Value], expected: &str) {
 }
 
 #[test]
-fn an_object_is_created_in_the_namespace_that_somebody_names() {
+fn object_is_created_in_the_named_namespace() {
     for (line, own, namespace) in [("", "", "default"), ("-n a", "", "a"), ("-n a", "a", "a"), ("", "b", "b")]
     {
         let mut pod = object("Pod", "v1");
@@ -64,7 +64,7 @@ fn an_object_is_created_in_the_namespace_that_somebody_names() {
 }
 
 #[test]
-fn an_update_needs_what_was_there() {
+fn update_requires_the_old_object() {
     let old = object("Pod", "v1");
     let found = planned("--operation update", object("Pod", "v1"), std::slice::from_ref(&old)).unwrap();
     assert_eq!(found.before, Some(old));
@@ -85,7 +85,7 @@ fn what_is_deleted_is_there_before() {
 }
 
 #[test]
-fn a_subresource_says_what_is_done_with_it() {
+fn subresource_determines_the_operation_and_the_body() {
     let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}});
     let found = planned("--subresource scale", scale.clone(), &[deployment()]).unwrap();
     assert_eq!(found.request.operation, Operation::Update);

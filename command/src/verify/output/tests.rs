@@ -186,7 +186,7 @@ fn paths_are_those_of_the_repository() {
 }
 
 #[test]
-fn what_could_not_be_reached_or_was_not_served_is_said_once() {
+fn unreachable_and_unserved_resources_are_reported_once() {
     let mut report = report();
     let webhooks = vec!["injector/a.example.com".to_owned(), "injector/b.example.com".to_owned()];
     report.unreached.insert("no TLS server at 127.0.0.1:1".to_owned(), webhooks);

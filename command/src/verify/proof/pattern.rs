@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_of_keyed_items_is_no_missing_part() {
+    fn other_order_of_keyed_items_is_not_a_missing_part() {
         let (one, other) = (json!([{"name": "a"}, {"name": "b"}]), json!([{"name": "b"}, {"name": "a"}]));
         check(&one, &other, None);
     }
