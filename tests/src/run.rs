@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use crate::annotations;
 use crate::answered::{Answered, fill_in, referred};
 use crate::case::{Case, Kind, Request, Verb};
+use crate::concurrent_requests::ConcurrentRequests;
 use crate::converters::Converters;
 use crate::definitions::{Definitions, Moment};
 use crate::fault::Fault;
 use crate::mask::{ManagedFields, Mask};
-use crate::meanwhile::Meanwhile;
 use crate::metrics::{self, Scope};
 use crate::names::Names;
 use crate::objects::{self, title};
@@ -87,8 +87,8 @@ async fn run_case(
         made.extend(server.settle_roles(names).await?);
     }
     let mut has_new_policies = case.cluster.iter().any(policies::is_policy);
-    let meanwhile = Meanwhile::start(case, names, server).await?;
-    let mut webhooks = Webhooks::start(case, server, manner.first, meanwhile.as_ref()).await?;
+    let concurrent_requests = ConcurrentRequests::start(case, names, server).await?;
+    let mut webhooks = Webhooks::start(case, server, manner.first, concurrent_requests.as_ref()).await?;
     configure(case, names, server, &webhooks, made).await?;
     let kinds = webhooks.kinds();
     made.extend(server.settle(names, &kinds, 0).await?);
@@ -146,7 +146,7 @@ async fn run_case(
         seen["answer"] = answer.shown(request.show);
         let calls = webhooks.new_calls(request.unordered);
         seen["calls"] = calls.iter().map(recorded).collect();
-        let answers = meanwhile.as_ref().map(Meanwhile::answers).unwrap_or_default();
+        let answers = concurrent_requests.as_ref().map(ConcurrentRequests::answers).unwrap_or_default();
         if !answers.is_empty() {
             seen["meanwhile"] = Value::Array(answers);
         }

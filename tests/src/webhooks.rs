@@ -10,7 +10,7 @@ use fake_webhooks::{Authority, Behavior, Entry, Fake, FakeWebhook, Hang, Timeout
 use serde_json::{Map, Value, json};
 
 use crate::case::{Case, Kind, Reach, Webhook};
-use crate::meanwhile::Meanwhile;
+use crate::concurrent_requests::ConcurrentRequests;
 use crate::names::{CASE_LABEL, MARKER, Names};
 use crate::objects::member;
 use crate::run_error::RunError;
@@ -52,7 +52,7 @@ impl Webhooks {
         case: &Case,
         server: &Server,
         first: Option<&str>,
-        meanwhile: Option<&Meanwhile>,
+        concurrent_requests: Option<&ConcurrentRequests>,
     ) -> Result<Self, RunError> {
         let mut running = Vec::new();
         for webhook in &case.webhooks {
@@ -66,9 +66,9 @@ impl Webhooks {
             } else {
                 webhook.behavior.clone()
             };
-            let behavior = match meanwhile {
-                Some(meanwhile) if !webhook.meanwhile.is_empty() => {
-                    meanwhile.behavior(&webhook.name, &behavior)?
+            let behavior = match concurrent_requests {
+                Some(concurrent_requests) if !webhook.meanwhile.is_empty() => {
+                    concurrent_requests.behavior(&webhook.name, &behavior)?
                 }
                 Some(_) | None => behavior,
             };

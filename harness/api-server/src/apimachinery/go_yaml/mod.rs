@@ -121,7 +121,7 @@ impl Emitter {
     }
 
     fn key(&mut self, name: &str) {
-        match Style::of(name, Place::Key) {
+        match Style::for_text(name, Place::Key) {
             Style::Plain => self.put(name),
             Style::SingleQuoted => {
                 self.put("'");
@@ -133,7 +133,7 @@ impl Emitter {
     }
 
     fn string(&mut self, text: &str, indent: usize) {
-        match Style::of(text, Place::Value) {
+        match Style::for_text(text, Place::Value) {
             Style::Plain => {
                 self.space();
                 self.folded(text, indent, false);

@@ -23,8 +23,8 @@ pub(super) enum Style {
 impl Style {
     /// Source: `encode.go`, `stringv`; `emitterc.go`, `yaml_emitter_analyze_scalar` and
     /// `yaml_emitter_select_scalar_style`.
-    pub(super) fn of(text: &str, place: Place) -> Self {
-        let allowed = AllowedStyles::of(text);
+    pub(super) fn for_text(text: &str, place: Place) -> Self {
+        let allowed = AllowedStyles::for_text(text);
         if text.contains('\n') {
             let is_literal = allowed.literal && place == Place::Value;
             return if is_literal { Self::Literal } else { Self::DoubleQuoted };
@@ -51,7 +51,7 @@ struct AllowedStyles {
 }
 
 impl AllowedStyles {
-    fn of(text: &str) -> Self {
+    fn for_text(text: &str) -> Self {
         let mut indicators = text.starts_with("---") || text.starts_with("...");
         let (mut breaks, mut special, mut break_space, mut space_break) = (false, false, false, false);
         let (mut after_space, mut after_break, mut after_blank) = (false, false, true);

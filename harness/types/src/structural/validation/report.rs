@@ -30,7 +30,7 @@ pub(super) struct Report {
 pub(super) struct Failure {
     /// The path of the value; `None` if the failure is about the whole object.
     place: Option<String>,
-    of: Of,
+    kind: FailureKind,
     /// The value, formatted for messages.
     value: String,
     pub(super) message: Rc<str>,
@@ -38,7 +38,7 @@ pub(super) struct Failure {
 
 /// The type of [`FieldError`] that reports a failure.
 #[derive(Clone, Debug)]
-enum Of {
+enum FailureKind {
     Required,
     Type,
     /// The value is not allowed. Contains the list of allowed values.
@@ -90,18 +90,18 @@ impl Report {
 }
 
 impl Failure {
-    fn new(path: &Path<'_>, of: Of, value: String, what: impl fmt::Display) -> Self {
-        Self { place: Some(path.to_string()), of, value, message: format!("{path} in body {what}").into() }
+    fn new(path: &Path<'_>, kind: FailureKind, value: String, what: impl fmt::Display) -> Self {
+        Self { place: Some(path.to_string()), kind, value, message: format!("{path} in body {what}").into() }
     }
 
     /// Creates a failure for a wrong type or an invalid format.
     pub(super) fn wrong_type(path: &Path<'_>, expected: &str, found: &str) -> Self {
         let found = quote(found);
-        Self::new(path, Of::Type, found.clone(), format_args!("must be of type {expected}: {found}"))
+        Self::new(path, FailureKind::Type, found.clone(), format_args!("must be of type {expected}: {found}"))
     }
 
     pub(super) fn required(path: &Path<'_>) -> Self {
-        Self::new(path, Of::Required, String::new(), "is required")
+        Self::new(path, FailureKind::Required, String::new(), "is required")
     }
 
     /// Creates a failure for a value that is not in `enum`.
@@ -115,24 +115,24 @@ impl Failure {
             place: Some(path.to_string()),
             value: displayed(value),
             message: format!("{path} in body should be one of {allowed}").into(),
-            of: Of::Value(allowed),
+            kind: FailureKind::Value(allowed),
         }
     }
 
     pub(super) fn too_long(path: &Path<'_>, most: i64) -> Self {
         let what = format_args!("should be at most {most} chars long");
-        Self::new(path, Of::TooLong(most), String::new(), what)
+        Self::new(path, FailureKind::TooLong(most), String::new(), what)
     }
 
     pub(super) fn too_many(path: &Path<'_>, size: i64, most: i64, things: &str) -> Self {
         let what = format_args!("should have at most {most} {things}");
-        Self::new(path, Of::TooMany { size, most }, String::new(), what)
+        Self::new(path, FailureKind::TooMany { size, most }, String::new(), what)
     }
 
     pub(super) fn not_allowed(path: &Path<'_>, name: &str) -> Self {
         Self {
             place: Some(path.to_string()),
-            of: Of::Invalid,
+            kind: FailureKind::Invalid,
             value: quote(name),
             message: format!("{path}.{name} in body is a forbidden property").into(),
         }
@@ -140,26 +140,26 @@ impl Failure {
 
     /// Creates a failure for any other invalid value.
     pub(super) fn invalid(path: &Path<'_>, value: &Value, what: impl fmt::Display) -> Self {
-        Self::new(path, Of::Invalid, displayed(value), what)
+        Self::new(path, FailureKind::Invalid, displayed(value), what)
     }
 
     /// Creates a failure about the whole object, or about a value that is not shown.
     pub(super) fn message(message: String) -> Self {
-        Self { place: None, of: Of::Invalid, value: "\"\"".to_owned(), message: message.into() }
+        Self { place: None, kind: FailureKind::Invalid, value: "\"\"".to_owned(), message: message.into() }
     }
 
     /// Creates a failure for an invalid value, with a complete message.
     pub(super) fn invalid_with(path: &Path<'_>, value: &Value, message: String) -> Self {
         Self {
             place: Some(path.to_string()),
-            of: Of::Invalid,
+            kind: FailureKind::Invalid,
             value: displayed(value),
             message: message.into(),
         }
     }
 
     fn into_field_error(self, prefix: &str) -> FieldError {
-        let Self { place, of, value, message } = self;
+        let Self { place, kind, value, message } = self;
         let name = place.as_deref().unwrap_or_default();
         let name = name.strip_prefix('.').unwrap_or(name);
         let path = match (prefix, name) {
@@ -167,13 +167,13 @@ impl Failure {
             (prefix, "") => prefix.to_owned(),
             (prefix, name) => format!("{prefix}.{name}"),
         };
-        match of {
-            Of::Required => FieldError::required(path, ""),
-            Of::Type => FieldError::type_invalid(path, value, message),
-            Of::Value(allowed) => FieldError::not_supported(path, value, allowed),
-            Of::TooLong(most) => FieldError::too_long(path, most),
-            Of::TooMany { size, most } => FieldError::too_many(path, size, most),
-            Of::Invalid => FieldError::invalid(path, value, message),
+        match kind {
+            FailureKind::Required => FieldError::required(path, ""),
+            FailureKind::Type => FieldError::type_invalid(path, value, message),
+            FailureKind::Value(allowed) => FieldError::not_supported(path, value, allowed),
+            FailureKind::TooLong(most) => FieldError::too_long(path, most),
+            FailureKind::TooMany { size, most } => FieldError::too_many(path, size, most),
+            FailureKind::Invalid => FieldError::invalid(path, value, message),
         }
     }
 }

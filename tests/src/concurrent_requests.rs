@@ -23,7 +23,7 @@ use crate::transport::send;
 ///
 /// A fake only sends a signal to this listener, so that the request is sent in the same way as the requests of the
 /// case.
-pub(crate) struct Meanwhile {
+pub(crate) struct ConcurrentRequests {
     address: SocketAddr,
     requests: Arc<Requests>,
     serving: JoinHandle<()>,
@@ -41,7 +41,7 @@ struct Requests {
     answered: Mutex<Vec<Value>>,
 }
 
-impl Meanwhile {
+impl ConcurrentRequests {
     /// Starts the listener for the webhooks of `case`. Returns `None` if they do not send requests.
     pub(crate) async fn start(case: &Case, names: &Names, server: &Server) -> Result<Option<Self>, RunError> {
         let ended = |error: std::io::Error| RunError::Ended(error.to_string());
@@ -91,7 +91,7 @@ impl Meanwhile {
     }
 }
 
-impl Drop for Meanwhile {
+impl Drop for ConcurrentRequests {
     fn drop(&mut self) {
         self.serving.abort();
     }
