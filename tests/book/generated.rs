@@ -8,6 +8,7 @@ use expect_test::expect_file;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::source_values::{SourceValues, forms, states};
 use super::{read, root, stdout};
 
 /// The maximum length of a cell in the table of differences.
@@ -56,6 +57,9 @@ struct Bound {
     /// The option that changes the limit.
     flag: Option<String>,
     default: Option<String>,
+    /// The constants that set the limit: a file and a name each.
+    #[serde(default)]
+    constants: Vec<String>,
 }
 
 /// Returns a comment about the source of a generated page, followed by `text`.
@@ -162,10 +166,16 @@ These limits bound the memory and CPU time of admit, whatever a client, a webhoo
 `Retry-After: 1`, and *501* is the response to everything that admit does not support.
 ",
     );
+    let mut values = SourceValues::default();
     for Limits { title, command, rows } in &groups {
         let _ =
             write!(page, "\n## {title}\n\n| Limit | Value | Above the limit | Option |\n|---|---|---|---|\n");
-        for Bound { limit, value, above, flag, default } in rows {
+        for Bound { limit, value, above, flag, default, constants } in rows {
+            for constant in constants {
+                let expected = values.of(constant);
+                let is_stated = forms(expected).iter().any(|form| states(&format!("{limit}: {value}"), form));
+                assert!(is_stated, "{limit}: {value}: {constant} is {expected}");
+            }
             let option = flag.as_ref().map(|flag| format!("`{flag}`")).unwrap_or_default();
             let _ = writeln!(page, "| {limit} | {value} | {above} | {option} |");
             if let (Some(flag), Some(default)) = (flag, default) {

@@ -6,12 +6,15 @@
 #![expect(clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic at a wrong offset")]
 
 mod examples;
+mod figures;
+mod fixtures;
 mod generated;
 mod links;
 mod markdown;
 mod sandbox;
 mod schemas;
 mod shell;
+mod source_values;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,7 +1,7 @@
 //! Provides a directory for the files and the commands of one page.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
@@ -31,17 +31,19 @@ pub(crate) struct Sandbox {
     /// The addresses in the page, each with the address that replaces it.
     addresses: Vec<(String, String)>,
     servers: Vec<Child>,
+    /// The server that the page assumes but does not start.
+    fixture: Option<Child>,
 }
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
         let listeners = PORTS.map(|port| (port, TcpListener::bind("127.0.0.1:0").expect("a port is free")));
-        let address = |port: u16| format!("127.0.0.1:{port}");
-        let addresses = listeners.iter().map(|(port, listener)| {
-            (address(*port), address(listener.local_addr().expect("it listens").port()))
+        let addresses = listeners.iter().flat_map(|(port, listener)| {
+            let own = listener.local_addr().expect("it listens").port();
+            ["127.0.0.1", "0.0.0.0"].map(|host| (format!("{host}:{port}"), format!("{host}:{own}")))
         });
         let folder = tempfile::tempdir().expect("a folder can be made");
-        Self { folder, addresses: addresses.collect(), servers: Vec::new() }
+        Self { folder, addresses: addresses.collect(), servers: Vec::new(), fixture: None }
     }
 
     /// Replaces the addresses in the page with addresses that have free ports.
@@ -63,6 +65,11 @@ impl Sandbox {
         self.folder.path().join(name).exists()
     }
 
+    /// Returns whether a server listens at an address in the page.
+    pub(crate) fn listens(&self, address: &str) -> bool {
+        TcpStream::connect(self.localized(address)).is_ok()
+    }
+
     fn command(&self, arguments: &[String]) -> std::process::Command {
         let mut command = admit();
         command.args(arguments.iter().map(|argument| self.localized(argument)));
@@ -70,29 +77,69 @@ impl Sandbox {
         command
     }
 
-    /// Runs a command until it exits.
-    pub(crate) fn run(&self, arguments: &[String], redirect: Option<&str>) -> Output {
-        let output = self.command(arguments).output().expect("admit starts");
+    /// Runs a command with the given standard input until it exits.
+    pub(crate) fn run(&self, arguments: &[String], redirect: Option<&str>, input: &[u8]) -> Output {
+        let file = self.folder.path().join(".input");
+        fs::write(&file, input).expect("the file can be written");
+        let mut command = self.command(arguments);
+        command.stdin(fs::File::open(file).expect("the file can be read"));
+        let output = command.output().expect("admit starts");
         if let Some(file) = redirect {
             fs::write(self.folder.path().join(file), &output.stdout).expect("the file can be written");
         }
         output
     }
 
-    /// Starts a command that runs until the end of the page, and waits for the file that it writes.
+    /// Starts a command that runs until the end of the page, and waits until it is ready.
     pub(crate) fn serve(&mut self, arguments: &[String]) {
+        self.stop_fixture();
+        let server = self.start(arguments);
+        self.servers.push(server);
+    }
+
+    /// Starts a server that runs until the page starts its own one. It replaces a server of the page at `address`.
+    pub(crate) fn start_fixture(&mut self, arguments: &[String], address: &str) {
+        self.stop_fixture();
+        if self.listens(address) {
+            self.stop_servers();
+        }
+        self.fixture = Some(self.start(arguments));
+    }
+
+    fn stop_fixture(&mut self) {
+        if let Some(mut server) = self.fixture.take() {
+            drop(server.kill());
+            drop(server.wait());
+        }
+    }
+
+    fn stop_servers(&mut self) {
+        for mut server in self.servers.drain(..) {
+            drop(server.kill());
+            drop(server.wait());
+        }
+    }
+
+    /// Starts a server, and waits for the file that it writes, or else for its output.
+    fn start(&self, arguments: &[String]) -> Child {
         let mut server = self.command(arguments);
         // A pipe that is not read would block the server.
-        let log = self.folder.path().join("server.log");
-        let errors = fs::File::create(&log).expect("the log can be made");
-        let mut server = server.stdout(Stdio::null()).stderr(errors).spawn().expect("admit starts");
-        let ready: Vec<_> = READY
+        let file = |name: &str| {
+            let path = self.folder.path().join(name);
+            (fs::File::create(&path).expect("the file can be made"), path)
+        };
+        let ((errors, log), (output, shown)) = (file("server.log"), file("server.out"));
+        let mut server = server.stdout(output).stderr(errors).spawn().expect("admit starts");
+        let mut ready: Vec<_> = READY
             .iter()
             .filter_map(|(option, file)| {
                 let position = arguments.iter().position(|argument| argument == option)?;
                 Some(self.folder.path().join(format!("{}{file}", arguments.get(position + 1)?)))
             })
             .collect();
+        if ready.is_empty() {
+            ready.push(shown);
+        }
         let mut attempts = 0;
         while !ready.iter().all(|file| fs::metadata(file).is_ok_and(|file| file.len() > 0)) {
             let ended = server.try_wait().expect("the server can be asked");
@@ -101,7 +148,7 @@ impl Sandbox {
             attempts += 1;
             std::thread::sleep(PAUSE);
         }
-        self.servers.push(server);
+        server
     }
 
     /// Returns output as the page shows it: with the page's addresses, and without the path of the directory.
@@ -122,10 +169,8 @@ pub(crate) fn masked(text: &str) -> String {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        for server in &mut self.servers {
-            drop(server.kill());
-            drop(server.wait());
-        }
+        self.stop_fixture();
+        self.stop_servers();
     }
 }
 

@@ -184,7 +184,7 @@ fn words(line: &str) -> Vec<String> {
 fn reports_match_their_schemas() {
     let sandbox = sandbox();
     let output = |line: &str| {
-        let output = sandbox.run(&words(line), None);
+        let output = sandbox.run(&words(line), None, &[]);
         assert!(
             matches!(output.status.code(), Some(0 | 1)),
             "{line}: {}",
