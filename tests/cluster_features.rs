@@ -123,7 +123,7 @@ fn the_shipped_features_pass_with_webhooks_behind_a_service_and_leave_nothing() 
 }
 
 #[test]
-fn what_is_kept_can_be_used_again_and_is_removed_as_the_run_says() {
+fn kept_objects_can_be_reused_and_removed_as_printed() {
     let Some(cluster) = Cluster::of_tests() else { return };
     let some = ["features/faults.feature", "--name", "E07-wrong", "--fakes-in-cluster=admit-test-kept"];
     let kept = timed("a run that keeps what it made", cluster.run(&some).arg("--keep"));

@@ -165,7 +165,7 @@ async fn there_are_as_many_watches_as_the_flag_allows() {
 
 /// The test opens more connections than there are slots.
 #[tokio::test]
-async fn idle_strangers_do_not_keep_out_who_has_the_token() {
+async fn idle_connections_without_a_token_do_not_block_clients_with_one() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
     let server = Server::start();

@@ -427,7 +427,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn colors_are_for_terminals_and_for_those_who_ask() {
+fn colors_are_used_on_terminals_and_on_request() {
     let colored = |arguments: &[&str], variable: Option<&str>| {
         let mut command = admit(&["run", "tests/features/fails.feature"]);
         command.args(arguments);

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_could_read_they_can_read_no_more() {
+    fn written_file_is_no_longer_readable_by_others() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, "one\n").unwrap();

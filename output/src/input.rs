@@ -82,7 +82,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_device_without_an_end_is_refused() {
+    fn endless_device_is_rejected() {
         assert_eq!(read(Path::new("/dev/zero")).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     }
 }

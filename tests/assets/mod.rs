@@ -379,7 +379,7 @@ async fn both_servers_answer_the_same() {
 
 /// Test suites may start their servers more than once, with the same record directory.
 #[tokio::test]
-async fn what_all_servers_of_a_suite_did_is_recorded() {
+async fn requests_to_all_servers_of_a_suite_are_recorded() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let assets = stand_ins(folder.path());
@@ -431,7 +431,7 @@ async fn controllers_run_on_request() {
 }
 
 #[test]
-fn wrong_flags_are_refused_as_by_the_real_ones() {
+fn invalid_flags_are_rejected_as_by_kube_apiserver() {
     let folder = tempfile::tempdir().unwrap();
     let assets = stand_ins(folder.path());
     let (apiserver, etcd) = (assets.join("kube-apiserver"), assets.join("etcd"));

@@ -56,7 +56,7 @@ impl Servers {
 }
 
 #[test]
-fn wrong_flags_of_service_accounts_are_refused_in_the_servers_words() {
+fn invalid_service_account_flags_are_rejected_in_the_servers_words() {
     let folder = tempfile::tempdir().unwrap();
     let assets = stand_ins(folder.path());
     let key = folder.path().join("sa.key");

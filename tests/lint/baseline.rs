@@ -41,7 +41,7 @@ fn missing_baseline_is_reported_with_the_option_that_writes_it() {
 }
 
 #[test]
-fn what_is_known_is_accepted_and_only_the_rest_fails() {
+fn known_findings_are_accepted_and_only_others_fail() {
     let folder = Folder::new();
     let failing = ["-c", TWICE, "--fail-on", "note"];
     prints(&lint(&failing), 1);
@@ -84,7 +84,7 @@ fn what_is_known_is_accepted_and_only_the_rest_fails() {
 }
 
 #[test]
-fn what_is_mended_is_reported_and_dropped_when_the_file_is_written_again() {
+fn stale_entries_are_reported_and_dropped_when_the_file_is_rewritten() {
     let folder = Folder::new();
     let write = ["--baseline-reason", "injector#12", "-c", TIMEOUT];
     folder.lint("--write-baseline", "known.yaml", &write, 0);

@@ -41,7 +41,7 @@ fn reported(configuration: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_a_recorded_server_refuses_is_reported_in_its_words() {
+fn recorded_rejections_are_reported_in_the_servers_words() {
     let (mut refusals, mut accepted) = (0, 0);
     for entry in fs::read_dir(root().join("tests/cases/configurations")).expect("the folder is there") {
         let folder = entry.expect("an entry").path();

@@ -166,7 +166,7 @@ fn input_that_cannot_be_read_names_file_and_line() {
 }
 
 #[test]
-fn what_depends_on_definitions_that_are_not_given_is_counted_and_printed() {
+fn checks_that_need_unknown_definitions_are_counted_and_printed() {
     let text =
         fs::read_to_string(root().join("tests/lint/findings/L04-custom.yaml")).expect("the file is there");
     let (alone, _) = text.split_once("---").expect("a definition follows");

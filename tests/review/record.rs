@@ -248,7 +248,7 @@ async fn a_server_that_is_killed_leaves_what_it_had_written() {
 }
 
 #[test]
-fn a_folder_without_a_record_is_refused() {
+fn directory_without_records_is_rejected() {
     let files = files([("record/a.txt", "")]);
     for (line, expected) in [
         ("--record record", "error: --record record: no *.jsonl file in this directory\n"),

@@ -142,7 +142,7 @@ async fn kubectl_prints_the_columns_of_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kubectl_explains_fields_and_refuses_unknown_ones() {
+async fn kubectl_explains_fields_and_rejects_unknown_ones() {
     let Some(kubectl) = machine::kubectl() else { return };
     let server = Server::start();
     let output = run_kubectl(&kubectl, &server, &["explain", "deployment.spec.replicas"], &Value::Null);

@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_repeats_keeps_its_identity() {
+    fn repeated_values_have_the_same_mask() {
         let names = Names::random();
         let one = uuid::Uuid::new_v4().to_string();
         let other = uuid::Uuid::new_v4().to_string();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_are_compared_where_a_case_wants_it() {
+    fn managed_fields_are_compared_on_request() {
         let names = Names::random();
         let entry =
             |manager: &str, time: &str| json!({"manager": manager, "operation": "Update", "time": time});

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_expanded_is_shortened_again() {
+    fn expanded_names_are_shortened_again() {
         let names = Names::random();
         let text = "configmaps \"x\" in <ns>, group <id>.example.com";
         assert_ne!(names.expand(text), text);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_yaml_is_read_again() {
         let long = "x: \"y\"\n# \u{7}é".repeat(20);
         check(
             &json!({"a": {"b": [1, {"c": null, "d": [], "e": {}}], "yes": "yes", "": "1"}, "z": [[long, [true]]]}),

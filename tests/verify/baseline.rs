@@ -11,7 +11,7 @@ async fn verify(stage: &Stage, more: &[&str], status: i32) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_known_is_accepted_and_only_the_rest_fails() {
+async fn known_findings_are_accepted_and_only_others_fail() {
     let stage = Stage::with("non-idempotent").await;
     verify(&stage, &[], 1).await;
     // Known findings do not fail the run, but every entry needs a reason before it counts.
@@ -56,7 +56,7 @@ async fn what_is_known_is_accepted_and_only_the_rest_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_mended_is_reported_and_dropped_when_the_file_is_written_again() {
+async fn stale_entries_are_reported_and_dropped_when_the_file_is_rewritten() {
     let broken = Stage::with("non-idempotent").await;
     verify(&broken, &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"], 0).await;
     let mended = Stage::with("always-mutate").await;

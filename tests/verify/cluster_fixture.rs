@@ -76,7 +76,7 @@ async fn v38_and_v39_do_not_attribute_background_writes_to_calls() {
 }
 
 #[tokio::test]
-async fn v38_finds_writes_on_dry_runs_of_who_writes_by_itself_too() {
+async fn v38_finds_writes_on_dry_runs_in_addition_to_background_writes() {
     let (recorder, address) = recording().await;
     let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
     let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
@@ -89,7 +89,7 @@ async fn v38_finds_writes_on_dry_runs_of_who_writes_by_itself_too() {
 }
 
 #[tokio::test]
-async fn v38_passes_who_writes_in_real_runs_only() {
+async fn v38_passes_a_webhook_that_writes_only_in_real_runs() {
     let (recorder, address) = recording().await;
     let behavior = format!("when: {{if: {{dry-run: true}}, then: allow, otherwise: {}}}", writing(address));
     let settings = || Settings { recorder: Some(recorder.clone()), ..Settings::default() };
@@ -150,7 +150,7 @@ async fn v39_passes_a_webhook_that_only_reads_and_skips_other_declarations() {
 }
 
 #[tokio::test]
-async fn v40_finds_who_creates_something_with_each_call() {
+async fn v40_finds_a_webhook_that_creates_an_object_with_each_call() {
     finds(&watched("V40", writing).await, &["repeats a side effect when retried"]);
     // The retried body is the one that the webhook has not changed yet.
     let once_more = |address| {
@@ -189,7 +189,7 @@ async fn v40_finds_creations_of_calls_in_addition_to_background_creations() {
 }
 
 #[tokio::test]
-async fn v40_passes_who_creates_once() {
+async fn v40_passes_a_webhook_that_creates_once() {
     let once = |address| format!("first: {{calls: 1, of: {}, then: allow}}", writing(address));
     passes(&watched("V40", once).await);
 }
@@ -221,7 +221,7 @@ async fn v47_finds_servers_without_http_1_or_a_new_tls() {
 }
 
 #[tokio::test]
-async fn v47_passes_who_speaks_both_whatever_the_certificate() {
+async fn v47_passes_a_webhook_with_both_protocols_and_any_certificate() {
     let expired: Certificate = "expired".parse().expect("a defect");
     for http in [HttpVersions::Both, HttpVersions::Http1] {
         let transport = Transport { http, ..Transport::default() };

@@ -71,7 +71,7 @@ pub(crate) fn ends_with(output: &Output, status: i32) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_passes_ends_with_0() {
+async fn passing_run_exits_with_0() {
     let stage = Stage::with("always-mutate").await;
     let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V02", "--check", "v11"];
     let text = ends_with(&stage.verify(&arguments).await, 0);
@@ -79,7 +79,7 @@ async fn what_passes_ends_with_0() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_could_not_be_checked_ends_with_6_and_a_skipped_check_has_its_reason() {
+async fn incomplete_checks_exit_with_6_and_skipped_checks_have_a_reason() {
     let stage = Stage::with("allow").await;
     let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11,V38"];
     let text = ends_with(&stage.verify(&arguments).await, 6);

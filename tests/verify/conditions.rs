@@ -146,7 +146,7 @@ async fn v55_is_about_webhooks_with_conditions() {
 }
 
 #[tokio::test]
-async fn v55_finds_conditions_that_the_api_server_refuses() {
+async fn v55_finds_conditions_that_the_api_server_rejects() {
     let many: Vec<&str> = ["true"; 65].to_vec();
     let many: Value = many
         .iter()

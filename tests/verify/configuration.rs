@@ -46,7 +46,7 @@ async fn v48_only_warns_where_labels_may_keep_the_pods_out() {
 }
 
 #[tokio::test]
-async fn v48_passes_a_webhook_that_leaves_its_namespace_out() {
+async fn v48_passes_a_webhook_that_excludes_its_namespace() {
     passes(&check("V48", &json!({"namespaceSelector": elsewhere()})).await);
     passes(&check("V48", &json!({"objectSelector": {"matchLabels": {"inject": "yes"}}})).await);
 }
@@ -132,7 +132,7 @@ async fn v50_only_warns_of_webhooks_that_fail_open() {
 }
 
 #[tokio::test]
-async fn v50_passes_a_webhook_that_leaves_the_system_out() {
+async fn v50_passes_a_webhook_that_excludes_system_namespaces() {
     let fields = json!({"rules": rules(&[""], &["pods"]), "namespaceSelector": elsewhere()});
     passes(&check("V50", &fields).await);
     passes(&check("V50", &json!({"rules": rules(&["example.com"], &["*"])})).await);
@@ -159,7 +159,7 @@ async fn v51_passes_rules_for_stored_resources() {
 }
 
 #[tokio::test]
-async fn v54_finds_webhooks_that_a_label_leaves_out() {
+async fn v54_finds_webhooks_that_a_label_bypasses() {
     let opt_out = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
     let opt_in = json!({"matchLabels": {"inject": "yes"}});
     for (selector, kind, words) in [
@@ -180,7 +180,7 @@ async fn v54_finds_webhooks_that_a_label_leaves_out() {
 }
 
 #[tokio::test]
-async fn v54_passes_who_selects_by_namespaces_and_is_not_about_who_fails_open() {
+async fn v54_passes_namespace_selectors_and_skips_webhooks_that_fail_open() {
     passes(&check("V54", &json!({"namespaceSelector": elsewhere()})).await);
     let fields = json!({"objectSelector": {"matchLabels": {"a": "b"}}, "failurePolicy": "Ignore"});
     assert_eq!(verdict(&check("V54", &fields).await).0, Tally::NotApplicable);
@@ -245,7 +245,7 @@ async fn v53_finds_rules_that_never_match() {
 }
 
 #[tokio::test]
-async fn v53_finds_who_misses_other_versions() {
+async fn v53_finds_rules_that_miss_other_versions() {
     let kind = || "matchPolicy Exact".to_owned();
     let fields = json!({"matchPolicy": "Exact"});
     assert_eq!(v53(fields).await, [(kind(), Severity::Warning)]);

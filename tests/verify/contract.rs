@@ -39,7 +39,7 @@ async fn v23_finds_a_listed_version_that_is_not_answered() {
 }
 
 #[tokio::test]
-async fn v23_is_not_about_who_answers_nothing() {
+async fn v23_skips_webhooks_that_do_not_answer() {
     let check = verify("V23", vec![TestedWebhook::mutating("bad-response: {status: 400}")]).await;
     assert_eq!(verdict(&check).0, Tally::NotChecked);
 }
@@ -61,7 +61,7 @@ async fn v23_finds_a_careless_envelope_that_v1beta1_lets_pass() {
 }
 
 #[tokio::test]
-async fn v23_notes_who_answers_a_version_that_there_is_not() {
+async fn v23_notes_a_webhook_that_answers_an_unknown_version() {
     let blind = "raw: {text: '{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\
                  \"response\":{\"uid\":\"{uid}\",\"allowed\":true}}'}";
     let check = verify("V23", vec![TestedWebhook::validating(blind)]).await;
@@ -70,7 +70,7 @@ async fn v23_notes_who_answers_a_version_that_there_is_not() {
 }
 
 #[tokio::test]
-async fn v23_passes_who_answers_in_kind_and_refuses_the_rest() {
+async fn v23_passes_a_webhook_that_answers_in_the_version_of_the_review() {
     let careful = "when: {if: {any: [{review-version: v1}, {review-version: v1beta1}]}, then: sidecar, \
                    otherwise: {bad-response: {status: 400}}}";
     for versions in [json!(["v1"]), json!(["v1beta1", "v1", "v9"])] {
@@ -126,7 +126,7 @@ async fn v25_finds_denials_without_a_useful_message() {
 }
 
 #[tokio::test]
-async fn v25_looks_at_the_error_path_of_who_denies_nothing_else() {
+async fn v25_checks_the_error_path_of_a_webhook_without_denials() {
     let behavior = "when: {if: {equals: {/spec: 7}}, then: {deny: {message: \"panicked at src/main.rs:7\"}}}";
     let check = verify("V25", vec![TestedWebhook::mutating(behavior)]).await;
     finds(&check, &["stack trace when it cannot decode the object"]);
@@ -241,7 +241,7 @@ async fn v28_finds_redirects_and_retry_after() {
 }
 
 #[tokio::test]
-async fn v28_passes_who_answers_itself() {
+async fn v28_passes_a_webhook_without_redirects() {
     passes(&verify("V28", vec![TestedWebhook::mutating("sidecar")]).await);
     passes(&verify("V28", vec![TestedWebhook::validating("bad-response: {status: 503}")]).await);
     let check = verify("V28", vec![TestedWebhook::mutating("bad-response: closed")]).await;

@@ -58,7 +58,7 @@ async fn a_flawless_conversion_webhook_of_a_file_passes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_conversion_webhook_loses_is_found() {
+async fn fields_lost_by_a_conversion_webhook_are_found() {
     let stage = Stage::with(LOSSY).await;
     stage.write("crd.yaml", &[definition(&stage)]);
     let text = ends_with(&stage.verify(&["-c", "crd.yaml"]).await, 1);

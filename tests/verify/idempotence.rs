@@ -34,7 +34,7 @@ async fn v01_finds_items_that_every_call_appends() {
 }
 
 #[tokio::test]
-async fn v01_finds_a_webhook_that_refuses_its_own_work() {
+async fn v01_finds_a_webhook_that_denies_its_own_result() {
     let check = verify("V01", vec![TestedWebhook::mutating(DENIES_ITS_OWN_WORK)]).await;
     finds(&check, &["denies its own result"]);
     assert!(check.findings[0].message.contains("somebody was here"));

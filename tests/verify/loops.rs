@@ -96,7 +96,7 @@ async fn v49_is_not_about_one_backend_and_not_about_webhooks_that_fail_open() {
 }
 
 #[tokio::test]
-async fn v49_finds_who_keeps_its_own_certificate_from_being_renewed() {
+async fn v49_finds_a_webhook_that_blocks_the_renewal_of_its_certificate() {
     let all = |configuration| with(configuration, "rules", rules(&["*"], &["*/*"]));
     for (configuration, words) in [
         (

@@ -41,7 +41,7 @@ async fn v16_passes_patches_that_the_standard_allows() {
 }
 
 #[tokio::test]
-async fn v17_finds_who_takes_away() {
+async fn v17_finds_removed_fields() {
     let check = verify("V17", vec![TestedWebhook::mutating("fault: M10-own")]).await;
     finds(&check, &["removes fields", "writes a whole list"]);
     let kept = verify("V17", vec![TestedWebhook::mutating("fault: M10-whole")]).await;
@@ -325,14 +325,14 @@ async fn v20_notes_patches_that_change_nothing() {
 }
 
 #[tokio::test]
-async fn v20_passes_who_is_quiet_when_done() {
+async fn v20_passes_webhooks_without_a_patch_when_nothing_changes() {
     for behavior in ["sidecar", "container-env", "allow"] {
         passes(&verify("V20", vec![TestedWebhook::mutating(behavior)]).await);
     }
 }
 
 #[tokio::test]
-async fn v21_finds_who_does_not_know_mirror_pods() {
+async fn v21_finds_a_webhook_that_mutates_or_denies_mirror_pods() {
     let check = verify("V21", vec![TestedWebhook::mutating("sidecar")]).await;
     finds(&check, &["changes a mirror Pod"]);
     let sent = check.findings[0].object.as_ref().expect("the object that was sent");

@@ -41,7 +41,7 @@ async fn v02_finds_a_denial_on_reinvocation() {
 }
 
 #[tokio::test]
-async fn v02_leaves_who_changes_its_own_result_to_v01() {
+async fn v02_skips_webhooks_that_fail_v01() {
     let (tally, reasons) = verdict(&verify("V02", vec![TestedWebhook::mutating("non-idempotent")]).await);
     assert_eq!(tally, Tally::NotChecked);
     assert!(reasons.keys().all(|reason| reason.ends_with("see V01")), "{reasons:?}");
@@ -127,7 +127,7 @@ async fn v58_only_notes_a_sidecar_to_which_other_containers_do_not_matter() {
 }
 
 #[tokio::test]
-async fn v58_passes_who_does_or_only_sets_labels() {
+async fn v58_passes_reinvocation_and_webhooks_that_only_set_labels() {
     passes(
         &verify(
             "V58",

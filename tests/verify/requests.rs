@@ -109,7 +109,7 @@ async fn v29_finds_failures_on_a_null_object() {
 }
 
 #[tokio::test]
-async fn v29_passes_who_decides_by_the_old_object() {
+async fn v29_passes_a_webhook_that_reads_the_old_object() {
     let denials = [
         "deny: {code: 403, message: it is protected}",
         "deny: {code: 500, message: spec.size must not be null}",
@@ -129,7 +129,7 @@ async fn v29_is_not_about_webhooks_that_are_not_called_for_deletions() {
 }
 
 #[tokio::test]
-async fn v32_finds_who_needs_a_name() {
+async fn v32_finds_a_webhook_that_requires_a_name() {
     let behavior = "when: {if: {absent: /metadata/name}, then: {deny: {message: name is required}}}";
     let check = verify("V32", vec![TestedWebhook::mutating(behavior)]).await;
     finds(&check, &["requires metadata.name"]);

@@ -111,7 +111,7 @@ async fn v09_finds_a_webhook_that_matches_updates_but_mutates_only_creations() {
 }
 
 #[tokio::test]
-async fn v09_finds_who_denies_an_apply() {
+async fn v09_finds_a_webhook_that_denies_an_apply() {
     let frozen = "when: {if: {operations: [UPDATE]}, then: {deny: {message: frozen}}}";
     finds(&verify("V09", vec![TestedWebhook::mutating(frozen)]).await, &["denies a second apply"]);
 }

@@ -43,7 +43,7 @@ fn finds_all(check: &CheckReport, text: &str, more: &[&str]) {
 }
 
 #[tokio::test]
-async fn v37_finds_who_panics_on_nonsense() {
+async fn v37_finds_a_webhook_that_panics_on_malformed_reviews() {
     let check = verify("V37", vec![TestedWebhook::mutating(&unless_review("{bad-response: closed}"))]).await;
     finds_all(&check, "closes the connection", &["a GET"]);
 }
@@ -66,7 +66,7 @@ async fn v37_shows_each_request_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn what_all_webhooks_of_a_server_do_wrong_is_one_finding() {
+async fn same_problem_of_all_webhooks_of_a_server_is_one_finding() {
     let start = async || {
         let behavior = serde_saphyr::from_str(&unless_review("{bad-response: closed}")).expect("a behavior");
         FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts")
@@ -92,7 +92,7 @@ async fn what_all_webhooks_of_a_server_do_wrong_is_one_finding() {
 }
 
 #[tokio::test]
-async fn v37_finds_who_hangs_on_nonsense() {
+async fn v37_finds_a_webhook_that_hangs_on_malformed_reviews() {
     let envelope =
         "{all: [{in-review: /apiVersion}, {not: {in-review: /request}}, {not: {in-review: /data}}]}";
     let check = hasty("V37", &format!("when: {{if: {envelope}, then: timeout}}"), Settings::default()).await;
@@ -127,7 +127,7 @@ async fn v37_notes_a_fault_of_its_own() {
 }
 
 #[tokio::test]
-async fn v37_finds_who_does_not_survive_nonsense() {
+async fn v37_finds_a_webhook_that_behaves_differently_after_malformed_reviews() {
     // Two calls precede the first invalid request, which is the third.
     for (then, kind) in
         [("{bad-response: closed}", "stops responding after"), ("deny", "responds differently after")]
@@ -244,7 +244,7 @@ async fn control(behavior: &str) -> (FakeWebhook, Arc<Webhook>) {
 }
 
 #[tokio::test]
-async fn v44_finds_who_holds_more_calls_than_it_can_do() {
+async fn v44_finds_a_webhook_that_queues_too_many_calls() {
     // Sequentially they take longer than the timeout of one second.
     let check = hasty("V44", "queue: {hold: 100ms}", overload(16)).await;
     finds(&check, &["hangs under load"]);
@@ -254,7 +254,7 @@ async fn v44_finds_who_holds_more_calls_than_it_can_do() {
 }
 
 #[tokio::test]
-async fn v44_blames_no_webhook_for_a_machine_on_which_the_control_is_late_too() {
+async fn v44_ignores_delays_that_the_control_has_too() {
     let slow = "queue: {hold: 100ms}";
     let (_fake, as_slow) = control(slow).await;
     let settings = Settings { control: Some(as_slow), ..overload(16) };
@@ -266,7 +266,7 @@ async fn v44_blames_no_webhook_for_a_machine_on_which_the_control_is_late_too() 
 }
 
 #[tokio::test]
-async fn v44_finds_who_does_not_recover() {
+async fn v44_finds_a_webhook_that_does_not_recover() {
     // One call before, ten that are measured, and the parallel calls.
     let behavior = "first: {calls: 19, of: allow, then: {bad-response: {status: 503}}}";
     let check = hasty("V44", behavior, overload(8)).await;
@@ -277,7 +277,7 @@ async fn v44_finds_who_does_not_recover() {
 }
 
 #[tokio::test]
-async fn v44_passes_who_answers_or_sheds() {
+async fn v44_passes_a_webhook_that_answers_or_sheds_load() {
     let check = verify_with("V44", vec![TestedWebhook::mutating("allow")], overload(32)).await;
     passes(&check);
     assert!(check.results[0].notes[0].starts_with("of 32 concurrent calls, 32 were answered"), "{check:#?}");

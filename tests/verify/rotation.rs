@@ -44,7 +44,7 @@ fn renewing(fake: &Arc<FakeWebhook>, certificate: &str) -> Intervention {
 }
 
 #[tokio::test]
-async fn v46_finds_who_keeps_the_old_certificate() {
+async fn v46_finds_a_webhook_that_keeps_the_old_certificate() {
     let fake = fake().await;
     let check = check(&fake.url(), fake.ca_bundle(), Intervention::new(async || Ok(())), None).await;
     finds(&check, &["keeps the old certificate"]);
@@ -62,7 +62,7 @@ async fn v46_finds_calls_that_fail_during_the_rotation() {
 }
 
 #[tokio::test]
-async fn v46_passes_who_shows_the_new_one_without_a_failure() {
+async fn v46_passes_a_webhook_that_reloads_its_certificate() {
     let fake = fake().await;
     let check = check(&fake.url(), fake.ca_bundle(), renewing(&fake, "valid"), None).await;
     passes(&check);
@@ -91,7 +91,7 @@ async fn v46_trusts_the_new_authority_in_addition_to_the_old_one() {
 }
 
 #[tokio::test]
-async fn v46_passes_who_changes_the_bundle_right_before_the_certificate() {
+async fn v46_passes_a_change_of_the_bundle_right_before_the_certificate() {
     let (old, new) = (fake().await, fake().await);
     let (url, lead) = switch(old.address()).await;
     let there = new.address();

@@ -20,7 +20,7 @@ fn is_not_about(check: &CheckReport) {
 }
 
 #[tokio::test]
-async fn v30_finds_who_takes_options_for_a_pod() {
+async fn v30_finds_a_webhook_that_treats_options_as_a_pod() {
     let tested = TestedWebhook::mutating("mutate: [{set: {/spec/hostname: x}}]");
     let check = verify("V30", vec![seeing(tested, &["CONNECT"], &["pods/exec"])]).await;
     assert_eq!(verdict(&check).0, Tally::Passed, "a field that is dropped: {check:#?}");
@@ -62,7 +62,7 @@ async fn v30_reports_that_selectors_do_not_match_connections() {
 }
 
 #[tokio::test]
-async fn v31_finds_who_takes_a_scale_for_a_deployment() {
+async fn v31_finds_a_webhook_that_treats_a_scale_as_a_deployment() {
     let breaks = json!({"patch": {"operations": [
         {"op": "add", "path": "/spec/template/spec/hostname", "value": "x"},
     ]}});
@@ -71,7 +71,7 @@ async fn v31_finds_who_takes_a_scale_for_a_deployment() {
 }
 
 #[tokio::test]
-async fn v31_finds_who_takes_an_eviction_for_a_pod() {
+async fn v31_finds_a_webhook_that_treats_an_eviction_as_a_pod() {
     let blind =
         "when: {if: {absent: /spec/containers}, then: {deny: {code: 400, message: cannot decode pod}}}";
     let tested = seeing(TestedWebhook::validating(blind), &["CREATE"], &["pods/eviction", "pods/binding"]);
@@ -217,7 +217,7 @@ async fn for_autoscalers(tested: TestedWebhook, versions: &[&str]) -> CheckRepor
 }
 
 #[tokio::test]
-async fn v33_finds_who_decides_by_version() {
+async fn v33_finds_a_webhook_that_decides_by_version() {
     let check = for_autoscalers(TestedWebhook::validating("fault: M21"), &["*"]).await;
     finds(&check, &["different verdict in autoscaling/v1"]);
     let by_version = "when: {if: {api-versions: [autoscaling/v1]}, then: always-mutate}";
@@ -226,13 +226,13 @@ async fn v33_finds_who_decides_by_version() {
 }
 
 #[tokio::test]
-async fn v33_finds_who_is_not_called_for_all_versions() {
+async fn v33_finds_a_webhook_that_is_not_called_for_all_versions() {
     let exact = TestedWebhook::validating("deny").with("matchPolicy", json!("Exact"));
     finds(&for_autoscalers(exact, &["v2"]).await, &["not called in autoscaling/v1"]);
 }
 
 #[tokio::test]
-async fn v33_passes_who_sees_all_versions_alike() {
+async fn v33_passes_a_webhook_that_treats_all_versions_alike() {
     for versions in [["*"], ["v2"]] {
         passes(&for_autoscalers(TestedWebhook::mutating("always-mutate"), &versions).await);
         passes(&for_autoscalers(TestedWebhook::validating("deny"), &versions).await);
@@ -251,7 +251,7 @@ async fn v34_finds_a_webhook_that_blocks_finalizers() {
 }
 
 #[tokio::test]
-async fn v34_finds_who_puts_its_finalizer_back() {
+async fn v34_finds_a_webhook_that_adds_its_finalizer_again() {
     let own = json!([{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/own"]}]);
     let behavior =
         json!({"when": {"if": {"absent": "/metadata/finalizers"}, "then": {"patch": {"operations": own}}}});
@@ -272,7 +272,7 @@ async fn v34_finds_changes_that_the_api_server_rejects() {
 }
 
 #[tokio::test]
-async fn v34_passes_who_lets_go() {
+async fn v34_passes_a_webhook_that_allows_finalizer_removal() {
     for behavior in ["allow", "sidecar", "always-mutate"] {
         passes(&verify("V34", vec![TestedWebhook::mutating(behavior)]).await);
     }
@@ -280,7 +280,7 @@ async fn v34_passes_who_lets_go() {
 }
 
 #[tokio::test]
-async fn v35_finds_who_reads_reviews_by_the_letter() {
+async fn v35_finds_a_webhook_that_decodes_reviews_strictly() {
     for (place, kind) in [
         ("/request/admitUnknown", "depends on new fields of the review"),
         ("/request/userInfo/admitUnknown", "depends on new keys of userInfo"),
@@ -338,7 +338,7 @@ async fn v35_passes_a_webhook_that_ignores_unknown_fields() {
 }
 
 #[tokio::test]
-async fn v36_finds_who_does_not_read_large_bodies() {
+async fn v36_finds_a_webhook_that_rejects_large_bodies() {
     let strict = "when: {if: {entry: {list: /spec/containers/0/env, name: ADMIT_FILLING}}, then: OUTCOME}";
     for (outcome, kind) in [
         ("{bad-response: {status: 413}}", "fails on a large object"),
@@ -394,7 +394,7 @@ async fn v36_fills_a_custom_resource_where_its_schema_allows_any_text() {
 }
 
 #[tokio::test]
-async fn v36_passes_who_reads_all_of_it() {
+async fn v36_passes_a_webhook_that_accepts_large_bodies() {
     for tested in [TestedWebhook::mutating("sidecar"), TestedWebhook::mutating("sidecar").on(&["CREATE"])] {
         let check = verify("V36", vec![tested]).await;
         assert_eq!((verdict(&check).0, kinds(&check)), (Tally::Passed, Vec::new()));

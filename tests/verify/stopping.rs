@@ -53,7 +53,7 @@ impl StoppableServer {
 const UNDER_WAY: usize = 5;
 
 #[tokio::test]
-async fn v43_finds_who_cuts_calls_off() {
+async fn v43_finds_a_webhook_that_aborts_calls() {
     // A fake takes half a second to stop.
     let stoppable = StoppableServer::with("delay: {for: {fixed: 1500ms}}").await;
     let check = stoppable.verify(stoppable.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await;
@@ -62,7 +62,7 @@ async fn v43_finds_who_cuts_calls_off() {
 }
 
 #[tokio::test]
-async fn v43_finds_who_stops_to_listen_while_calls_still_come() {
+async fn v43_finds_a_webhook_that_stops_listening_too_early() {
     let stoppable = StoppableServer::with("allow").await;
     let check = stoppable.verify(stoppable.ending(UNDER_WAY, Duration::ZERO), Duration::from_secs(1)).await;
     // A request is cut off if its connection closes.

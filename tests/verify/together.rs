@@ -23,7 +23,7 @@ fn follower() -> Vec<TestedWebhook> {
 }
 
 #[tokio::test]
-async fn v05_finds_who_would_still_change_the_result() {
+async fn v05_finds_a_webhook_that_would_still_change_the_result() {
     let check = verify("V05", duel()).await;
     finds(&check, &["a/a.example.com changes the result of all webhooks"]);
     assert_eq!(check.results[0].webhook, "all webhooks together");

@@ -52,12 +52,12 @@ async fn check(target: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn admit_refuses_a_file_that_is_wrong() {
+async fn admit_rejects_an_invalid_file() {
     check("in-process").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kube_apiserver_refuses_it_in_the_same_words() {
+async fn kube_apiserver_rejects_it_in_the_same_words() {
     if machine::has_kube_apiserver() {
         check("envtest").await;
     }

@@ -315,7 +315,7 @@ async fn a_slow_call_is_logged_as_json() {
 }
 
 #[test]
-fn what_ends_the_server_is_logged_as_json_too() {
+fn fatal_errors_are_also_logged_as_json() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["serve", "--kubeconfig-out", "kubeconfig", "--logging-format=json"];
     let ended = Command::new(env!("CARGO_BIN_EXE_admit"))

@@ -75,7 +75,7 @@ fn an_entry_is_stale_if_the_run_would_have_found_it() {
 }
 
 #[test]
-fn what_is_written_accepts_everything_and_keeps_the_reasons() {
+fn written_baseline_accepts_everything_and_keeps_the_reasons() {
     let before = parse(&file(&[entry("V01", "grows", "c/b", "known")])).unwrap();
     let text = before.rewritten(&mut report(), "new").unwrap().0;
     let mut report = report();
@@ -185,7 +185,7 @@ fn what_is_wrong_is_named_with_line_and_field() {
 }
 
 #[test]
-fn only_findings_that_the_baseline_lacks_are_added() {
+fn only_findings_missing_in_the_baseline_are_added() {
     for (entries, expected) in [
         (vec![], ADDED),
         (vec![entry("V01", "grows", "c/a", "known")], ADDED),

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_first_is_shown_first() {
+    fn first_finished_scenario_is_shown_first() {
         check(&[1, 0], &[&[1], &[0]]);
         check(&[4], &[&[4]]);
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_back_is_shown_at_the_end() {
+    fn delayed_output_is_shown_at_the_end() {
         let mut order = order();
         assert_eq!(order.done(0), [0]);
         assert!(order.done(4).is_empty());

@@ -111,7 +111,7 @@ users: [{name: u, user: {token: secret}}]
     }
 
     #[test]
-    fn what_a_kubeconfig_lacks_is_named() {
+    fn missing_fields_of_a_kubeconfig_are_named() {
         let check = |old: &str, new: &str, expected: &str| {
             let error = parsed(&KUBECONFIG.replace(old, new), Path::new("/none")).unwrap_err();
             assert!(error.starts_with(expected), "{error}");

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_counted_and_not_there() {
+    fn excluded_features_are_counted_and_not_generated() {
         let excluded = BTreeSet::from(["custom-resources".to_owned(), "schemas".to_owned()]);
         let situations: Vec<Situation> = (0..50).map(|number| Situation::new(1, number, &excluded)).collect();
         for feature in &excluded {

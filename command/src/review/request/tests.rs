@@ -79,7 +79,7 @@ fn update_requires_the_old_object() {
 }
 
 #[test]
-fn what_is_deleted_is_there_before() {
+fn deleted_object_exists_before_the_request() {
     let found = planned("--operation delete", object("Pod", "v1"), &[]).unwrap();
     assert_eq!((found.request.body, found.before), (None, Some(object("Pod", "v1"))));
 }
