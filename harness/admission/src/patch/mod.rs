@@ -10,6 +10,7 @@ mod operation;
 mod reader;
 pub mod strategic;
 mod strategic_order;
+mod strategic_values;
 mod work;
 mod written;
 

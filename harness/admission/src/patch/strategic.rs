@@ -2,13 +2,14 @@
 //!
 //! Source: apimachinery pkg/util/strategicpatch/patch.go, `StrategicMergeMapPatch`; pkg/util/mergepatch/errors.go.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use kubernetes_types::quoting::{go_type, go_type_as_string, printed, printed_as_string, quote};
 use kubernetes_types::schema::{Field, Form, Kind, MESSAGES, Message, PatchStrategy, Shape};
 use serde_json::{Map, Value};
 
 use super::strategic_order::{DIRECTIVE, is_directed, is_scalar, keyed, normalized, object, partitioned};
+use super::strategic_values::{distinct, without_directives, without_nulls};
 pub use crate::attributes::GroupVersionKind;
 
 /// The directive that lists which keys of an object to keep.
@@ -438,65 +439,6 @@ fn are_objects(lists: &[&[Value]]) -> Result<bool> {
         return Err(StrategicError::Other(format!("list element types are not identical: {lists}")));
     }
     Ok(first.is_object())
-}
-
-/// Removes duplicates by moving the last item to the position of each duplicate.
-///
-/// Source: `deduplicateScalars`.
-fn distinct(mut items: Vec<Value>) -> Vec<Value> {
-    // Index the positions of each value, to avoid comparing all pairs.
-    let mut places: HashMap<Value, BTreeSet<usize>> = HashMap::new();
-    for (place, item) in items.iter().enumerate() {
-        places.entry(item.clone()).or_default().insert(place);
-    }
-    let mut place = 0;
-    while let Some(item) = items.get(place).cloned() {
-        let next = |places: &HashMap<Value, BTreeSet<usize>>| {
-            places.get(&item).and_then(|same| same.range(place + 1..).next().copied())
-        };
-        while let Some(repetition) = next(&places) {
-            places.entry(item.clone()).or_default().remove(&repetition);
-            if let Some((last, others)) = items.split_last() {
-                places.entry(last.clone()).or_default().remove(&others.len());
-            }
-            items.swap_remove(repetition);
-            if let Some(moved) = items.get(repetition) {
-                places.entry(moved.clone()).or_default().insert(repetition);
-            }
-        }
-        place += 1;
-    }
-    items
-}
-
-/// Removes all members that are null.
-///
-/// Source: `discardNullValuesFromPatch`.
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let present = members.into_iter().filter(|(_, member)| !member.is_null());
-            Value::Object(present.map(|(key, member)| (key, without_nulls(member))).collect())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
-    }
-}
-
-/// Removes all objects that have directives; returns `None` if `value` itself has a directive.
-///
-/// Source: `removeDirectives`.
-fn without_directives(value: Value) -> Option<Value> {
-    match value {
-        Value::Object(members) if members.contains_key(DIRECTIVE) => None,
-        Value::Object(members) => {
-            let kept =
-                members.into_iter().filter_map(|(key, member)| Some((key, without_directives(member)?)));
-            Some(Value::Object(kept.collect()))
-        }
-        Value::Array(items) => Some(Value::Array(items.into_iter().filter_map(without_directives).collect())),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(value),
-    }
 }
 
 fn unknown_directive(directive: &Value, patch: &Object) -> StrategicError {
