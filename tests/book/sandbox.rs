@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use regex::Regex;
@@ -37,9 +38,7 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
-        let listeners = PORTS.map(|port| (port, TcpListener::bind("127.0.0.1:0").expect("a port is free")));
-        let addresses = listeners.iter().flat_map(|(port, listener)| {
-            let own = listener.local_addr().expect("it listens").port();
+        let addresses = PORTS.map(|port| (port, free_port())).into_iter().flat_map(|(port, own)| {
             ["127.0.0.1", "0.0.0.0"].map(|host| (format!("{host}:{port}"), format!("{host}:{own}")))
         });
         let folder = tempfile::tempdir().expect("a folder can be made");
@@ -129,7 +128,6 @@ impl Sandbox {
             (fs::File::create(&path).expect("the file can be made"), path)
         };
         let ((errors, log), (output, shown)) = (file("server.log"), file("server.out"));
-        let mut server = server.stdout(output).stderr(errors).spawn().expect("admit starts");
         let mut ready: Vec<_> = READY
             .iter()
             .filter_map(|(option, file)| {
@@ -140,6 +138,11 @@ impl Sandbox {
         if ready.is_empty() {
             ready.push(shown);
         }
+        // A file of an earlier server does not show that this one is ready.
+        for file in ready.iter().filter(|file| file.exists()) {
+            fs::write(file, "").expect("the file can be emptied");
+        }
+        let mut server = server.stdout(output).stderr(errors).spawn().expect("admit starts");
         let mut attempts = 0;
         while !ready.iter().all(|file| fs::metadata(file).is_ok_and(|file| file.len() > 0)) {
             let ended = server.try_wait().expect("the server can be asked");
@@ -155,6 +158,19 @@ impl Sandbox {
     pub(crate) fn shown(&self, output: &str) -> String {
         let text = self.addresses.iter().fold(output.to_owned(), |text, (page, own)| text.replace(own, page));
         text.replace(&format!("{}/", self.folder.path().display()), "")
+    }
+}
+
+/// Returns a free port below those that the system gives to outgoing connections, which could take it before it is used.
+fn free_port() -> u16 {
+    static OFFSET: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(97);
+    loop {
+        let offset = start.wrapping_add(OFFSET.fetch_add(1, Ordering::Relaxed)) % 20_000;
+        let port = 10_000 + u16::try_from(offset).expect("the offset is below 20,000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
 
