@@ -17,8 +17,8 @@ use crate::{ExitCode, Failure, documents, screen};
 /// Explain a kube-apiserver error about a webhook or an admission policy.
 ///
 /// Reads an error message from kubectl or a log, and prints which webhook failed or which admission policy denied the
-/// request, the most common reasons, commands for diagnosis, and the faults of `admit fakes` that reproduce the error.
-/// For a log, also prints the lines. Works offline.
+/// request. Also prints the most common reasons, commands for diagnosis, the faults of `admit fakes` that reproduce the
+/// error, and the lines of a log. Works offline.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainError {
