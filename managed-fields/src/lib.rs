@@ -29,6 +29,6 @@ pub use schema::{Atom, ListType, MapType, Relation, Scalar, Schema, Type};
 pub use set::Set;
 pub use typed::{
     Comparison, Duplicates, ValidationError, ValidationErrors, compare, extract_items, field_set, merge,
-    remove_items, validate,
+    merge_configuration, remove_items, validate,
 };
 pub use versions::{ConversionError, Versions};

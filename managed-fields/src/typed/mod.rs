@@ -1,6 +1,7 @@
 //! Computes the fields, differences, and merges of typed values.
 
 mod compare;
+mod configuration;
 mod errors;
 mod field_set;
 mod items;
@@ -12,6 +13,7 @@ mod validate;
 use serde_json::{Map, Value};
 
 pub use self::compare::{Comparison, compare};
+pub use self::configuration::merge_configuration;
 pub use self::errors::{ValidationError, ValidationErrors};
 pub use self::field_set::field_set;
 pub use self::merge::merge;
