@@ -9,7 +9,7 @@ use crate::names::MARKER;
 /// The metrics with a label for a webhook or a policy.
 ///
 /// For histograms, only the count is compared, because the other values depend on time.
-const COUNTERS: [&str; 9] = [
+const COUNTERS: [&str; 11] = [
     "apiserver_admission_webhook_request_total",
     "apiserver_admission_webhook_rejection_count",
     "apiserver_admission_webhook_fail_open_count",
@@ -17,6 +17,8 @@ const COUNTERS: [&str; 9] = [
     "apiserver_admission_match_condition_evaluation_errors_total",
     "apiserver_admission_match_condition_exclusions_total",
     "apiserver_admission_match_condition_evaluation_seconds_count",
+    "apiserver_mutating_admission_policy_check_total",
+    "apiserver_mutating_admission_policy_check_duration_seconds_count",
     "apiserver_validating_admission_policy_check_total",
     "apiserver_validating_admission_policy_check_duration_seconds_count",
 ];

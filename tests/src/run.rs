@@ -104,7 +104,7 @@ async fn run_case(
         let asked = &request.value;
         let request = &converters.named_in(as_sent(asked, &answered)?);
         if has_new_policies && !policies::is_about_policies(request) {
-            made.extend(policies::settle(server).await?);
+            made.extend(policies::settle(case, server).await?);
             has_new_policies = false;
         }
         let client = match &request.by {
