@@ -82,6 +82,7 @@ pub(crate) fn chain<'a>(mutating: &'a WebhookIndex, validating: &'a WebhookIndex
     DispatchContext {
         mutating: Some(Webhooks::Indexed(mutating)),
         validating: Some(Webhooks::Indexed(validating)),
+        mutating_policies: None,
         validating_policies: None,
         plugins: &[],
         last: &[],

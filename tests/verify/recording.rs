@@ -177,16 +177,14 @@ async fn unserved_resources_are_reported_once() {
     let (_, report) = report_of("V38,V39", writing("/apis/example.com/v1/widgets", json!({}))).await;
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["create example.com/v1 widgets: 404 page not found"]);
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": "p.example.com"},
-        "spec": {"validations": [{"expression": "true"}]},
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+        "type": "kubernetes.io/dockercfg", "data": {".dockercfg": "eA=="},
     });
-    let policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
-    let (_, report) = report_of("V38,V39", writing(policies, policy)).await;
+    let (_, report) = report_of("V38,V39", writing("/api/v1/namespaces/default/secrets", secret)).await;
     let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
-    let expected = "create admissionregistration.k8s.io/v1 mutatingadmissionpolicies: 501 admit does not support this: \
-                    admission policies (mutatingadmissionpolicies)";
+    let expected = "create v1 secrets: 501 admit does not support this: the message for a Secret whose Docker \
+                    configuration is not a JSON object";
     assert_eq!(told, [expected]);
 }
 

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use kubernetes_managed_fields as managed_fields;
 use kubernetes_types::quoting::quote;
+use kubernetes_types::schema;
 use kubernetes_types::status::Unsupported;
 use serde_json::Value;
 
@@ -53,6 +55,27 @@ pub trait ClusterState: Send + Sync {
         false
     }
 
+    /// Merges the fields of `configuration` into `live`, as an apply configuration of an admission policy.
+    ///
+    /// Both objects are of `kind`. By default, values do not have declared types.
+    ///
+    /// # Errors
+    /// Returns [`MergeError`] if the objects do not match the type of `kind`, or if the configuration contains an atomic
+    /// value.
+    fn merge_configuration(
+        &self,
+        live: &Value,
+        configuration: &Value,
+        _kind: &GroupVersionKind,
+    ) -> Result<Value, MergeError> {
+        managed_fields::merge_configuration(
+            live,
+            configuration,
+            managed_fields::Type::<schema::Type>::Deduced,
+        )
+        .map_err(MergeError::Refused)
+    }
+
     /// Returns whether `kind` is a built-in type rather than a custom resource.
     ///
     /// For built-in types, an absent map or list equals an empty one.
@@ -90,6 +113,18 @@ pub struct EquivalentResource {
     pub resource: Arc<GroupVersionResource>,
     /// The kind of the resource's objects; `None` if the resource does not have the requested subresource.
     pub kind: Option<Arc<GroupVersionKind>>,
+}
+
+/// The reason why an apply configuration cannot be merged into an object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
+pub enum MergeError {
+    /// kube-apiserver does not merge it. Contains its error message.
+    #[error("{0}")]
+    Refused(String),
+    /// kube-apiserver supports the schema of the kind; admit does not.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
 }
 
 /// The reason why an object cannot be converted to another version.

@@ -11,8 +11,8 @@ use kubernetes_types::status::Status;
 
 use crate::caller::Reply;
 use crate::conditions::Evaluation;
-pub use crate::config::Phase;
 use crate::config::{FailurePolicy, WebhookId};
+pub use crate::config::{Phase, Round};
 use crate::patch::Operations;
 use crate::policy::PoliciesChecked;
 
@@ -158,26 +158,6 @@ pub struct ConversionCall {
     pub took: Duration,
     /// The reason why the conversion failed; `None` if it succeeded.
     pub failure: Option<String>,
-}
-
-/// A pass through the mutating chain. The validating phase has only the first round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_enums, reason = "admission has these two")]
-pub enum Round {
-    /// The first pass: `round_0` in audit annotations.
-    First,
-    /// Reinvocation: `round_1` in audit annotations.
-    Second,
-}
-
-impl Round {
-    /// Returns the number in audit annotations: 0 or 1.
-    pub fn number(self) -> usize {
-        match self {
-            Self::First => 0,
-            Self::Second => 1,
-        }
-    }
 }
 
 /// The first criterion that excludes a webhook.

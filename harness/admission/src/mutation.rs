@@ -96,7 +96,7 @@ pub(crate) fn apply(
 }
 
 /// Returns whether an object has labels. Must be called before the defaults are set.
-fn has_labels(object: &Value) -> bool {
+pub(crate) fn has_labels(object: &Value) -> bool {
     object.pointer("/metadata/labels").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty())
 }
 
@@ -104,7 +104,7 @@ fn has_labels(object: &Value) -> bool {
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`; pkg/runtime/error.go.
 /// Rule: MUT-09, MUT-11, MUT-12, MUT-16.
-fn decoded(
+pub(crate) fn decoded(
     mut patched: Value,
     kind: &GroupVersionKind,
     built_in: bool,

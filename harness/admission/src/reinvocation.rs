@@ -2,15 +2,20 @@
 
 use crate::config::{ReinvocationPolicy, Webhook};
 use crate::event::{CallResult, Event, Phase, Record, Round};
+use crate::policy::PoliciesChecked;
 
-/// Returns whether the mutating chain runs a second time: a webhook changed the object in the first round.
+/// Returns whether the mutating chain runs a second time: a webhook changed the object in the first round, or a policy
+/// applied a mutation.
 ///
 /// Changes by in-tree plugins do not count.
 ///
 /// Source: apiserver pkg/admission/reinvocation.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
 /// Rule: RIV-01, RIV-02.
 pub fn is_second_round_due(record: &Record) -> bool {
-    record.events.iter().any(|event| changed_by_webhook(event, |round| round == Round::First))
+    record.events.iter().any(|event| {
+        changed_by_webhook(event, |round| round == Round::First)
+            || mutating_policies(event, Round::First).is_some_and(|checked| checked.mutated)
+    })
 }
 
 /// Returns whether `webhook` is called again. The webhook must match in the second round.
@@ -20,7 +25,7 @@ pub fn is_second_round_due(record: &Record) -> bool {
 /// A call that failed open counts as called. A webhook's own change does not make that webhook due.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go.
-/// Rule: RIV-04, RIV-05, RIV-06, RIV-07, RIV-08, RIV-09, RIV-11.
+/// Rule: MAP-63, RIV-04, RIV-05, RIV-06, RIV-07, RIV-08, RIV-09, RIV-11.
 pub fn is_due(webhook: &Webhook, record: &Record) -> bool {
     webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded && {
         let mut events = record.events.iter();
@@ -28,8 +33,50 @@ pub fn is_due(webhook: &Webhook, record: &Record) -> bool {
             && events.any(|later| {
                 changed_by_webhook(later, |_| true)
                     || matches!(later, Event::PluginChanged { round: Round::Second, .. })
+                    || mutating_policies(later, Round::Second).is_some_and(|checked| checked.changed)
             })
     }
+}
+
+/// A mutating policy with one of its bindings and one of the params of the binding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PolicyInvocation<'a> {
+    pub(crate) policy: &'a str,
+    pub(crate) binding: &'a str,
+    /// The param, as in [`PolicyRun::param`](crate::policy::PolicyRun::param).
+    pub(crate) param: Option<&'a str>,
+}
+
+/// Returns whether a policy with the reinvocation policy `IfNeeded`, which matches in the second round, is applied again.
+///
+/// This requires that the policy was applied in the first round, and that a policy applied a mutation in that round, or
+/// that a webhook or an in-tree plugin changed the object afterwards. The policy itself counts, too.
+///
+/// Source: apiserver pkg/admission/plugin/policy/mutating/reinvocationcontext.go.
+/// Rule: MAP-60, MAP-61, MAP-62.
+pub(crate) fn is_policy_due(invocation: PolicyInvocation<'_>, record: &Record) -> bool {
+    let mut events = record.events.iter();
+    let first = events.find_map(|event| mutating_policies(event, Round::First));
+    first.is_some_and(|first| {
+        was_invoked(invocation, first)
+            && (first.mutated
+                || events.any(|later| {
+                    changed_by_webhook(later, |_| true) || matches!(later, Event::PluginChanged { .. })
+                }))
+    })
+}
+
+fn was_invoked(invocation: PolicyInvocation<'_>, checked: &PoliciesChecked) -> bool {
+    let policies = checked.policies.iter().filter(|policy| *policy.policy == *invocation.policy);
+    let bindings = policies.flat_map(|policy| &policy.bindings);
+    let runs = bindings.filter(|binding| *binding.binding == *invocation.binding);
+    let mut runs = runs.flat_map(|binding| &binding.runs);
+    runs.any(|run| run.invoked && run.param.as_deref() == invocation.param)
+}
+
+fn mutating_policies(event: &Event, in_round: Round) -> Option<&PoliciesChecked> {
+    let Event::Policies(checked) = event else { return None };
+    (checked.phase == Phase::Mutating && checked.round == in_round).then_some(checked)
 }
 
 fn is_call_of(event: &Event, webhook: &Webhook) -> bool {

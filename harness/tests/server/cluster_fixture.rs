@@ -115,12 +115,12 @@ async fn unsupported_features_return_501() {
     let (code, created) = post(&server, definitions, &definition).await;
     assert_eq!(code, 201, "{created}");
     let watch = "/apis/example.com/v1/namespaces/default/widgets?watch=1&fieldSelector=spec.size%3D1";
-    let policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": "p.example.com"},
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+        "type": "kubernetes.io/dockercfg", "data": {".dockercfg": "eA=="},
     });
-    let answers = [post(&server, policies, &policy).await, get(&server, watch).await];
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let answers = [post(&server, secrets, &secret).await, get(&server, watch).await];
     for (code, answer) in answers {
         assert_eq!((code, &answer["reason"]), (501, &json!("NotImplemented")), "{answer}");
     }

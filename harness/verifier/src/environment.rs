@@ -224,6 +224,7 @@ impl Environment {
         let chain = DispatchContext {
             mutating: Some(Webhooks::Listed(&webhook_set.mutating)),
             validating: Some(Webhooks::Listed(&webhook_set.validating)),
+            mutating_policies: None,
             validating_policies: None,
             plugins: &[],
             last: &[],

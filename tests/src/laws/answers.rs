@@ -85,6 +85,7 @@ async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
     let chain = DispatchContext {
         mutating: Some(Webhooks::Listed(mutating)),
         validating: Some(Webhooks::Listed(validating)),
+        mutating_policies: None,
         validating_policies: None,
         plugins: &[],
         last: &[],

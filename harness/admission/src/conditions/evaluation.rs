@@ -72,6 +72,11 @@ pub const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 impl Evaluation {
+    /// Returns whether all conditions are true.
+    pub fn is_true(&self) -> bool {
+        self.outcome == Outcome::True
+    }
+
     /// Returns kube-apiserver's error message if the failure policy applies, otherwise `None`.
     pub fn error(&self) -> Option<&str> {
         match &self.outcome {

@@ -84,6 +84,26 @@ pub enum Source {
     Manifest,
 }
 
+/// A pass through the mutating chain. The validating phase has only the first round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "admission has these two")]
+pub enum Round {
+    /// The first pass: `round_0` in audit annotations.
+    First,
+    /// Reinvocation: `round_1` in audit annotations.
+    Second,
+}
+
+impl Round {
+    /// Returns the number in audit annotations: 0 or 1.
+    pub fn number(self) -> usize {
+        match self {
+            Self::First => 0,
+            Self::Second => 1,
+        }
+    }
+}
+
 /// One of the two phases of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(clippy::exhaustive_enums, reason = "admission has these two")]

@@ -1,6 +1,7 @@
 //! Runs admission: mutating plugins and webhooks, reinvocation, then validating plugins and webhooks.
 
 mod call;
+mod policies;
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use kubernetes_types::status::{Status, Unsupported};
 use tokio::time::Instant;
 use tracing::info;
 
+use self::policies::{MUTATING_POLICY, VALIDATING_POLICY};
 use crate::admission_run::AdmissionRun;
 use crate::caller::Caller;
 use crate::cluster_state::ConversionError;
@@ -21,13 +23,9 @@ use crate::matching::{self, Decided, Decision, Invocation, WebhookIndex};
 use crate::metrics::Metrics;
 use crate::mutation::{self, PatchError, Patched};
 use crate::plugin::{self, Plugin};
-use crate::policies::{self, Checked, Refusal};
-use crate::policy::ValidatingHook;
+use crate::policy::{MutatingHook, ValidatingHook};
 use crate::reinvocation;
 use crate::trace_context::TraceContext;
-
-/// The name of the plugin that applies validating policies.
-const VALIDATING_POLICY: &str = "ValidatingAdmissionPolicy";
 
 /// Runs admission for requests and calls webhooks through a [`Caller`].
 pub struct Dispatcher<C> {
@@ -44,6 +42,8 @@ pub struct DispatchContext<'a> {
     pub mutating: Option<Webhooks<'a>>,
     /// All validating webhooks of the cluster; `None` if `ValidatingAdmissionWebhook` is disabled.
     pub validating: Option<Webhooks<'a>>,
+    /// The mutating policies in evaluation order; `None` if `MutatingAdmissionPolicy` is disabled.
+    pub mutating_policies: Option<&'a [MutatingHook]>,
     /// The validating policies in evaluation order; `None` if `ValidatingAdmissionPolicy` is disabled.
     pub validating_policies: Option<&'a [ValidatingHook]>,
     /// The in-tree plugins that run before the webhooks, in the server's order.
@@ -246,38 +246,6 @@ impl<C: Caller> Dispatcher<C> {
         Ok(())
     }
 
-    /// Applies all validating policies before any validating webhook is called.
-    ///
-    /// Rule: POL-01, POL-02.
-    async fn validate_by_policies(
-        &self,
-        run: &mut AdmissionRun<'_>,
-        hooks: &[ValidatingHook],
-        deadline: Option<Instant>,
-    ) -> Result<(), Rejection> {
-        if hooks.is_empty() {
-            return Ok(());
-        }
-        let checked = self.converting(run, |run| policies::validate(hooks, run, deadline)).await;
-        let Checked { record, refusal } = checked.map_err(refusal_for_other_error)?;
-        if !(record.policies.is_empty() && record.skipped.is_empty()) {
-            run.record.events.push(Event::Policies(Box::new(record)));
-        }
-        match refusal {
-            None => Ok(()),
-            Some(Refusal::Unsupported(unsupported)) => Err(Rejection::Unsupported(unsupported)),
-            Some(Refusal::Status(status)) => {
-                let event = Event::PluginRefused {
-                    plugin: VALIDATING_POLICY,
-                    phase: Phase::Validating,
-                    status: status.clone(),
-                };
-                run.record.events.push(event);
-                Err(Rejection::Status(status))
-            }
-        }
-    }
-
     /// Runs both rounds. In each round, `chain.plugins` run before the webhooks, and `chain.last` after them.
     ///
     /// Rule: RIV-01, RIV-03.
@@ -291,6 +259,17 @@ impl<C: Caller> Dispatcher<C> {
                 break;
             }
             plugin::admit(chain.plugins, run, round)?;
+            if let Some(hooks) = chain.mutating_policies {
+                let started = Instant::now();
+                let outcome = self.mutate_by_policies(run, hooks, chain, round).await;
+                record_timing(
+                    &mut run.record,
+                    Part::Plugin(MUTATING_POLICY),
+                    Phase::Mutating,
+                    started,
+                    outcome,
+                )?;
+            }
             if let Some(webhooks) = chain.mutating {
                 let started = Instant::now();
                 let outcome = self.mutate_by_webhooks(run, chain, webhooks, round).await;

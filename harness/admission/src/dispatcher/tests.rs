@@ -145,6 +145,7 @@ impl Run {
         let chain = DispatchContext {
             mutating: Some(Webhooks::Listed(mutating)),
             validating: Some(Webhooks::Listed(validating)),
+            mutating_policies: None,
             validating_policies: None,
             plugins: &plugins,
             last: &[],
@@ -479,6 +480,7 @@ async fn an_index_omits_skipped_webhooks_from_the_record_and_keeps_indices() {
         let chain = DispatchContext {
             mutating: Some(mutating),
             validating: None,
+            mutating_policies: None,
             validating_policies: None,
             plugins: &[],
             last: &[],

@@ -16,7 +16,7 @@ mod written;
 
 use kubernetes_types::json_text::{self, Token};
 use kubernetes_types::status::Unsupported;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::node::Node;
 use self::operation::{Document, Operation};
@@ -49,12 +49,23 @@ pub enum ApplyError {
     Unsupported(#[from] Unsupported),
 }
 
+impl ApplyError {
+    /// Returns whether a `test` operation found another value.
+    pub(crate) fn is_failed_test(&self) -> bool {
+        matches!(self, Self::DoesNotApply(text) if text.ends_with(operation::TEST_FAILED))
+    }
+}
+
 /// The maximum number of operations in a webhook's patch.
 ///
 /// kube-apiserver limits patches from clients to this number, but does not limit patches from webhooks.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
 pub const MAX_OPERATIONS: usize = 10_000;
+/// The maximum nesting depth of the object that [`Patch::changed_members`] returns.
+///
+/// Objects of built-in kinds to which patches apply are not nested more deeply.
+const MAX_CHANGED_DEPTH: usize = 64;
 /// The maximum number of JSON values in a webhook's patch.
 const MAX_VALUES: usize = 250_000;
 
@@ -126,6 +137,26 @@ impl Patch {
     /// Returns the operations as the patch specifies them.
     pub fn operations(&self) -> &[Value] {
         &self.values
+    }
+
+    /// Returns an object with a member for each object and list that the patch reads or changes.
+    pub fn changed_members(&self) -> Value {
+        let mut changes = Value::Object(Map::new());
+        let paths = self.values.iter().flat_map(|operation| {
+            let has_source = ["copy", "move"].iter().any(|op| operation.get("op") == Some(&(*op).into()));
+            let names = if has_source { &["path", "from"][..] } else { &["path"] };
+            names.iter().filter_map(move |name| operation.get(*name)?.as_str())
+        });
+        for path in paths {
+            let segments: Vec<&str> = path.split('/').skip(1).collect();
+            let mut place = &mut changes;
+            for segment in segments.iter().take(segments.len().saturating_sub(1)).take(MAX_CHANGED_DEPTH) {
+                let Some(members) = place.as_object_mut() else { break };
+                let name = segment.replace("~1", "/").replace("~0", "~");
+                place = members.entry(name).or_insert_with(|| Value::Object(Map::new()));
+            }
+        }
+        changes
     }
 
     /// Returns whether there are no operations. The API server ignores such a patch.

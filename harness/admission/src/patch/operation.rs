@@ -11,6 +11,9 @@ use super::node::Node;
 use super::reader::MAX_LEVELS;
 use super::work::Work;
 
+/// The end of the error of a `test` operation that finds another value.
+pub(super) const TEST_FAILED: &str = " failed: test failed";
+
 /// One operation of a JSON patch. Null members count as missing, except `value`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Operation {
@@ -254,7 +257,7 @@ impl Document {
                 (value, Some(expected)) => equal(value, &expected)?,
             }
         };
-        if holds { Ok(()) } else { fail(format!("testing value {path} failed: test failed")) }
+        if holds { Ok(()) } else { fail(format!("testing value {path}{TEST_FAILED}")) }
     }
 }
 

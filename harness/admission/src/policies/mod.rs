@@ -2,6 +2,7 @@
 
 mod explanation;
 mod matching;
+mod mutating;
 mod params;
 #[cfg(test)]
 mod tests;
@@ -13,16 +14,18 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use self::matching::Match;
+pub(crate) use self::mutating::select;
 use self::params::ParamsError;
 use crate::admission_run::{AdmissionRun, Objects};
 use crate::attributes::Attributes;
 use crate::cluster_state::ConversionError;
 use crate::conditions::Subject;
 use crate::config::{FailurePolicy, Phase};
+use crate::event::Round;
 use crate::failure::{self, out_of_time};
 use crate::matching::exemption::is_virtual;
 use crate::policy::{
-    self, AnnotationOutcome, BindingRecord, Input, MAX_VALIDATION_FAILURES, MatchField, ParamInput,
+    self, AnnotationOutcome, BindingRecord, Definition, Input, MAX_VALIDATION_FAILURES, ParamInput,
     PoliciesChecked, PolicyMismatch, PolicyRecord, SkippedPolicy, ValidatingBinding, ValidatingHook,
     ValidatingPolicy, ValidationAction, Violation,
 };
@@ -74,8 +77,7 @@ pub(crate) fn validate(
     let mut refusal = None;
     if is_exempt(run.attributes()) {
         for hook in hooks {
-            let mismatch = PolicyMismatch { field: MatchField::Exempt, compared: Vec::new() };
-            checking.skip(&hook.policy.definition.name, mismatch, run);
+            checking.skipped.extend(skipped(&hook.policy.definition.name, PolicyMismatch::exempt(), run));
         }
     } else {
         for hook in hooks {
@@ -92,9 +94,9 @@ pub(crate) fn validate(
     }
     let Checking { policies, skipped, warnings, violations, denial, deadline: _ } = checking;
     let denied = denial.map(|denial| Refusal::Status(status(run.attributes(), denial)));
-    let phase = Phase::Validating;
+    let record = PoliciesChecked::new(Phase::Validating, Round::First);
     Ok(Checked {
-        record: PoliciesChecked { phase, policies, skipped, warnings, violations },
+        record: PoliciesChecked { policies, skipped, warnings, violations, ..record },
         refusal: refusal.or(denied),
     })
 }
@@ -117,6 +119,26 @@ fn is_exempt(attributes: &Attributes) -> bool {
     configures_policies || is_virtual(attributes)
 }
 
+/// Returns the record of a policy that does not match the request, if the admission run explains policies.
+fn skipped(policy: &Arc<str>, mismatch: PolicyMismatch, run: &AdmissionRun<'_>) -> Option<SkippedPolicy> {
+    run.explains_policies().then(|| SkippedPolicy { policy: Arc::clone(policy), mismatch })
+}
+
+/// Records the reason why a policy cannot be applied, or, if `of_binding`, why its last binding cannot be applied.
+fn record_failure(
+    policies: &mut Vec<PolicyRecord>,
+    definition: &Definition,
+    of_binding: bool,
+    message: &str,
+) {
+    let error = Some(message.to_owned());
+    if !of_binding {
+        policies.push(PolicyRecord { error, ..PolicyRecord::new(definition) });
+    } else if let Some(binding) = policies.last_mut().and_then(|policy| policy.bindings.last_mut()) {
+        binding.error = error;
+    }
+}
+
 /// The results collected while policies are applied.
 #[derive(Default)]
 struct Checking {
@@ -137,27 +159,16 @@ impl Checking {
         let found = match matching.map_err(Failure::Configuration)? {
             Ok(found) => found,
             Err(mismatch) => {
-                self.skip(&definition.name, mismatch, run);
+                self.skipped.extend(skipped(&definition.name, mismatch, run));
                 return Ok(());
             }
         };
         if let Some(kind) = &definition.param_kind {
             params::is_namespaced(kind, run.state()).map_err(Failure::Configuration)?;
         }
-        self.policies.push(PolicyRecord {
-            policy: Arc::clone(&definition.name),
-            failure_policy: definition.failure_policy,
-            error: None,
-            bindings: Vec::new(),
-        });
+        self.policies.push(PolicyRecord::new(definition));
         for binding in &hook.bindings {
-            let mut record = BindingRecord {
-                binding: Arc::clone(&binding.binding.name),
-                mismatch: None,
-                error: None,
-                validation_actions: binding.validation_actions.clone(),
-                runs: Vec::new(),
-            };
+            let mut record = BindingRecord::new(&binding.binding, binding.validation_actions.clone());
             let done = check_binding(policy, binding, &found, run, &mut record, self.deadline);
             self.judge(policy, binding, &record);
             if let Some(policy) = self.policies.last_mut() {
@@ -170,13 +181,6 @@ impl Checking {
             }
         }
         Ok(())
-    }
-
-    /// Records that a policy does not match the request, if the admission run explains policies.
-    fn skip(&mut self, policy: &Arc<str>, mismatch: PolicyMismatch, run: &AdmissionRun<'_>) {
-        if run.explains_policies() {
-            self.skipped.push(SkippedPolicy { policy: Arc::clone(policy), mismatch });
-        }
     }
 
     /// Applies the actions of a binding to the decisions for all of its params.
@@ -224,20 +228,7 @@ impl Checking {
     /// Rule: POL-34.
     fn fail(&mut self, policy: &ValidatingPolicy, binding: Option<&ValidatingBinding>, message: &str) {
         let definition = &policy.definition;
-        match binding {
-            Some(_) => {
-                let last = self.policies.last_mut().and_then(|policy| policy.bindings.last_mut());
-                if let Some(binding) = last {
-                    binding.error = Some(message.to_owned());
-                }
-            }
-            None => self.policies.push(PolicyRecord {
-                policy: Arc::clone(&definition.name),
-                failure_policy: definition.failure_policy,
-                error: Some(message.to_owned()),
-                bindings: Vec::new(),
-            }),
-        }
+        record_failure(&mut self.policies, definition, binding.is_some(), message);
         if definition.failure_policy == FailurePolicy::Fail {
             let what = if binding.is_some() { "binding" } else { "policy" };
             let message = format!("failed to configure {what}: {message}");

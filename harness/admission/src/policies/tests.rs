@@ -8,7 +8,7 @@ use crate::audit;
 use crate::cluster_state::{ClusterState, EquivalentResource};
 use crate::event::{Event, Record};
 use crate::ownership::TimePrecision;
-use crate::policy::{validating_binding, validating_policy};
+use crate::policy::{MatchField, validating_binding, validating_policy};
 use crate::testing::create_config_map;
 
 /// A cluster with three `ConfigMap`s as params. It also serves the kind `Limit`, without any objects.

@@ -26,7 +26,7 @@ use crate::config::FailurePolicy;
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `RuntimeCELCostBudget`.
 /// Rule: POL-36.
-const RUNTIME_CEL_COST_BUDGET: u64 = 10_000_000;
+pub(super) const RUNTIME_CEL_COST_BUDGET: u64 = 10_000_000;
 /// The maximum length, in bytes, of the value of a message expression.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `MaxEvaluatedMessageExpressionSizeBytes`.
@@ -59,34 +59,41 @@ pub(crate) struct ParamInput<'a> {
 }
 
 /// The reason why a sequence of expressions ends early.
-enum Stop {
+pub(super) enum Stop {
     OutOfBudget,
     Unsupported(Unsupported),
 }
 
 /// The result of one expression.
-struct Evaluand<'a> {
-    value: Result<Value<'a>, String>,
+pub(super) struct Evaluand<'a> {
+    pub(super) value: Result<Value<'a>, String>,
     /// The cost, without the cost of variables.
     cost: u64,
     took: Duration,
 }
 
 /// A sequence of expressions that share variables and a cost budget.
-struct Sequence<'a> {
+pub(super) struct Sequence<'a> {
     activation: Activation<'a>,
+    /// The remaining cost budget.
     left: u64,
-    evaluated: Vec<EvaluatedExpression>,
+    /// The evaluated expressions and variables, in the order in which their evaluation ended.
+    pub(super) evaluated: Vec<EvaluatedExpression>,
 }
 
 impl<'a> Sequence<'a> {
+    /// Creates a sequence with a cost budget.
+    pub(super) fn new(activation: Activation<'a>, budget: u64) -> Self {
+        Self { activation, left: budget, evaluated: Vec::new() }
+    }
+
     /// Evaluates an expression and subtracts its cost and the cost of its variables from the budget.
     ///
     /// Without a `part`, records only the variables.
     ///
     /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
     /// Rule: POL-35, POL-36.
-    fn evaluate(
+    pub(super) fn evaluate(
         &mut self,
         expression: &'a Expression,
         part: Option<ExpressionPart>,
@@ -160,14 +167,10 @@ pub(crate) fn validate(
         }
     }
     let request = OnceLock::new();
-    let sequence = |namespace, authorizer, left| Sequence {
-        activation: Activation::new(
-            Bindings::new(&input.subject, &request).with_resource(input.resource),
-            Scope { params: param.object, namespace, authorizer },
-            &composition.variables,
-        ),
-        left,
-        evaluated: Vec::new(),
+    let sequence = |namespace, authorizer, left| {
+        let bindings = Bindings::new(&input.subject, &request).with_resource(input.resource);
+        let scope = Scope { params: param.object, namespace, authorizer };
+        Sequence::new(Activation::new(bindings, scope, &composition.variables), left)
     };
     let mut validations = sequence(input.visible_namespace, true, RUNTIME_CEL_COST_BUDGET);
     let results = all(&policy.validations, |index, validation| {
@@ -303,7 +306,7 @@ fn cut(text: &str) -> &str {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
 /// Rule: POL-20, POL-21.
-fn match_conditions(
+pub(crate) fn match_conditions(
     composition: &Composition,
     input: &Input<'_>,
     param: ParamInput<'_>,
@@ -311,15 +314,10 @@ fn match_conditions(
 ) -> Result<Evaluation, Unsupported> {
     let started = Instant::now();
     let request = OnceLock::new();
-    let mut sequence = Sequence {
-        activation: Activation::new(
-            Bindings::new(&input.subject, &request),
-            Scope { params: param.object, namespace: None, authorizer: true },
-            &composition.variables,
-        ),
-        left: RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS,
-        evaluated: Vec::new(),
-    };
+    let bindings = Bindings::new(&input.subject, &request);
+    let scope = Scope { params: param.object, namespace: None, authorizer: true };
+    let activation = Activation::new(bindings, scope, &composition.variables);
+    let mut sequence = Sequence::new(activation, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS);
     let mut conditions = Vec::with_capacity(composition.match_conditions.len());
     let mut out_of_budget = false;
     for NamedExpression { name, expression } in &composition.match_conditions {

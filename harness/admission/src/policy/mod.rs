@@ -5,6 +5,7 @@
 mod activation;
 mod compilation;
 mod evaluation;
+mod mutation;
 mod reading;
 mod record;
 
@@ -13,16 +14,20 @@ use std::sync::{Arc, OnceLock};
 use kubernetes_types::selector::Selector;
 
 pub use self::compilation::{Composition, Expression, NamedExpression, Validation};
-pub(crate) use self::evaluation::{Input, ParamInput, validate};
-pub use self::reading::{PolicyError, validating_binding, validating_policy};
+pub(crate) use self::evaluation::{Input, ParamInput, match_conditions, validate};
+pub(crate) use self::mutation::{Change, MutationError, evaluate};
+pub use self::mutation::{Mutation, PatchType};
+pub use self::reading::{
+    PolicyError, mutating_binding, mutating_policy, validating_binding, validating_policy,
+};
 pub(crate) use self::record::MAX_VALIDATION_FAILURES;
 pub use self::record::{
     AnnotationOutcome, BindingRecord, Decision, EvaluatedExpression, ExpressionPart, MatchField,
-    PoliciesChecked, PolicyAnnotation, PolicyMismatch, PolicyRecord, PolicyRun, SkippedPolicy, Verdict,
-    Violation,
+    MutationRecord, PoliciesChecked, PolicyAnnotation, PolicyMismatch, PolicyRecord, PolicyRun,
+    SkippedPolicy, Verdict, Violation,
 };
 pub use crate::attributes::GroupVersionKind;
-use crate::config::{FailurePolicy, MatchPolicy, Rule};
+use crate::config::{FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule};
 
 /// A `ValidatingAdmissionPolicy`: parsed and compiled.
 #[derive(Clone, Debug)]
@@ -35,6 +40,17 @@ pub struct ValidatingPolicy {
     pub audit_annotations: Vec<NamedExpression>,
     /// Whether an expression or a variable uses `namespaceObject`.
     pub reads_namespace: bool,
+}
+
+/// A `MutatingAdmissionPolicy`: parsed and compiled.
+#[derive(Clone, Debug)]
+pub struct MutatingPolicy {
+    /// The fields that both kinds of policies have.
+    pub definition: Definition,
+    /// `spec.reinvocationPolicy`: whether the policy is applied again after later changes.
+    pub reinvocation_policy: ReinvocationPolicy,
+    /// `spec.mutations`, in order.
+    pub mutations: Vec<Mutation>,
 }
 
 /// The fields that both kinds of policies have.
@@ -154,9 +170,15 @@ impl ValidationAction {
 
 /// A policy with its bindings. A policy without bindings has no effect.
 #[derive(Clone, Debug)]
-pub struct ValidatingHook {
+pub struct Hook<P, B> {
     /// The policy.
-    pub policy: Arc<ValidatingPolicy>,
+    pub policy: Arc<P>,
     /// The bindings of the policy, sorted by name.
-    pub bindings: Vec<Arc<ValidatingBinding>>,
+    pub bindings: Vec<Arc<B>>,
 }
+
+/// A validating policy with its bindings.
+pub type ValidatingHook = Hook<ValidatingPolicy, ValidatingBinding>;
+
+/// A mutating policy with its bindings.
+pub type MutatingHook = Hook<MutatingPolicy, Binding>;

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::compilation::{Composition, Expression, NamedExpression, Validation};
 use super::{
-    Binding, Definition, MatchResources, NamedRule, ParamKind, ParamRef, ValidatingBinding, ValidatingPolicy,
-    ValidationAction,
+    Binding, Definition, MatchResources, MutatingPolicy, Mutation, NamedRule, ParamKind, ParamRef, PatchType,
+    ValidatingBinding, ValidatingPolicy, ValidationAction,
 };
 pub(crate) use crate::attributes::GroupVersionKind;
-use crate::config::{FailurePolicy, MatchPolicy, Rule, Scope};
+use crate::config::{FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule, Scope};
 use crate::policy_expressions::{PolicyExpressions, Purpose};
 
 /// The reason why a stored policy or binding cannot be read.
@@ -38,22 +38,8 @@ pub struct PolicyError {
 /// Returns [`PolicyError`] if a field has a type or value that the API does not store.
 pub fn validating_policy(object: &Value) -> Result<ValidatingPolicy, PolicyError> {
     let spec: PolicySpec = spec(object)?;
-    let fail = |what: String| error(object, what);
-    let param_kind = spec.param_kind.map(|kind| ParamKind {
-        kind: GroupVersionKind::from_object(&serde_json::json!({
-            "apiVersion": kind.api_version, "kind": kind.kind,
-        })),
-        namespaced: OnceLock::new(),
-    });
-    let declared = &mut PolicyExpressions::new(param_kind.is_some());
-    let mut variables = Vec::new();
-    for NamedSpec { name, expression } in spec.variables.iter().flatten() {
-        variables.push(NamedExpression::variable(name, expression, declared));
-    }
-    let mut match_conditions = Vec::new();
-    for NamedSpec { name, expression } in spec.match_conditions.iter().flatten() {
-        match_conditions.push(NamedExpression::new(name, expression, Purpose::Condition, declared));
-    }
+    let declared = &mut PolicyExpressions::new(spec.param_kind.is_some());
+    let definition = definition(object, &spec, declared)?;
     let mut validations = Vec::new();
     for validation in spec.validations.iter().flatten() {
         let text = &validation.message_expression;
@@ -69,25 +55,72 @@ pub fn validating_policy(object: &Value) -> Result<ValidatingPolicy, PolicyError
         audit_annotations.push(NamedExpression::new(key, value_expression, Purpose::Annotation, declared));
     }
     let reads = |expression: &Expression| expression.mentions("namespaceObject");
+    let variables = &definition.composition.variables;
     let reads_namespace = variables.iter().chain(&audit_annotations).any(|named| reads(&named.expression))
         || validations.iter().any(|validation| {
             reads(&validation.expression) || validation.message_expression.as_ref().is_some_and(reads)
         });
-    let composition = Composition { variables, match_conditions };
-    Ok(ValidatingPolicy {
-        validations,
-        audit_annotations,
-        reads_namespace,
-        definition: Definition {
-            name: name(object).into(),
-            failure_policy: match spec.failure_policy.as_str() {
-                "Ignore" => FailurePolicy::Ignore,
-                _ => FailurePolicy::Fail,
-            },
-            param_kind,
-            match_constraints: match_resources(spec.match_constraints.unwrap_or_default()).map_err(fail)?,
-            composition,
+    Ok(ValidatingPolicy { definition, validations, audit_annotations, reads_namespace })
+}
+
+/// Parses and compiles a stored `MutatingAdmissionPolicy`.
+///
+/// An expression that does not compile fails at each evaluation.
+///
+/// Source: apiserver pkg/admission/plugin/policy/mutating/compilation.go, `compilePolicy`.
+///
+/// # Errors
+/// Returns [`PolicyError`] if a field has a type or value that the API does not store.
+pub fn mutating_policy(object: &Value) -> Result<MutatingPolicy, PolicyError> {
+    let spec: PolicySpec = spec(object)?;
+    let declared = &mut PolicyExpressions::new(spec.param_kind.is_some());
+    let definition = definition(object, &spec, declared)?;
+    let mut mutations = Vec::new();
+    for mutation in spec.mutations.iter().flatten() {
+        let (patch_type, purpose, source) = match mutation.patch_type.as_str() {
+            "JSONPatch" => (PatchType::JsonPatch, Purpose::JsonPatch, &mutation.json_patch),
+            _ => (PatchType::ApplyConfiguration, Purpose::ApplyConfiguration, &mutation.apply_configuration),
+        };
+        let text = source.as_ref().map_or("", |source| source.expression.as_str());
+        mutations.push(Mutation { patch_type, expression: Expression::new(text, purpose, declared) });
+    }
+    let reinvocation_policy = match spec.reinvocation_policy.as_str() {
+        "IfNeeded" => ReinvocationPolicy::IfNeeded,
+        _ => ReinvocationPolicy::Never,
+    };
+    Ok(MutatingPolicy { definition, reinvocation_policy, mutations })
+}
+
+/// Parses the fields that both kinds of policies have.
+fn definition(
+    object: &Value,
+    spec: &PolicySpec,
+    declared: &mut PolicyExpressions,
+) -> Result<Definition, PolicyError> {
+    let mut variables = Vec::new();
+    for NamedSpec { name, expression } in spec.variables.iter().flatten() {
+        variables.push(NamedExpression::variable(name, expression, declared));
+    }
+    let mut match_conditions = Vec::new();
+    for NamedSpec { name, expression } in spec.match_conditions.iter().flatten() {
+        match_conditions.push(NamedExpression::new(name, expression, Purpose::Condition, declared));
+    }
+    let param_kind = spec.param_kind.as_ref().map(|kind| ParamKind {
+        kind: GroupVersionKind::from_object(&serde_json::json!({
+            "apiVersion": kind.api_version, "kind": kind.kind,
+        })),
+        namespaced: OnceLock::new(),
+    });
+    let match_constraints = spec.match_constraints.clone().unwrap_or_default();
+    Ok(Definition {
+        name: name(object).into(),
+        failure_policy: match spec.failure_policy.as_str() {
+            "Ignore" => FailurePolicy::Ignore,
+            _ => FailurePolicy::Fail,
         },
+        param_kind,
+        match_constraints: match_resources(match_constraints).map_err(|what| error(object, what))?,
+        composition: Composition { variables, match_conditions },
     })
 }
 
@@ -97,6 +130,26 @@ pub fn validating_policy(object: &Value) -> Result<ValidatingPolicy, PolicyError
 /// Returns [`PolicyError`] if a field has a type or value that the API does not store.
 pub fn validating_binding(object: &Value) -> Result<ValidatingBinding, PolicyError> {
     let spec: BindingSpec = spec(object)?;
+    let actions = spec.validation_actions.iter().flatten().map(|action| match action.as_str() {
+        "Deny" => Ok(ValidationAction::Deny),
+        "Warn" => Ok(ValidationAction::Warn),
+        "Audit" => Ok(ValidationAction::Audit),
+        other => Err(format!("invalid validationActions value \"{other}\": must be Deny, Warn, or Audit")),
+    });
+    let validation_actions = actions.collect::<Result<_, _>>().map_err(|what| error(object, what))?;
+    Ok(ValidatingBinding { validation_actions, binding: binding(object, spec)? })
+}
+
+/// Parses a stored `MutatingAdmissionPolicyBinding`.
+///
+/// # Errors
+/// Returns [`PolicyError`] if a field has a type or value that the API does not store.
+pub fn mutating_binding(object: &Value) -> Result<Binding, PolicyError> {
+    binding(object, spec(object)?)
+}
+
+/// Parses the fields that the bindings of both kinds of policies have.
+fn binding(object: &Value, spec: BindingSpec) -> Result<Binding, PolicyError> {
     let fail = |what: String| error(object, what);
     let param_ref = spec.param_ref.map(|reference| {
         Ok(ParamRef {
@@ -106,20 +159,11 @@ pub fn validating_binding(object: &Value) -> Result<ValidatingBinding, PolicyErr
             denies_if_not_found: reference.parameter_not_found_action == "Deny",
         })
     });
-    let actions = spec.validation_actions.into_iter().flatten().map(|action| match action.as_str() {
-        "Deny" => Ok(ValidationAction::Deny),
-        "Warn" => Ok(ValidationAction::Warn),
-        "Audit" => Ok(ValidationAction::Audit),
-        other => Err(format!("invalid validationActions value \"{other}\": must be Deny, Warn, or Audit")),
-    });
-    Ok(ValidatingBinding {
-        validation_actions: actions.collect::<Result<_, _>>().map_err(fail)?,
-        binding: Binding {
-            name: name(object).into(),
-            policy_name: spec.policy_name,
-            param_ref: param_ref.transpose().map_err(fail)?,
-            match_resources: spec.match_resources.map(match_resources).transpose().map_err(fail)?,
-        },
+    Ok(Binding {
+        name: name(object).into(),
+        policy_name: spec.policy_name,
+        param_ref: param_ref.transpose().map_err(fail)?,
+        match_resources: spec.match_resources.map(match_resources).transpose().map_err(fail)?,
     })
 }
 
@@ -185,6 +229,22 @@ struct PolicySpec {
     variables: Option<Vec<NamedSpec>>,
     validations: Option<Vec<ValidationSpec>>,
     audit_annotations: Option<Vec<AuditAnnotationSpec>>,
+    reinvocation_policy: String,
+    mutations: Option<Vec<MutationSpec>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct MutationSpec {
+    patch_type: String,
+    apply_configuration: Option<ExpressionSpec>,
+    json_patch: Option<ExpressionSpec>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ExpressionSpec {
+    expression: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -235,7 +295,7 @@ struct ParamRefSpec {
     parameter_not_found_action: String,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct MatchResourcesSpec {
     namespace_selector: Option<Value>,
@@ -245,7 +305,7 @@ struct MatchResourcesSpec {
     match_policy: String,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct RuleSpec {
     resource_names: Option<Vec<String>>,

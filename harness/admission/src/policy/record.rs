@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ValidationAction;
+use super::{Binding, Definition, ValidationAction};
 use crate::conditions::Evaluation;
-use crate::config::{FailurePolicy, Phase};
+use crate::config::{FailurePolicy, Phase, Round};
 
 /// The maximum number of violations in an audit annotation. Later ones are not recorded.
 ///
@@ -17,6 +17,12 @@ pub(crate) const MAX_VALIDATION_FAILURES: usize = 50;
 pub struct PoliciesChecked {
     /// The phase of the policies.
     pub phase: Phase,
+    /// The round in which mutating policies were applied; always [`Round::First`] for validating policies.
+    pub round: Round,
+    /// Whether a mutation was applied, even if it did not change the object.
+    pub mutated: bool,
+    /// Whether a mutation changed the object.
+    pub changed: bool,
     /// The policies that match the request or cannot be applied, in the order in which they were evaluated.
     pub policies: Vec<PolicyRecord>,
     /// The policies that do not match the request; empty unless the admission run explains policies.
@@ -25,6 +31,21 @@ pub struct PoliciesChecked {
     pub warnings: Vec<String>,
     /// The violations for the audit event, in order.
     pub violations: Vec<Violation>,
+}
+
+impl PoliciesChecked {
+    pub(crate) fn new(phase: Phase, round: Round) -> Self {
+        Self {
+            phase,
+            round,
+            mutated: false,
+            changed: false,
+            policies: Vec::new(),
+            skipped: Vec::new(),
+            warnings: Vec::new(),
+            violations: Vec::new(),
+        }
+    }
 }
 
 /// A violation that a binding reports to the audit log.
@@ -62,6 +83,13 @@ pub struct PolicyMismatch {
     pub compared: Vec<String>,
 }
 
+impl PolicyMismatch {
+    /// Returns the mismatch of a request whose kind is exempt from policies.
+    pub(crate) fn exempt() -> Self {
+        Self { field: MatchField::Exempt, compared: Vec::new() }
+    }
+}
+
 /// A criterion that excludes a request from a policy or a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
@@ -91,6 +119,17 @@ pub struct PolicyRecord {
     pub bindings: Vec<BindingRecord>,
 }
 
+impl PolicyRecord {
+    pub(crate) fn new(definition: &Definition) -> Self {
+        Self {
+            policy: Arc::clone(&definition.name),
+            failure_policy: definition.failure_policy,
+            error: None,
+            bindings: Vec::new(),
+        }
+    }
+}
+
 /// The result of one binding of a policy that matches a request.
 #[derive(Clone, Debug)]
 pub struct BindingRecord {
@@ -106,6 +145,18 @@ pub struct BindingRecord {
     pub runs: Vec<PolicyRun>,
 }
 
+impl BindingRecord {
+    pub(crate) fn new(binding: &Binding, validation_actions: Vec<ValidationAction>) -> Self {
+        Self {
+            binding: Arc::clone(&binding.name),
+            mismatch: None,
+            error: None,
+            validation_actions,
+            runs: Vec::new(),
+        }
+    }
+}
+
 /// The evaluation of a policy for one binding and one param.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyRun {
@@ -119,6 +170,19 @@ pub struct PolicyRun {
     pub decisions: Vec<Decision>,
     /// The audit annotations.
     pub annotations: Vec<PolicyAnnotation>,
+    /// Whether the mutations were applied: the match conditions are true, and in the second round the policy is due.
+    pub invoked: bool,
+    /// The mutations, in order.
+    pub mutations: Vec<MutationRecord>,
+}
+
+/// The result of one mutation.
+#[derive(Clone, Debug)]
+pub struct MutationRecord {
+    /// Whether the mutation changed the object, or the reason why it failed.
+    pub outcome: Result<bool, String>,
+    /// The duration of the evaluation and of the change.
+    pub took: Duration,
 }
 
 /// An expression with its value and cost.
@@ -146,6 +210,8 @@ pub enum ExpressionPart {
     MessageExpression(usize),
     /// The audit annotation with this key.
     AuditAnnotation(Arc<str>),
+    /// The mutation with this index.
+    Mutation(usize),
 }
 
 /// The outcome of a validation.

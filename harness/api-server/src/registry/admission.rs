@@ -16,7 +16,7 @@ use kubernetes_admission::matching::WebhookIndex;
 use kubernetes_admission::metrics::Metrics;
 use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_admission::plugin::Plugin;
-use kubernetes_admission::policy::ValidatingHook;
+use kubernetes_admission::policy::{MutatingHook, ValidatingHook};
 use kubernetes_admission::trace_context::TraceContext;
 use kubernetes_types::status::Status;
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub(crate) struct Admission {
     selection: AdmissionPlugins,
     state: Arc<State>,
     webhooks: RwLock<Arc<Webhooks>>,
-    validating_policies: RwLock<CompiledPolicies>,
+    policies: RwLock<CompiledPolicies>,
     pub(crate) metrics: Metrics,
 }
 
@@ -151,7 +151,7 @@ impl Admission {
             selection,
             state: Arc::clone(state),
             webhooks: RwLock::new(Arc::new(webhooks)),
-            validating_policies: RwLock::default(),
+            policies: RwLock::default(),
             metrics,
         }
     }
@@ -196,13 +196,17 @@ impl Admission {
     /// # Errors
     /// Returns an error if an object cannot be parsed. The policies then stay unchanged.
     pub(crate) fn reload_policies(&self) -> Result<(), Box<Status>> {
-        let mut policies = self.validating_policies.write().unwrap_or_else(PoisonError::into_inner);
+        let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
         *policies = policies.reloaded(&self.state.storage)?;
         Ok(())
     }
 
     fn validating_policies(&self) -> Arc<[ValidatingHook]> {
-        self.validating_policies.read().unwrap_or_else(PoisonError::into_inner).hooks()
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).validating()
+    }
+
+    fn mutating_policies(&self) -> Arc<[MutatingHook]> {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).mutating()
     }
 
     /// Replaces the manifests of a plugin with `manifests`. Returns whether they differ from the previous manifests.
@@ -262,8 +266,9 @@ impl<'a> RequestAdmission<'a> {
     /// Returns the Status that the client receives.
     pub(crate) async fn mutate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
+        let policies = self.admission.mutating_policies();
         let (first, last) = self.plugins();
-        let chain = self.chain(&webhooks, &[], &first, &last);
+        let chain = self.chain(&webhooks, (&policies, &[]), &first, &last);
         let done = self.until_disconnected(pin!(self.admission.dispatcher.mutate(run, &chain))).await;
         self.take_over(run);
         self.in_time(run.attributes().operation)?;
@@ -280,7 +285,7 @@ impl<'a> RequestAdmission<'a> {
         let webhooks = self.admission.webhooks();
         let policies = self.admission.validating_policies();
         let (first, last) = self.plugins();
-        let chain = self.chain(&webhooks, &policies, &first, &last);
+        let chain = self.chain(&webhooks, (&[], &policies), &first, &last);
         let done = self.until_disconnected(pin!(self.admission.dispatcher.validate(run, &chain))).await;
         self.take_over(run);
         self.in_time(run.attributes().operation)?;
@@ -340,7 +345,7 @@ impl<'a> RequestAdmission<'a> {
     fn chain<'c>(
         &'c self,
         webhooks: &'c Webhooks,
-        policies: &'c [ValidatingHook],
+        (mutating_policies, validating_policies): (&'c [MutatingHook], &'c [ValidatingHook]),
         plugins: &'c [&'c dyn Plugin],
         last: &'c [&'c dyn Plugin],
     ) -> DispatchContext<'c>
@@ -353,7 +358,8 @@ impl<'a> RequestAdmission<'a> {
         DispatchContext {
             mutating: selection.has("MutatingAdmissionWebhook").then_some(mutating),
             validating: selection.has("ValidatingAdmissionWebhook").then_some(validating),
-            validating_policies: selection.has("ValidatingAdmissionPolicy").then_some(policies),
+            mutating_policies: selection.has("MutatingAdmissionPolicy").then_some(mutating_policies),
+            validating_policies: selection.has("ValidatingAdmissionPolicy").then_some(validating_policies),
             plugins,
             last,
             started: self.started,

@@ -81,9 +81,13 @@ impl Registry {
                 webhook_configurations::GROUP,
                 webhook_configurations::MUTATING | webhook_configurations::VALIDATING,
             ) => self.admission.reload_webhooks(),
-            (webhook_configurations::GROUP, policies::POLICIES | policies::BINDINGS) => {
-                self.admission.reload_policies()
-            }
+            (
+                webhook_configurations::GROUP,
+                policies::VALIDATING
+                | policies::VALIDATING_BINDINGS
+                | policies::MUTATING
+                | policies::MUTATING_BINDINGS,
+            ) => self.admission.reload_policies(),
             (custom_resources::GROUP, custom_resources::RESOURCE) => {
                 if !self.starts_definition_controllers() {
                     definition_status::reconcile(&self.state.storage);

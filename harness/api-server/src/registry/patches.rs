@@ -128,31 +128,6 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
     }
 }
 
-/// The maximum nesting depth of the object that [`changed_by`] returns.
-///
-/// Objects of built-in kinds to which patches apply are not nested more deeply.
-const MAX_DEPTH: usize = 64;
-
-/// Returns an object with a member for each object and list that a JSON patch reads or changes.
-fn changed_by(patch: &Patch) -> Value {
-    let mut changes = Value::Object(Map::new());
-    let paths = patch.operations().iter().flat_map(|operation| {
-        let has_source = ["copy", "move"].iter().any(|op| operation.get("op") == Some(&(*op).into()));
-        let names = if has_source { &["path", "from"][..] } else { &["path"] };
-        names.iter().filter_map(move |name| operation.get(*name)?.as_str())
-    });
-    for path in paths {
-        let segments: Vec<&str> = path.split('/').skip(1).collect();
-        let mut place = &mut changes;
-        for segment in segments.iter().take(segments.len().saturating_sub(1)).take(MAX_DEPTH) {
-            let Some(members) = place.as_object_mut() else { break };
-            let name = segment.replace("~1", "/").replace("~0", "~");
-            place = members.entry(name).or_insert_with(|| Value::Object(Map::new()));
-        }
-    }
-    changes
-}
-
 fn unsupported_format(message: String) -> Box<Status> {
     let mut status = Status::failure(415, "UnsupportedMediaType", message);
     status.details = Some(StatusDetails::default());
@@ -199,7 +174,9 @@ fn quoted(change: &Change, old: &Value, kind: &GroupVersionKind, custom: bool) -
     let (object, changes) = match change {
         Change::Strategic(patch) => return printed(&patch.clone().into()),
         Change::Merge(patch) => (merged(old, patch), Cow::Borrowed(patch)),
-        Change::Operations(patch) => (patch.apply(old).unwrap_or_default(), Cow::Owned(changed_by(patch))),
+        Change::Operations(patch) => {
+            (patch.apply(old).unwrap_or_default(), Cow::Owned(patch.changed_members()))
+        }
         Change::Replace(_) | Change::Apply(_) => return old.to_string(),
     };
     if custom { object.to_string() } else { Type::for_kind(kind).patched_in_order(&object, &changes) }

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kubernetes_admission::policy::{self, PolicyError, ValidatingBinding, ValidatingHook, ValidatingPolicy};
+use kubernetes_admission::policy::{
+    self, Binding, Hook, MutatingHook, MutatingPolicy, PolicyError, ValidatingBinding, ValidatingHook,
+    ValidatingPolicy,
+};
 use kubernetes_types::status::Status;
 use serde_json::Value;
 
@@ -11,19 +14,23 @@ use crate::kinds::webhook_configurations::GROUP;
 use crate::storage::{ObjectReader, Storage};
 
 /// The resource of validating policies.
-pub(crate) const POLICIES: &str = "validatingadmissionpolicies";
+pub(crate) const VALIDATING: &str = "validatingadmissionpolicies";
 /// The resource of the bindings of validating policies.
-pub(crate) const BINDINGS: &str = "validatingadmissionpolicybindings";
+pub(crate) const VALIDATING_BINDINGS: &str = "validatingadmissionpolicybindings";
+/// The resource of mutating policies.
+pub(crate) const MUTATING: &str = "mutatingadmissionpolicies";
+/// The resource of the bindings of mutating policies.
+pub(crate) const MUTATING_BINDINGS: &str = "mutatingadmissionpolicybindings";
 
 /// The compiled policies and bindings. Unchanged objects are not compiled again.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`, `calculatePolicyData` and
 /// `compilePolicyLocked`.
+/// Rule: MAP-07.
 #[derive(Debug, Default)]
 pub(crate) struct CompiledPolicies {
-    policies: Vec<(Arc<Value>, Arc<ValidatingPolicy>)>,
-    bindings: Vec<(Arc<Value>, Arc<ValidatingBinding>)>,
-    hooks: Arc<[ValidatingHook]>,
+    validating: CompiledType<ValidatingPolicy, ValidatingBinding>,
+    mutating: CompiledType<MutatingPolicy, Binding>,
 }
 
 impl CompiledPolicies {
@@ -32,28 +39,89 @@ impl CompiledPolicies {
     /// # Errors
     /// Returns an error if an object cannot be parsed.
     pub(crate) fn reloaded(&self, storage: &Storage) -> Result<Self, Box<Status>> {
+        let list = |resource: &str| storage.list(GROUP, resource, "");
+        let validating = Compiler {
+            policy: policy::validating_policy,
+            binding: policy::validating_binding,
+            name: |policy| &policy.definition.name,
+            policy_name: |binding| &binding.binding.policy_name,
+        };
+        let mutating = Compiler {
+            policy: policy::mutating_policy,
+            binding: policy::mutating_binding,
+            name: |policy| &policy.definition.name,
+            policy_name: |binding| &binding.policy_name,
+        };
+        Ok(Self {
+            validating: self
+                .validating
+                .reloaded([list(VALIDATING), list(VALIDATING_BINDINGS)], &validating)?,
+            mutating: self.mutating.reloaded([list(MUTATING), list(MUTATING_BINDINGS)], &mutating)?,
+        })
+    }
+
+    /// Returns the validating policies that have bindings, sorted by name.
+    pub(crate) fn validating(&self) -> Arc<[ValidatingHook]> {
+        Arc::clone(&self.validating.hooks)
+    }
+
+    /// Returns the mutating policies that have bindings, sorted by name.
+    pub(crate) fn mutating(&self) -> Arc<[MutatingHook]> {
+        Arc::clone(&self.mutating.hooks)
+    }
+}
+
+/// Compiles policies and bindings of one type.
+struct Compiler<P, B> {
+    policy: fn(&Value) -> Result<P, PolicyError>,
+    binding: fn(&Value) -> Result<B, PolicyError>,
+    /// Returns the name of a policy.
+    name: fn(&P) -> &str,
+    /// Returns the name of the policy of a binding.
+    policy_name: fn(&B) -> &str,
+}
+
+/// The compiled policies and bindings of one type, each with the object from which it was compiled.
+#[derive(Debug)]
+struct CompiledType<P, B> {
+    policies: Vec<(Arc<Value>, Arc<P>)>,
+    bindings: Vec<(Arc<Value>, Arc<B>)>,
+    hooks: Arc<[Hook<P, B>]>,
+}
+
+impl<P, B> Default for CompiledType<P, B> {
+    fn default() -> Self {
+        Self { policies: Vec::new(), bindings: Vec::new(), hooks: Arc::new([]) }
+    }
+}
+
+impl<P, B> CompiledType<P, B> {
+    /// Compiles the policies and bindings that have changed.
+    ///
+    /// # Errors
+    /// Returns an error if an object cannot be parsed.
+    fn reloaded(
+        &self,
+        [policies, bindings]: [Vec<Arc<Value>>; 2],
+        compiler: &Compiler<P, B>,
+    ) -> Result<Self, Box<Status>> {
         let failed = |error: PolicyError| Box::new(Status::internal_error(&error.to_string()));
-        let compile = |stored: &Value| policy::validating_policy(stored).map(Arc::new).map_err(failed);
-        let policies = recompiled(storage.list(GROUP, POLICIES, ""), &self.policies, compile)?;
-        let compile = |stored: &Value| policy::validating_binding(stored).map(Arc::new).map_err(failed);
-        let bindings = recompiled(storage.list(GROUP, BINDINGS, ""), &self.bindings, compile)?;
-        let mut by_policy: BTreeMap<&str, Vec<Arc<ValidatingBinding>>> = BTreeMap::new();
-        for (_, compiled) in &bindings {
-            by_policy.entry(&compiled.binding.policy_name).or_default().push(Arc::clone(compiled));
+        let compile = |stored: &Value| (compiler.policy)(stored).map(Arc::new).map_err(failed);
+        let policies = recompiled(policies, &self.policies, compile)?;
+        let compile = |stored: &Value| (compiler.binding)(stored).map(Arc::new).map_err(failed);
+        let bindings = recompiled(bindings, &self.bindings, compile)?;
+        let mut by_policy: BTreeMap<&str, Vec<Arc<B>>> = BTreeMap::new();
+        for (_, binding) in &bindings {
+            by_policy.entry((compiler.policy_name)(binding)).or_default().push(Arc::clone(binding));
         }
         let hooks = policies
             .iter()
-            .filter_map(|(_, compiled)| {
-                let bindings = by_policy.remove(&*compiled.definition.name)?;
-                Some(ValidatingHook { policy: Arc::clone(compiled), bindings })
+            .filter_map(|(_, policy)| {
+                let bindings = by_policy.remove((compiler.name)(policy))?;
+                Some(Hook { policy: Arc::clone(policy), bindings })
             })
             .collect();
         Ok(Self { policies, bindings, hooks })
-    }
-
-    /// Returns the policies that have bindings, sorted by name.
-    pub(crate) fn hooks(&self) -> Arc<[ValidatingHook]> {
-        Arc::clone(&self.hooks)
     }
 }
 

@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use admission_webhook_client::{HttpsCaller, NoServices};
 use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
 use kubernetes_admission::authorizer::{AlwaysAllow, Authorizer};
-use kubernetes_admission::cluster_state::{ByWebhook, ClusterState, ConversionError, EquivalentResource};
+use kubernetes_admission::cluster_state::{
+    ByWebhook, ClusterState, ConversionError, EquivalentResource, MergeError,
+};
 use kubernetes_admission::converter::Converter;
 use kubernetes_admission::metrics::Metrics;
+use kubernetes_managed_fields as managed_fields;
 use kubernetes_types::schema;
 use kubernetes_types::status::{FieldError, Unsupported};
 use kubernetes_types::structural::Compiled;
@@ -412,6 +415,34 @@ impl ClusterState for State {
     fn set_defaults(&self, object: &mut Value) {
         // If this fails, the server rejects the object later, before it is stored.
         let _ = self.complete_version(object);
+    }
+
+    /// Merges a configuration by the schema of a kind, as the OpenAPI document of its group and version declares it.
+    ///
+    /// The document does not declare the kinds of some subresources, such as `Scale` and `Eviction`.
+    ///
+    /// Source: apiserver pkg/admission/plugin/policy/mutating/patch/typeconverter.go; apimachinery
+    /// pkg/util/managedfields/internal/typeconverter.go.
+    /// Rule: MAP-04, MAP-14.
+    fn merge_configuration(
+        &self,
+        live: &Value,
+        configuration: &Value,
+        kind: &GroupVersionKind,
+    ) -> Result<Value, MergeError> {
+        let resources = self.resources();
+        let refused = |text: String| MergeError::Refused(text);
+        if let Some(custom) = resources.of_kind(kind).and_then(|resource| resource.custom.as_ref()) {
+            let of = custom.schema()?.applied_type();
+            return managed_fields::merge_configuration(live, configuration, of).map_err(refused);
+        }
+        if !resources.documents(kind) {
+            let why =
+                format!("failed to convert patch object to typed object: no corresponding type for {kind}");
+            return Err(MergeError::Refused(why));
+        }
+        let of = schema::applied(schema::Type::for_kind(kind));
+        managed_fields::merge_configuration(live, configuration, of).map_err(refused)
     }
 
     fn preserves_unpatched(&self, kind: &GroupVersionKind) -> bool {

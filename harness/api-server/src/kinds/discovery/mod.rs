@@ -244,6 +244,21 @@ impl Resources {
         self.by_kind.get(kind)
     }
 
+    /// Returns whether the OpenAPI document of a kind's group and version declares the kind.
+    ///
+    /// The document declares the kinds of the objects that requests to its resources contain.
+    pub(crate) fn documents(&self, kind: &GroupVersionKind) -> bool {
+        // The options of a CONNECT are in the query.
+        let is_query = kind.kind.ends_with("Options");
+        let has_kind = |resource: &Arc<Resource>| {
+            resource.kind == *kind
+                || !is_query && resource.subresources.iter().any(|subresource| subresource.kind == *kind)
+        };
+        self.all.iter().any(|resource| {
+            (&resource.gvr.group, &resource.gvr.version) == (&kind.group, &kind.version) && has_kind(resource)
+        })
+    }
+
     pub(crate) fn all(&self) -> &[Arc<Resource>] {
         &self.all
     }

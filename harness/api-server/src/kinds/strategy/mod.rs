@@ -29,7 +29,7 @@ use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_admission::cluster_state::ClusterState;
 use kubernetes_admission::config::{self, ConfigError};
 use kubernetes_types::json::text;
-use kubernetes_types::status::{FieldError, Status, Unsupported};
+use kubernetes_types::status::{FieldError, Status};
 
 use super::apiextensions::custom_resources;
 use super::apiextensions::custom_validation;
@@ -231,11 +231,6 @@ pub(crate) fn validate_after(
     subresource: &str,
 ) -> Result<Vec<String>, Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
-    if group == webhook_configurations::GROUP && plural.starts_with("mutatingadmissionpolic") {
-        // If stored, the policies would not have an effect, and the user would not notice.
-        let what = format!("admission policies ({plural})");
-        return Err(Box::new(Status::unsupported(&Unsupported { what })));
-    }
     if resource.custom.is_some() {
         return custom_validation::validate(object, old, resource, subresource);
     }

@@ -36,11 +36,9 @@ pub(crate) fn check(
     }
     let plural = resource.gvr.resource.as_str();
     let (field, refused) = match plural {
-        policies::POLICIES | "mutatingadmissionpolicies" => ("paramKind", of_policy(request, object, old)),
-        policies::BINDINGS => ("paramRef", of_binding(request, object, policies::POLICIES)),
-        "mutatingadmissionpolicybindings" => {
-            ("paramRef", of_binding(request, object, "mutatingadmissionpolicies"))
-        }
+        policies::VALIDATING | policies::MUTATING => ("paramKind", of_policy(request, object, old)),
+        policies::VALIDATING_BINDINGS => ("paramRef", of_binding(request, object, policies::VALIDATING)),
+        policies::MUTATING_BINDINGS => ("paramRef", of_binding(request, object, policies::MUTATING)),
         _ => return Ok(()),
     };
     let Some(why) = refused else { return Ok(()) };

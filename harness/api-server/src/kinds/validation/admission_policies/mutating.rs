@@ -15,6 +15,7 @@ const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `validateMutatingAdmissionPolicySpec`.
+/// Rule: POL-G.
 pub(in super::super) fn mutating_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
     let (spec, path) = (get(object, "spec"), Path::new("spec"));
     let old = change.map_or(&Value::Null, |change| get(change.old, "spec"));

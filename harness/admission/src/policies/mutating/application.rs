@@ -1,0 +1,169 @@
+//! Applies the results of mutations: an object is the input, and the changed object is the output.
+//!
+//! Source: apiserver `pkg/admission/plugin/policy/mutating/patch/{smd,json_patch}.go`.
+
+use kubernetes_types::schema::{self, Type, strictness};
+use kubernetes_types::status::{Status, Unsupported};
+use serde_json::{Map, Value as Json};
+
+use crate::attributes::GroupVersionKind;
+use crate::cluster_state::{ClusterState, MergeError};
+use crate::custom_scale;
+use crate::mutation::{self, PatchError};
+use crate::patch::{self, ApplyError, Patch};
+use crate::policy::{
+    self, Change, Composition, EvaluatedExpression, Input, Mutation, MutationError, ParamInput,
+};
+
+impl From<PatchError> for MutationError {
+    fn from(error: PatchError) -> Self {
+        match error {
+            PatchError::Failure(failure) => Self::Failure(failure.reason),
+            PatchError::Server(status) => Self::Server(status),
+            PatchError::Unsupported(unsupported) => Self::Unsupported(unsupported),
+        }
+    }
+}
+
+/// Evaluates a mutation and returns the changed object with its defaults set.
+///
+/// Adds the evaluated expressions to `evaluated`. An object that a failed `test` operation leaves unchanged is returned
+/// as it is.
+///
+/// Source: apiserver pkg/admission/plugin/policy/mutating/dispatcher.go, `dispatchOne`.
+/// Rule: MAP-13, MAP-40.
+///
+/// # Errors
+/// Returns [`MutationError`] if the evaluation fails, or if its value cannot be applied to the object.
+pub(super) fn mutate(
+    composition: &Composition,
+    mutation: (usize, &Mutation),
+    input: &Input<'_>,
+    param: ParamInput<'_>,
+    state: &dyn ClusterState,
+    evaluated: &mut Vec<EvaluatedExpression>,
+) -> Result<Json, MutationError> {
+    let change = policy::evaluate(composition, mutation, input, param, evaluated)?;
+    let (subject, kind) = (&input.subject, input.subject.kind);
+    let object = subject.object.unwrap_or(&Json::Null);
+    let built_in = state.is_built_in(kind);
+    let mut changed = match change {
+        Change::Configuration { configuration, foreign } => {
+            merged(object, configuration, foreign, kind, state)?
+        }
+        Change::Operations(_) if custom_scale::is_custom_scale(subject.attributes) => {
+            let what = "JSON patches of the Scale of a custom resource".to_owned();
+            return Err(MutationError::Unsupported(Unsupported { what }));
+        }
+        Change::Operations(operations) => match patched(object, operations, kind, built_in, state)? {
+            Some(patched) => patched,
+            None => object.clone(),
+        },
+    };
+    if built_in {
+        check_version(&changed, &subject.attributes.kind)?;
+    }
+    state.set_defaults(&mut changed);
+    Ok(changed)
+}
+
+/// Merges a configuration into an object.
+///
+/// Rule: MAP-11, MAP-12.
+fn merged(
+    object: &Json,
+    configuration: Map<String, Json>,
+    foreign: Option<&'static str>,
+    kind: &GroupVersionKind,
+    state: &dyn ClusterState,
+) -> Result<Json, MutationError> {
+    let mut configuration = configuration;
+    configuration.insert("apiVersion".to_owned(), kind.api_version().into());
+    configuration.insert("kind".to_owned(), kind.kind.as_str().into());
+    let result = state.merge_configuration(object, &Json::Object(configuration), kind);
+    let result = result.map_err(|error| match error {
+        MergeError::Refused(text) => MutationError::Failure(format!("error applying patch: {text}")),
+        MergeError::Unsupported(unsupported) => MutationError::Unsupported(unsupported),
+    });
+    if let Some(foreign) = foreign {
+        return match result {
+            // This error does not depend on the type of the value.
+            Err(MutationError::Failure(text)) if text.ends_with(NON_MAP_ELEMENT) => {
+                Err(MutationError::Failure(text))
+            }
+            _ => {
+                let what = format!("apply configurations with values of the type {foreign}");
+                Err(MutationError::Unsupported(Unsupported { what }))
+            }
+        };
+    }
+    let merged = result?;
+    if let (true, Some(members)) = (state.is_built_in(kind), merged.as_object()) {
+        schema::conversion_error(members, kind).map_err(|error| match error {
+            Some(error) => {
+                MutationError::Failure(format!("unable to convert unstructured object to {kind}: {error}"))
+            }
+            None => MutationError::Unsupported(Unsupported { what: "the value of a field".to_owned() }),
+        })?;
+    }
+    Ok(merged)
+}
+
+/// The error for a list in a list, or a map in a list, that the expression creates.
+const NON_MAP_ELEMENT: &str = "associative list with keys may not have non-map elements";
+
+/// Applies operations to an object; returns `None` if a `test` operation fails.
+///
+/// Rule: MAP-22, MAP-23.
+fn patched(
+    object: &Json,
+    operations: Vec<Json>,
+    kind: &GroupVersionKind,
+    built_in: bool,
+    state: &dyn ClusterState,
+) -> Result<Option<Json>, MutationError> {
+    let text = Json::Array(operations).to_string();
+    patch::check_size(text.as_bytes()).map_err(MutationError::Unsupported)?;
+    let patch = Patch::decode(text.as_bytes()).map_err(|error| error.to_string())?;
+    let patched = match patch.apply(object) {
+        Ok(patched) => patched,
+        Err(error) if error.is_failed_test() => return Ok(None),
+        Err(ApplyError::Unsupported(unsupported)) => return Err(MutationError::Unsupported(unsupported)),
+        Err(error) => return Err(MutationError::Failure(format!("JSON Patch: {error}"))),
+    };
+    let decoded = mutation::decoded(patched, kind, built_in, state)?;
+    if built_in {
+        let text = Type::for_kind(kind).patched_in_order(&decoded, &patch.changed_members());
+        check_fields(&decoded, &text)?;
+    }
+    Ok(Some(decoded))
+}
+
+/// Rejects fields that the type of an object does not have; `text` is the JSON that kube-apiserver decodes.
+fn check_fields(object: &Json, text: &str) -> Result<(), MutationError> {
+    let kind = GroupVersionKind::from_object(object);
+    let of = Type::for_kind(&kind);
+    let unknown = schema::normalize(&mut object.clone(), &kind);
+    let errors =
+        strictness::errors(text, &unknown, of).and_then(|errors| strictness::refuse(errors.into_iter()));
+    errors.map_err(|error| MutationError::Server(Box::new(Status::internal_error(&error))))
+}
+
+/// Rejects an object of a built-in type in another version than that of the request.
+///
+/// Source: apiserver pkg/admission/plugin/policy/mutating/dispatcher.go, `dispatchOne`, which converts the object to
+/// the version of the request and not to the version of the policy.
+/// Rule: MAP-05.
+fn check_version(object: &Json, requested: &GroupVersionKind) -> Result<(), MutationError> {
+    let found = GroupVersionKind::from_object(object);
+    if (&found.group, &found.version) == (&requested.group, &requested.version) {
+        return Ok(());
+    }
+    if found.group != requested.group {
+        let what = format!("mutations of {found} in a request for {requested}");
+        return Err(MutationError::Unsupported(Unsupported { what }));
+    }
+    let (from, to) = (&found.version, &requested.version);
+    let kind = &found.kind;
+    Err(MutationError::Failure(format!("converting ({from}.{kind}) to ({to}.{kind}): unknown conversion")))
+}

@@ -1,0 +1,121 @@
+//! Tests how mutating policies are applied to a request.
+
+use serde_json::json;
+
+use super::*;
+use crate::event::Event;
+use crate::ownership::TimePrecision;
+use crate::policy::{mutating_binding, mutating_policy};
+use crate::testing::{NoCluster, create_config_map};
+
+fn hook(name: &str, spec: Value) -> MutatingHook {
+    let Value::Object(fields) = spec else { unreachable!() };
+    let mut spec = json!({"matchConstraints": {"resourceRules": [{
+        "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+    }]}});
+    spec.as_object_mut().unwrap().extend(fields);
+    let policy = json!({"metadata": {"name": name}, "spec": spec});
+    let binding = json!({"metadata": {"name": "b"}, "spec": {"policyName": name}});
+    let (policy, binding) = (mutating_policy(&policy).unwrap(), mutating_binding(&binding).unwrap());
+    MutatingHook { policy: Arc::new(policy), bindings: vec![Arc::new(binding)] }
+}
+
+fn applies(expression: &str) -> Value {
+    json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}})
+}
+
+fn patches(expression: &str) -> Value {
+    json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
+}
+
+/// Applies policies in one round, and returns the data of the object and the rejection.
+fn apply(hooks: &[MutatingHook], run: &mut AdmissionRun<'_>, round: Round) -> (Value, Option<Box<Status>>) {
+    let mut mutating = select(hooks, run, round).unwrap();
+    while let Some(kind) = mutating.next_kind() {
+        run.convert(&kind).unwrap();
+        mutating.apply_next(run, None);
+    }
+    let Checked { record, refusal } = mutating.finish(run.attributes());
+    run.record.events.push(Event::Policies(Box::new(record)));
+    let status = refusal.map(|refusal| match refusal {
+        Refusal::Status(status) => status,
+        Refusal::Unsupported(unsupported) => panic!("{unsupported}"),
+    });
+    (run.attributes().object.as_ref().unwrap()["data"].clone(), status)
+}
+
+fn run() -> AdmissionRun<'static> {
+    AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &NoCluster)
+}
+
+#[test]
+fn a_policy_sees_the_changes_and_defaults_of_earlier_mutations() {
+    let first = hook("a", json!({"mutations": [applies("Object{data: {'a': string(size(object.data))}}")]}));
+    let mutations = [
+        applies("Object{data: {'b': object.data.a + object.data.defaulted}}"),
+        patches("[JSONPatch{op: 'move', from: '/data/b', path: '/data/c'}]"),
+    ];
+    let second = hook("b", json!({"mutations": mutations}));
+    let (data, status) = apply(&[first, second], &mut run(), Round::First);
+    assert_eq!(status, None);
+    assert_eq!(data, json!({"k": "v", "a": "1", "c": "1yes", "defaulted": "yes"}));
+}
+
+#[test]
+fn all_policies_match_the_object_before_the_first_change() {
+    let labels = applies("Object{metadata: Object.metadata{labels: {'by': 'a'}}}");
+    let first = hook("a", json!({"mutations": [labels]}));
+    let rules = json!([{
+        "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+    }]);
+    let constraints = json!({"resourceRules": rules, "objectSelector": {"matchLabels": {"by": "a"}}});
+    let mutations = [applies("Object{data: {'b': 'b'}}")];
+    let second = hook("b", json!({"matchConstraints": constraints, "mutations": mutations}));
+    let (data, _) = apply(&[first, second], &mut run(), Round::First);
+    assert_eq!(data, json!({"k": "v", "defaulted": "yes"}));
+}
+
+#[test]
+fn all_errors_under_fail_are_causes_and_later_mutations_are_applied() {
+    let mutations = [
+        applies("Object{data: {'a': object.data.missing}}"),
+        applies("Object{data: {'b': 'b'}}"),
+        patches("[JSONPatch{op: 'remove', path: '/data/missing'}]"),
+    ];
+    let ignored = hook("i", json!({"mutations": mutations, "failurePolicy": "Ignore"}));
+    assert_eq!(apply(&[ignored], &mut run(), Round::First).1, None);
+    let (data, status) = apply(&[hook("p", json!({"mutations": mutations}))], &mut run(), Round::First);
+    assert_eq!(data["b"], "b");
+    let status = status.unwrap();
+    let message = "policy 'p' with binding 'b' denied request: expression 'Object{data: {'a': \
+                   object.data.missing}}' resulted in error: no such key: missing";
+    assert_eq!((status.code, &*status.reason, &*status.message), (403, "Invalid", message));
+    assert_eq!(status.details.unwrap().causes.len(), 2);
+}
+
+#[test]
+fn a_policy_is_applied_again_only_if_its_reinvocation_policy_is_if_needed() {
+    let count = |key: &str| {
+        let field = format!("has(object.data.{key}) ? object.data.{key} + 'x' : 'x'");
+        applies(&format!("Object{{data: {{'{key}': {field}}}}}"))
+    };
+    let if_needed = json!({"mutations": [count("a")], "reinvocationPolicy": "IfNeeded"});
+    let never = json!({"mutations": [count("b")], "reinvocationPolicy": "Never"});
+    let hooks = [hook("a", if_needed), hook("b", never)];
+    let run = &mut run();
+    apply(&hooks, run, Round::First);
+    assert!(reinvocation::is_second_round_due(&run.record));
+    let (data, _) = apply(&hooks, run, Round::Second);
+    assert_eq!((&data["a"], &data["b"]), (&json!("xx"), &json!("x")));
+}
+
+#[test]
+fn an_ignored_error_does_not_cause_a_second_round() {
+    let mutations = [applies("Object{data: {'a': object.data.missing}}")];
+    let spec = json!({
+        "mutations": mutations, "failurePolicy": "Ignore", "reinvocationPolicy": "IfNeeded",
+    });
+    let run = &mut run();
+    apply(&[hook("p", spec)], run, Round::First);
+    assert!(!reinvocation::is_second_round_due(&run.record));
+}
