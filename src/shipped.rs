@@ -16,6 +16,7 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("features/match-policy.feature", include_str!("../features/match-policy.feature")),
     ("features/metrics.feature", include_str!("../features/metrics.feature")),
     ("features/namespace-selector.feature", include_str!("../features/namespace-selector.feature")),
+    ("features/mutating-policies.feature", include_str!("../features/mutating-policies.feature")),
     ("features/object-selector.feature", include_str!("../features/object-selector.feature")),
     ("features/operations.feature", include_str!("../features/operations.feature")),
     ("features/reinvocation.feature", include_str!("../features/reinvocation.feature")),

@@ -31,7 +31,7 @@ pub(crate) enum PolicyOutcome {
     Excluded(PolicyMismatch),
     /// The policy was not evaluated. Contains the reason.
     NotApplied(String),
-    /// All validations are true.
+    /// All validations are true, or all mutations were applied.
     Allowed,
     /// The policy denied the request. Contains the message.
     Denied(String),
@@ -98,7 +98,10 @@ fn results(checked: &PoliciesChecked) -> Vec<PolicyResult> {
             let early = early.map(|outcome| result(&policy.policy, Some(binding), None, outcome));
             results.extend(early);
             for run in &binding.runs {
-                let outcome = outcome(run, &binding.validation_actions);
+                let outcome = match checked.phase {
+                    Phase::Validating => outcome(run, &binding.validation_actions),
+                    Phase::Mutating => mutating_outcome(run, policy.failure_policy),
+                };
                 results.push(result(&policy.policy, Some(binding), run.param.as_deref(), outcome));
             }
         }
@@ -136,6 +139,23 @@ fn outcome(run: &PolicyRun, actions: &[ValidationAction]) -> PolicyOutcome {
     match &*messages(|verdict| verdict == Verdict::Ignored) {
         "" => PolicyOutcome::Allowed,
         ignored => PolicyOutcome::NotEnforced(format!("its failurePolicy is Ignore: {ignored}")),
+    }
+}
+
+/// Returns what a mutating policy did.
+fn mutating_outcome(run: &PolicyRun, failure_policy: FailurePolicy) -> PolicyOutcome {
+    if let Some(reason) = run.conditions.as_ref().and_then(unmet_condition) {
+        return PolicyOutcome::NotApplied(reason);
+    }
+    if !run.invoked {
+        return PolicyOutcome::NotApplied("it is not applied again in the second round".to_owned());
+    }
+    let errors = run.mutations.iter().filter_map(|mutation| mutation.outcome.as_ref().err());
+    let errors = errors.map(String::as_str).collect::<Vec<_>>().join("; ");
+    match failure_policy {
+        _ if errors.is_empty() => PolicyOutcome::Allowed,
+        FailurePolicy::Fail => PolicyOutcome::Denied(errors),
+        FailurePolicy::Ignore => PolicyOutcome::NotEnforced(format!("its failurePolicy is Ignore: {errors}")),
     }
 }
 

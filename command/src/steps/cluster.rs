@@ -13,7 +13,7 @@ use super::api::{self, PatchFormat, RequestOptions};
 use super::document;
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
-use super::policies;
+use super::policies::{self, PolicyType};
 use super::request::name_of;
 use super::resource::{self, Scope};
 use super::webhook::{label_parts, merge};
@@ -104,14 +104,17 @@ impl World {
             Some("CustomResourceDefinition") => 1,
             Some(_) | None => 2,
         });
-        let has_policies = objects.iter().any(policies::is_policy);
+        let types = PolicyType::of_objects(&objects);
         for object in objects {
             if let Some(created) = self.create_namespace_of(&object).await? {
                 self.tell(step, format!("created the namespace \"{created}\""));
             }
             self.store(object).await?;
         }
-        if has_policies { self.wait_for_policies().await } else { Ok(()) }
+        for of in types {
+            self.wait_for_policies(of).await?;
+        }
+        Ok(())
     }
 
     /// Waits until the server serves a definition. It does so shortly after it has accepted the definition.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::api;
@@ -56,38 +56,22 @@ impl World {
         }
     }
 
-    /// Waits until the server applies all validating policies that exist so far.
+    /// Waits until the server applies all policies of a type that exist so far.
     ///
     /// The server refreshes all of them together, so it is sufficient to wait for a policy that is created last. Its
-    /// param is a `ConfigMap` that is created after all other params. The server refreshes mutating policies
-    /// separately.
+    /// param is a `ConfigMap` that is created after all other params.
     ///
     /// Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`.
-    pub(super) async fn wait_for_policies(&mut self) -> Outcome {
+    pub(super) async fn wait_for_policies(&mut self, of: PolicyType) -> Outcome {
         if matches!(self.target()?.kind, TargetKind::InProcess) {
             return Ok(());
         }
         let name = format!("marker-{}", uuid::Uuid::new_v4().simple());
-        let rules = json!([{
-            "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
-            "resourceNames": [name],
-        }]);
         let config_maps = format!("/api/v1/namespaces/{}/configmaps", self.namespace().await?);
         let param = format!("{name}-param");
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": param}});
         api::send(self.client()?, Method::POST, &config_maps, Some(&object)).await?.successful()?;
-        let policy = json!({
-            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
-            "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false"}],
-        });
-        let binding = json!({
-            "policyName": name, "validationActions": ["Deny"],
-            "paramRef": {"name": param, "parameterNotFoundAction": "Allow"},
-        });
-        for (kind, plural, spec) in [
-            ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", policy),
-            ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", binding),
-        ] {
+        for (kind, plural, spec) in of.marker(&name, &param) {
             let mut object = json!({
                 "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
                 "metadata": {"name": name}, "spec": spec,
@@ -102,9 +86,9 @@ impl World {
         let started = tokio::time::Instant::now();
         loop {
             let answer = api::send(self.client()?, Method::POST, &path, Some(&object)).await?;
-            // Another policy can also deny the object.
-            let is_marker = answer.message().contains(&format!(".{name}'"));
-            if answer.code == StatusCode::UNPROCESSABLE_ENTITY && is_marker {
+            // Another policy can also deny the object. The causes contain the denials of all mutating policies.
+            let is_marker = answer.body.to_string().contains(&format!(".{name}'"));
+            if is_marker && !answer.code.is_success() {
                 return Ok(());
             }
             if started.elapsed() > TIMEOUT {
@@ -115,5 +99,65 @@ impl World {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+}
+
+/// A type of policies. The server refreshes the policies of each type separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PolicyType {
+    Validating,
+    Mutating,
+}
+
+impl PolicyType {
+    /// Returns the types of the policies and bindings in `objects`.
+    pub(super) fn of_objects(objects: &[Value]) -> Vec<Self> {
+        let has = |of: &Self| {
+            let kind_of = |object: &Value| object.get("kind").and_then(Value::as_str).map(str::to_owned);
+            objects.iter().filter_map(kind_of).any(|kind| of.kinds().contains(&kind.as_str()))
+        };
+        [Self::Validating, Self::Mutating].into_iter().filter(has).collect()
+    }
+
+    /// Returns the kind of the policies and the kind of the bindings.
+    fn kinds(self) -> [&'static str; 2] {
+        match self {
+            Self::Validating => ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"],
+            Self::Mutating => ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"],
+        }
+    }
+
+    /// Returns a policy that denies the creation of the `ConfigMap` `name`, and its binding.
+    ///
+    /// Each consists of the kind, the resource, and the spec.
+    fn marker(self, name: &str, param: &str) -> [(&'static str, &'static str, Value); 2] {
+        let rules = json!([{
+            "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+            "resourceNames": [name],
+        }]);
+        let param_kind = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+        let constraints = json!({"resourceRules": rules});
+        let param_ref = json!({"name": param, "parameterNotFoundAction": "Allow"});
+        let (policy, binding, [policies, bindings]) = match self {
+            Self::Validating => (
+                json!({
+                    "paramKind": param_kind, "matchConstraints": constraints,
+                    "validations": [{"expression": "false"}],
+                }),
+                json!({"policyName": name, "paramRef": param_ref, "validationActions": ["Deny"]}),
+                ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+            ),
+            Self::Mutating => {
+                let expression = "[JSONPatch{op: 'remove', path: '/missing'}]";
+                let policy = json!({
+                    "paramKind": param_kind, "matchConstraints": constraints, "reinvocationPolicy": "Never",
+                    "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+                });
+                let binding = json!({"policyName": name, "paramRef": param_ref});
+                (policy, binding, ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"])
+            }
+        };
+        let [kind, binding_kind] = self.kinds();
+        [(kind, policies, policy), (binding_kind, bindings, binding)]
     }
 }
