@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-/// A policy for ConfigMaps with at most 3 entries, and a binding; tests replace some of their lines.
+/// A policy for `ConfigMaps` with at most 3 entries, and a binding; tests replace some of their lines.
 const POLICY: &str = r#"
 Feature: The limit
   Scenario: Too many entries
