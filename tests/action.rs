@@ -461,7 +461,7 @@ fn ci_runs_the_two_commands_of_the_readme() {
     let commands: Vec<&str> =
         ci.jobs.values().flat_map(|job| &job.steps).filter_map(|step| step.run.as_deref()).collect();
     for command in ["cargo run -- run", "cargo test"] {
-        assert!(readme.contains(&format!("```console\n$ {command}\n```")), "README.md: {command}");
+        assert!(readme.lines().any(|line| line == format!("$ {command}")), "README.md: {command}");
         assert!(commands.contains(&command), "ci.yml: {command}: {commands:?}");
     }
 }
