@@ -24,7 +24,7 @@ use crate::{ExitCode, Failure, screen};
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("names").required(true).multiple(true).args(["services", "dns", "ip"])))]
 pub(crate) struct Certs {
-    /// Issue the certificate for this Service, with all of its names in a cluster; can be repeated
+    /// Issue the certificate for all in-cluster DNS names of this Service; can be repeated
     #[arg(long = "service", value_name = "NAMESPACE/NAME")]
     services: Vec<Service>,
     /// Add a DNS name

@@ -25,7 +25,7 @@ pub(crate) struct ExplainError {
     /// Explain this message; several words are one message
     #[arg(value_name = "MESSAGE", required_unless_present = "files", conflicts_with = "files")]
     message: Vec<String>,
-    /// Read messages, logs, or a Status as JSON from these files, or from standard input if -
+    /// Read messages, logs, or a Status as JSON from these files, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print explanations in this format; json prints a list
@@ -48,7 +48,7 @@ Examples:
 
 Exit status: 0 if a message is recognized, 1 otherwise.";
 
-/// The maximum number of messages with an unknown cause to print.
+/// The maximum number of printed messages whose cause is unknown.
 const MAX_UNKNOWN: usize = 5;
 /// The maximum number of lines to print as text.
 const MAX_LINES: usize = 5;

@@ -12,8 +12,8 @@ use crate::{Failure, documents};
 /// The options for fakes files.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FileArguments {
-    /// Read fakes from this file, or from standard input if it is `-`; can be repeated. A manifest with webhook
-    /// configurations is replaced by fakes that allow every request
+    /// Read fakes from this file, or - for standard input; can be repeated. A manifest with webhook configurations is
+    /// replaced by fakes that allow every request
     #[arg(short, long = "file", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }

@@ -16,7 +16,7 @@ use crate::{ExitCode, Failure};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportCommand {
-    /// Read reports from these files, or from standard input for -. A file may contain several reports
+    /// Read reports from these files, or - for standard input. A file may contain several reports
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 

@@ -49,8 +49,8 @@ pub(crate) struct Lint {
     )]
     configuration: Vec<PathBuf>,
 
-    /// Print all checks, or those of --check, without reading files: one per line, with details if -v is set, or in the
-    /// format of --output
+    /// List all checks, or only those that --check selects, without reading files. Prints one check per line (with
+    /// details if -v is set), or uses the format that --output specifies
     #[arg(long)]
     list: bool,
 
@@ -263,7 +263,7 @@ impl Lint {
     }
 }
 
-/// Returns the name of a webhook configuration, or `None` for another object.
+/// Returns the name of a webhook configuration, or `None` for any other object.
 fn configuration_name(object: &Value) -> Option<String> {
     let is_configuration = text(object, &["kind"]).ends_with("WebhookConfiguration");
     is_configuration.then(|| text(object, &["metadata", "name"]).to_owned())

@@ -17,7 +17,7 @@ pub(crate) struct Steps {
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 
-    /// Output format
+    /// Print the steps in this format
     #[arg(long, short, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Format,
 }

@@ -10,7 +10,7 @@ use super::log::Log;
 use super::{administrator, tokens};
 use crate::Failure;
 
-/// The flags for users in addition to the user in the kubeconfig, named as in kube-apiserver.
+/// The flags for additional users and for the serving certificate. They have the same names as in kube-apiserver.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Credentials")]
 pub(super) struct CredentialFlags {
@@ -21,8 +21,8 @@ pub(super) struct CredentialFlags {
     /// Authenticate the bearer tokens in this CSV file with the columns token, user, UID, and, in quotes, groups
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// Treat requests without credentials as user system:anonymous in the group system:unauthenticated.
-    /// kube-apiserver's default is true
+    /// Treat requests without credentials as requests from the user system:anonymous in the group
+    /// system:unauthenticated. kube-apiserver's default is true
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set)]
     anonymous_auth: bool,
     /// Serve with the certificate in this PEM file; by default, one is generated at startup. The kubeconfig trusts the

@@ -16,7 +16,7 @@ use crate::{ExitCode, Failure};
 /// those of a run with the whole corpus.
 #[derive(Debug, clap::Args)]
 pub(super) struct Merge {
-    /// Read JSON reports from these files, or from standard input if -. A file may contain several reports
+    /// Read JSON reports from these files, or - for standard input. A file may contain several reports
     #[arg(required = true, value_name = "REPORT")]
     reports: Vec<PathBuf>,
 

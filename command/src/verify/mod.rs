@@ -75,8 +75,8 @@ pub(crate) struct Verify {
     #[command(flatten)]
     objects: Objects,
 
-    /// Print all checks, or those of --check, without running them: one per line, with details if -v is set, or in the
-    /// format of --output
+    /// List all checks, or only those that --check selects, without running them. Prints one check per line (with
+    /// details if -v is set), or uses the format that --output specifies
     #[arg(long, help_heading = "Selection")]
     list: bool,
 

@@ -21,7 +21,7 @@ pub struct List {
     /// Show only faults of this class
     #[arg(long, value_enum)]
     class: Option<Class>,
-    /// Output format
+    /// Print the faults in this format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }

@@ -26,7 +26,7 @@ use crate::{
 /// The options of the command.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Read fakes from this file, or from standard input if it is `-`; can be repeated
+    /// Read fakes from this file, or - for standard input; can be repeated
     #[arg(short, long = "file", value_name = "FILE", required_unless_present = "admin")]
     files: Vec<PathBuf>,
     /// Listen on this address instead of the one in the files; port 0 uses a free port
@@ -154,7 +154,7 @@ impl CommandError {
 
 /// A function that parses a file into fakes files.
 ///
-/// The first argument is the text of the file, and the second its name in messages.
+/// The first argument is the text of the file, and the second argument is the name to use in messages.
 pub type ParseFakes<'a> =
     dyn Fn(&str, &str) -> Result<Vec<FakesFile>, Box<dyn std::error::Error + Send + Sync>> + Sync + 'a;
 
