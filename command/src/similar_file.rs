@@ -37,7 +37,9 @@ fn nearest(folder: &Path, path: &Path) -> Option<PathBuf> {
     ranked.into_iter().next().map(|(_, name)| path.with_file_name(name))
 }
 
-/// Returns the similarity of two file names. An extension that both names have does not count.
+/// Returns the similarity of two file names.
+///
+/// If both names have the same extension, only the rest of the names is compared.
 fn similarity(name: &str, other: &str) -> f64 {
     let (name, other) = (name.to_lowercase(), other.to_lowercase());
     let split = |name: &str| {

@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 /// The reason that this run reports for a finding that it adds to the baseline.
 const ADDED: &str = "added to the baseline";
 
-/// The options for a baseline.
+/// The options to compare findings with a baseline, or to write one.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct BaselineOptions {
     /// Accept the findings in this file, each with a reason, so that only other findings count. Entries that no longer

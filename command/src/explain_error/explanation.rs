@@ -118,8 +118,8 @@ const MAX_LINES: usize = 100;
 
 /// Explains the messages in `text`: one message, a `Status` as JSON, or the lines of a log.
 ///
-/// Each message is explained once; text that is not about webhooks is ignored. `file` is the name of the file with the
-/// text, if any; explanations then contain the lines.
+/// Each message is explained once; text that is not about webhooks is ignored. `file` is the name of the file that
+/// contains the text, if any. If it is set, explanations contain line numbers.
 pub(super) fn explain(text: &str, file: Option<&str>) -> Explanations {
     let mut all = explain_text(text);
     for explanation in &mut all.known {

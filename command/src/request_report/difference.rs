@@ -87,7 +87,7 @@ fn compare_items(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Cha
     }
 }
 
-/// The maximum total length of two lists for which the shortest difference is computed, in quadratic time.
+/// The maximum total length of two lists for which the shortest difference is computed. This takes quadratic time.
 const MAX_ALIGNED: usize = 5_000;
 
 /// Matches the items of two lists. For long lists, only equal items at the beginning and at the end match.

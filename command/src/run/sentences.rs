@@ -107,7 +107,7 @@ pub(super) fn steps(feature: &Feature) -> impl Iterator<Item = &Step> {
     background.chain(feature.scenarios.iter().flat_map(|scenario| &scenario.steps)).chain(rules)
 }
 
-/// Returns the message about a step without a definition, and help.
+/// Returns the error message for an undefined step, and a hint about the most similar step, if any.
 fn undefined(step: &Step, known: &[StepHelp]) -> (String, String) {
     let keyword = keyword(step.ty);
     let sentence = format!("no step matches `{} {}`", step.keyword.trim(), step.value);

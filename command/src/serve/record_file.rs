@@ -52,7 +52,7 @@ impl RecordFlags {
 /// Returns whether an environment variable is `true` or `1`, rather than unset, empty, `false`, or `0`.
 ///
 /// # Errors
-/// Returns an error if the variable has another value.
+/// Returns an error if the variable has any other value.
 pub(crate) fn is_on(variable: &str) -> Result<bool, Failure> {
     match std::env::var(variable).as_deref() {
         Err(std::env::VarError::NotPresent) | Ok("" | "0" | "false") => Ok(false),

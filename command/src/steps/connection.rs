@@ -18,7 +18,7 @@ pub(super) const HELP: StepHelp = step(
   """"#,
 );
 
-/// Sends a GET request for a proxy, or a POST request for another subresource.
+/// Sends a GET request for a proxy, or a POST request for any other subresource.
 ///
 /// The operation in the review is always CONNECT.
 ///

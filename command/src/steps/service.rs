@@ -67,7 +67,7 @@ impl World {
         own.filter_map(|(name, client_config)| Some((name, service_name(client_config.get("service")?))))
     }
 
-    /// Returns the calls during the last request whose review was not sent.
+    /// Returns the calls of the last request for which the server did not send the review.
     fn unsent_calls(&self) -> impl Iterator<Item = &RecordedCall> {
         self.own_calls.iter().flatten().filter(|call| !call.was_sent())
     }

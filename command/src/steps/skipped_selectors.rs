@@ -13,10 +13,9 @@ use crate::policy_outcome::{PolicyOutcome, PolicyResult};
 use crate::target::{RUN_LABEL, RecordedSkip};
 
 impl World {
-    /// Adds both sides of the comparison to the reason of each webhook or policy that a selector excluded.
+    /// Explains why a selector excluded each webhook or policy: the unmet requirement, and the compared labels.
     ///
-    /// The labels of the object are its labels after the request: in the response or, if it does not contain the
-    /// object, in the request body.
+    /// Uses the object's labels in the response or, if the response does not contain the object, in the request body.
     pub(super) async fn explain_skips(&mut self, sent: Option<&Value>) {
         if self.skips.is_empty() && self.policy_results.is_empty() {
             return;
@@ -81,7 +80,7 @@ impl World {
         rest.split(['/', '?']).next().map(str::to_owned)
     }
 
-    /// Returns the labels of a namespace.
+    /// Requests a namespace from the server and returns its labels.
     async fn labels_of_namespace(&self, name: &str) -> Option<Map<String, Value>> {
         let path = format!("/api/v1/namespaces/{name}");
         let stored =

@@ -212,7 +212,7 @@ fn unreachable_and_unserved_resources_are_reported_once() {
     }
 }
 
-/// Appends `end` to every string in `value` that may come from another source.
+/// Appends `end` to every string in `value` that may come from a source other than admit.
 fn append(value: &mut serde_json::Value, end: &str) {
     use serde_json::Value;
     const KEPT: [&str; 6] = ["severity", "verdict", "id", "title", "why", "source"];

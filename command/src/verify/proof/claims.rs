@@ -1,6 +1,6 @@
-//! Determines the claim of a finding about an API server.
+//! Determines what a finding claims about an API server.
 
-/// A claim of a finding about an API server. The `proof.feature` of the finding asserts it.
+/// A claim about an API server that a finding makes. The `proof.feature` of the finding asserts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// The requests have a certain outcome, such as denied or failed open.
