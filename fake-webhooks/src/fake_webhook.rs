@@ -134,7 +134,7 @@ impl FakeWebhook {
         format!("https://{}/", SocketAddr::new(host, address.port()))
     }
 
-    /// Returns the `caBundle` for callers in PEM format, usually the CA certificate.
+    /// Returns the `caBundle` for callers, usually the CA certificate, in PEM format.
     pub fn ca_bundle(&self) -> &str {
         &self.ca_bundle
     }

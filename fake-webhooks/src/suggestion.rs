@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 /// The minimum similarity of two words, from 0 to 1.
 const SIMILAR: f64 = 0.6;
 
-/// The similarity of a synonym, or of the same words in another order. Less similar names are then not suggested.
+/// The similarity of a synonym, or of the same words in a different order.
+///
+/// If there is such a name, less similar names are not suggested.
 const CERTAIN: f64 = 1.0;
 
 /// The maximum length of a name in bytes, because the comparison takes quadratic time.

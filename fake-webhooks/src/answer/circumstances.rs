@@ -21,7 +21,7 @@ impl Circumstances {
         Self { nth, seen: 0, time: jiff::Timestamp::UNIX_EPOCH, other_uid: None, caller: Caller::default() }
     }
 
-    /// Returns a copy with another call number, for a nested behavior.
+    /// Returns a copy with a different call number, for a nested behavior.
     pub(super) fn numbered(&self, nth: u64) -> Self {
         Self { nth, ..self.clone() }
     }

@@ -65,7 +65,7 @@ pub enum Effect {
     Leak {
         /// The number of bytes to leak for this call.
         bytes: u32,
-        /// The maximum number of bytes to leak for all calls together.
+        /// The maximum total number of bytes to leak across all calls.
         most: u32,
     },
     /// Waits until earlier calls end, and then for this duration, even if the caller has disconnected.

@@ -159,7 +159,7 @@ impl Mutate {
     }
 }
 
-/// A list of changes. If the value has another type, the error shows the expected form.
+/// A list of changes. If the value has a different type, the error shows the expected form.
 struct ChangeList(Vec<Change>);
 
 impl<'de> Deserialize<'de> for ChangeList {
