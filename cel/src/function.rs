@@ -26,7 +26,9 @@ pub struct Overload {
     pub id: &'static str,
     /// Whether the function is called as `target.function(...)`; the target is the first of `parameters`.
     pub member: bool,
-    /// The types of the arguments. A [`Type::Parameter`] matches any type, but the same type wherever its name occurs.
+    /// The types of the arguments.
+    ///
+    /// A [`Type::Parameter`] matches any type, but all parameters with the same name must match the same type.
     pub parameters: Vec<Type>,
     /// The type of the result.
     pub result: Type,
@@ -113,7 +115,7 @@ impl<'c, 'a> Call<'c, 'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the argument has another type. The guards of the overload prevent this.
+    /// Returns an error if the argument has a different type. The guards of the overload prevent this.
     pub fn opaque<T: Opaque>(&self, index: usize) -> Result<&'c T, Error> {
         self.argument(index)?.downcast().ok_or_else(Error::no_such_overload)
     }

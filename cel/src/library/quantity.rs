@@ -46,7 +46,7 @@ pub(crate) fn functions() -> Vec<Function> {
 #[derive(Debug)]
 struct QuantityValue {
     quantity: Quantity,
-    /// Whether the quantity was compared with a decimal number. kube-apiserver then stores the quantity as a decimal
+    /// Whether the quantity was compared with a decimal number. If so, kube-apiserver stores the quantity as a decimal
     /// instead of an integer.
     decimal: AtomicBool,
     /// Whether the quantity is the result of a calculation. kube-apiserver cannot compare such a quantity with others.

@@ -28,8 +28,8 @@ pub(super) struct CallPrice {
     assumed: Assumed,
 }
 
-/// The type that cel-go's cost function assumes for an argument without checking it; a value of another type causes a
-/// panic.
+/// The type that cel-go's cost function assumes for an argument without checking it; a value of a different type causes
+/// a panic.
 ///
 /// Source: cel-go ext/lists.go, `trackListFlatten`, `trackListSort` and their siblings.
 #[derive(Clone, Copy, Debug)]

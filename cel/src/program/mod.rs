@@ -41,7 +41,7 @@ struct Inner {
 
 /// Provides the values of variables, on demand.
 pub trait Variables<'a>: Sync {
-    /// Returns the value of a variable, or `None` if the variable is not bound. Evaluation then fails.
+    /// Returns the value of a variable. If the variable is not bound, returns `None`, and evaluation fails.
     fn get(&self, name: &str) -> Option<Value<'a>>;
 
     /// Returns the members of a composed variable. A member is evaluated when an expression selects it.

@@ -424,7 +424,7 @@ fn only_or_many(candidates: &[Arc<Overload>], id: &str) -> bool {
 /// Returns whether the step of a comprehension only adds to its accumulator or leaves it unchanged, as in the
 /// expansions of `map` and `filter`.
 ///
-/// The step then reads the accumulator only once, so the value of the accumulator can be moved out.
+/// If so, the step reads the accumulator only once, and the value of the accumulator can be moved out.
 fn is_read_once(checked: &Checked, comprehension: &Comprehension) -> bool {
     let is_accumulator = |node: NodeId| matches!(expression(checked, node), Some(Expression::Ident(name)) if *name == comprehension.accumulator);
     let adds = |node: NodeId| match expression(checked, node) {

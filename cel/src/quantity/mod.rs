@@ -194,7 +194,7 @@ impl Quantity {
         Ok(Self { amount, format: self.format, written: None })
     }
 
-    /// Returns whether the amount is stored as a decimal number. The fast conversion to an integer then fails.
+    /// Returns whether the amount is stored as a decimal number. If so, the fast conversion to an integer fails.
     pub(crate) fn is_decimal(&self) -> bool {
         matches!(self.amount, Amount::Decimal(_))
     }

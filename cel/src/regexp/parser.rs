@@ -377,7 +377,7 @@ impl Count {
     }
 }
 
-/// Parses a decimal number without leading zeros; numbers that do not fit become the maximum.
+/// Parses a decimal number without leading zeros; a number that is too large becomes `u32::MAX`.
 fn number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);

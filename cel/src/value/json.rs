@@ -187,7 +187,7 @@ impl Conversion {
 
     /// Converts the value of a field, and the elements of its lists and maps.
     ///
-    /// Go does not convert lists and maps in lists and maps that the expression creates.
+    /// Go does not convert a list or map that the expression creates if it is nested in another such list or map.
     fn field(&mut self, value: &Value<'_>) -> Json {
         match value {
             Value::List(list) if is_literal(list) => {

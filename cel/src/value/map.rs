@@ -242,7 +242,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the value of a key; a number also finds an equal key of another numeric type.
+    /// Returns the value of a key; a number also finds an equal key of a different numeric type.
     ///
     /// Source: cel-go common/types/map.go, `refValMapAccessor.Find`.
     pub fn get(&self, key: &Value<'_>) -> Option<Value<'a>> {

@@ -184,7 +184,7 @@ pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
         false
     }
 
-    /// Returns whether both values are equal; `other` may have another type.
+    /// Returns whether both values are equal; `other` may have a different type.
     ///
     /// Returns `None` if the comparison results in `no such overload`. This is the case for every `other` that is not a
     /// [`Value::Opaque`].

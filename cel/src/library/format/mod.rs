@@ -38,7 +38,7 @@ pub(crate) enum Clause {
 /// The reason why formatting fails.
 #[derive(Debug)]
 pub(crate) enum Failure<E> {
-    /// The format is invalid; the message is complete.
+    /// The format is invalid. The error message is used without the prefix `error during formatting: `.
     Format(String),
     /// An argument does not match its clause; the error does not include the prefix `error during formatting: `.
     Argument(E),
