@@ -51,7 +51,7 @@ pub enum Error {
     /// The PEM text is not a private key.
     #[error("invalid private key: {0}")]
     NotAKey(rcgen::Error),
-    /// The certificate was issued for another key.
+    /// The certificate was issued for a different key.
     #[error("the private key does not belong to the certificate")]
     OtherKey,
     /// The key or the signature could not be created.
