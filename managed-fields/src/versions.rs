@@ -52,7 +52,7 @@ pub(crate) struct Versioned<T> {
 }
 
 impl<T: Schema> Versioned<T> {
-    /// Returns another object of the same type.
+    /// Returns `object` with the version and type of this object.
     pub(crate) fn with(&self, object: Value) -> Self {
         Self { object: Rc::new(object), ..self.clone() }
     }
@@ -113,7 +113,7 @@ impl<T: Schema> Versioned<T> {
         self.with(remove_items(self.object.as_ref().clone(), fields, self.of))
     }
 
-    /// Returns `fields` with the declared struct fields above them.
+    /// Returns `fields`, and the declared struct fields that contain them.
     pub(crate) fn with_named_fields(&self, fields: &Set) -> Set {
         fields.with_named_fields(Some(self.of))
     }

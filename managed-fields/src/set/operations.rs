@@ -160,7 +160,7 @@ impl Set {
         }
     }
 
-    /// Returns the set with the declared struct fields above its members.
+    /// Returns the set, and the declared struct fields that contain its members.
     ///
     /// Members of maps and items of lists are not added.
     pub(crate) fn with_named_fields<T: Schema>(&self, of: Option<Type<T>>) -> Self {
