@@ -146,7 +146,7 @@ fn is_in_place(path: &Path) -> io::Result<bool> {
     Ok(!found.is_file() || is_descriptor(path))
 }
 
-/// Returns whether `path` names an open descriptor.
+/// Returns whether `path` refers to an open file descriptor.
 ///
 /// `/dev/stdout` may refer to a regular file, which must not be replaced.
 ///
