@@ -57,7 +57,7 @@ pub(crate) fn forms(value: u64) -> Vec<String> {
     forms
 }
 
-/// Returns whether a text contains a number that is not part of a longer one or has another unit.
+/// Returns whether a text contains a number that is not part of a longer one or has a different unit.
 pub(crate) fn states(text: &str, number: &str) -> bool {
     text.match_indices(number).any(|(position, _)| {
         let (before, after) = (&text[..position], &text[position + number.len()..]);

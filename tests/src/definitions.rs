@@ -89,7 +89,7 @@ impl Definitions {
 
     /// Creates another definition and waits until it is established.
     ///
-    /// Watch events arrive in order, so the server has then processed all earlier definitions.
+    /// Watch events arrive in order, so by then, the server has processed all earlier definitions.
     async fn wait_for_a_later_one(&self, server: &Server, names: &Names) -> Result<String, ServerError> {
         let group = format!("m{}.{}.example.com", uuid::Uuid::new_v4().simple(), names.id());
         let definition = json!({

@@ -57,8 +57,8 @@ impl Scope<'_> {
 
 /// Returns the lines of a metrics response that may belong to a case.
 ///
-/// A server that has run many cases returns about a hundred times as many lines. Each case then reads only the relevant
-/// ones, which saves time.
+/// A server that has run many cases returns about a hundred times as many lines, so it saves time to read only the
+/// relevant ones.
 pub(crate) fn counters(exposition: &str) -> String {
     let is_counter = |line: &&str| {
         line.split_once('{').is_some_and(|(name, _)| COUNTERS.contains(&name))

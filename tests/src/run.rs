@@ -332,7 +332,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 
 /// Waits until the server's cache contains the written objects.
 ///
-/// An update that begins with a stale object runs admission twice. The result would then vary between runs.
+/// An update that begins with a stale object runs admission twice, so the result would vary between runs.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache.
 async fn catch_up(
@@ -429,7 +429,7 @@ pub async fn run_in_process(
     Ok(seen.masked(&exposition))
 }
 
-/// Returns whether the server timed out the request. It then answers while webhooks are still being called.
+/// Returns whether the server timed out the request. If so, it answered while webhooks were still being called.
 ///
 /// Source: apiserver pkg/server/filters/timeout.go and pkg/endpoints/handlers/finisher/finisher.go.
 fn has_timed_out(answer: &Answer) -> bool {

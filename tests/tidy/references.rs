@@ -39,7 +39,7 @@ fn yaml<T: DeserializeOwned>(file: &str) -> BTreeMap<String, T> {
 /// Returns the IDs in a line `Rule: MUT-04, MUT-05.` of a doc comment, or an empty list for any other line.
 ///
 /// # Errors
-/// Returns an error if the line begins like such a line but has another format.
+/// Returns an error if the line begins like such a line but has a different format.
 fn cited(line: &str) -> Result<Vec<&str>, ()> {
     let line = line.trim_start();
     if !["/// Rule:", "/// Rules:"].iter().any(|start| line.starts_with(start)) {

@@ -33,7 +33,7 @@ async fn check_with(url: &str, trusted: &str, rotation: Rotation) -> CheckReport
     only(run("V46", &configurations, pods(), settings).await)
 }
 
-/// Returns an intervention that makes the fake present another certificate.
+/// Returns an intervention that makes the fake present a different certificate.
 fn renewing(fake: &Arc<FakeWebhook>, certificate: &str) -> Intervention {
     let fake = Arc::clone(fake);
     let certificate: Certificate = certificate.parse().expect("a certificate");

@@ -35,7 +35,7 @@ pub struct Search {
     pub count: u64,
 }
 
-/// The results of a search.
+/// The results of comparing generated expressions.
 #[derive(Clone, Debug, Default)]
 pub struct SearchResult {
     /// The number of expressions, by their outcome in Kubernetes.

@@ -268,7 +268,7 @@ fn operation(generator: &mut Generator<'_>, part: Part) -> Value {
 
 /// Returns an operation that is an edge case of RFC 6902 or of upstream's implementation.
 ///
-/// Examples are ends of lists, escapes, values that are missing or have another type, and paths that do not exist.
+/// Examples are ends of lists, escapes, values that are missing or have a different type, and paths that do not exist.
 fn odd_operation(generator: &mut Generator<'_>) -> Value {
     let value = json!(generator.value());
     let label = format!("/metadata/labels/{}", generator.key().replace('/', "~1"));

@@ -124,7 +124,7 @@ impl Subject {
     }
 }
 
-/// The results of a search.
+/// The results of comparing both servers in generated situations.
 #[derive(Clone, Debug, Default)]
 pub struct SearchResult {
     /// The number of situations in which both servers agreed.
