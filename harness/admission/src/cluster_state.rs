@@ -41,8 +41,8 @@ pub trait ClusterState: Send + Sync {
 
     /// Returns whether converting a patched object of this kind to its internal type needs the object before the patch.
     ///
-    /// Some internal types keep parts of their previous state. [`Self::pass_through_internal`] then receives that
-    /// object.
+    /// Some internal types keep parts of their previous state. For these types, [`Self::pass_through_internal`]
+    /// receives the object before the patch.
     fn preserves_unpatched(&self, _kind: &GroupVersionKind) -> bool {
         false
     }
@@ -159,7 +159,7 @@ impl ConversionError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a conversion has these parts")]
 pub struct ByWebhook {
-    /// The conversion webhook.
+    /// The conversion webhook to call.
     pub webhook: Arc<ConversionWebhook>,
     /// The object before the conversion.
     pub object: Value,

@@ -150,7 +150,7 @@ pub fn out_of_time() -> Box<Status> {
 
 /// Returns a 500 response without a reason, for server errors that are not a Status.
 ///
-/// An example is a patched object of another kind.
+/// An example is a patched object of a different kind.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/status.go, `ErrorToAPIStatus`.
 /// Rule: ERR-15.

@@ -83,8 +83,8 @@ pub fn compile(text: &str, environment: Environment) -> Result<Expression, Compi
 /// Compiles an expression whose static type `check` accepts.
 ///
 /// # Errors
-/// Returns [`CompileError`] if the expression is invalid, has another type, or uses a feature that admit does not
-/// support.
+/// Returns [`CompileError`] if the expression is invalid, has a type that `check` rejects, or uses a feature that admit
+/// does not support.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `CompileCELExpression`.
 pub fn compile_in(

@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 pub struct CallerCache(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl CallerCache {
-    /// Returns the cached value; `make` creates it at first use. Returns `None` if the cache holds another type.
+    /// Returns the cached value; `make` creates it at first use. Returns `None` if the cached value has a different
+    /// type.
     pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref()
     }

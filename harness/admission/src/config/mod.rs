@@ -146,7 +146,7 @@ pub enum ReinvocationPolicy {
     IfNeeded,
 }
 
-/// The effect of a failed call to a webhook on the request.
+/// How a failed webhook call affects the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the API has these two")]
 pub enum FailurePolicy {
@@ -176,9 +176,13 @@ pub enum SideEffects {
     None,
     /// The webhook has no side effects on a dry run.
     NoneOnDryRun,
-    /// The webhook has side effects; it is never called on a dry run. Only in configurations older than v1.
+    /// The webhook has side effects; it is never called on a dry run.
+    ///
+    /// API version v1 does not allow this value.
     Some,
-    /// The side effects are unknown; the webhook is never called on a dry run. Only in configurations older than v1.
+    /// The side effects are unknown; the webhook is never called on a dry run.
+    ///
+    /// API version v1 does not allow this value.
     Unknown,
     /// The configuration does not specify side effects; a call on a dry run fails.
     ///

@@ -262,7 +262,7 @@ fn list_items<'a>(list: &'a Value, kind: &str, go_type: &str) -> Result<&'a [Val
     }
 }
 
-/// Returns the error for an object of another kind. For known kinds, errors about unknown fields come first.
+/// Returns the error for an object of any other kind. For known kinds, errors about unknown fields come first.
 ///
 /// Source: kubernetes pkg/admission/plugin/webhook/manifest/loader/loader.go, `init` and `acceptObject`; api
 /// admissionregistration/*/register.go.

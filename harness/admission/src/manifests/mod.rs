@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use self::decoding::{DecodeError, Decoded};
 use crate::config::{self, ConfigError, MUTATING, Phase, STATIC_SUFFIX, VALIDATING, Webhook};
 
-/// A manifest file.
+/// A manifest file that has been read but not parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a file has a path and bytes")]
 pub struct ManifestFile {

@@ -50,7 +50,7 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// Returns whether a `test` operation found another value.
+    /// Returns whether a `test` operation found a different value.
     pub(crate) fn is_failed_test(&self) -> bool {
         matches!(self, Self::DoesNotApply(text) if text.ends_with(operation::TEST_FAILED))
     }

@@ -11,7 +11,7 @@ use super::node::Node;
 use super::reader::MAX_LEVELS;
 use super::work::Work;
 
-/// The end of the error of a `test` operation that finds another value.
+/// The end of the error of a `test` operation that finds a different value.
 pub(super) const TEST_FAILED: &str = " failed: test failed";
 
 /// One operation of a JSON patch. Null members count as missing, except `value`.

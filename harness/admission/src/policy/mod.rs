@@ -29,7 +29,7 @@ pub use self::record::{
 pub use crate::attributes::GroupVersionKind;
 use crate::config::{FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule};
 
-/// A `ValidatingAdmissionPolicy`: parsed and compiled.
+/// A parsed and compiled `ValidatingAdmissionPolicy`.
 #[derive(Clone, Debug)]
 pub struct ValidatingPolicy {
     /// The fields that both kinds of policies have.
@@ -132,7 +132,7 @@ pub struct Binding {
     pub match_resources: Option<MatchResources>,
 }
 
-/// The params of a binding.
+/// A parsed `paramRef`: which params a binding uses.
 #[derive(Clone, Debug)]
 pub struct ParamRef {
     /// The name of the param; empty if a selector is used.

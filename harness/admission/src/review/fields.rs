@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
     /// Returns the object in `field`, of the Go types `go_type` and `go_struct`; `None` if it is missing or null.
     ///
     /// # Errors
-    /// Returns Go's error if the value has another type.
+    /// Returns Go's error if the value has a different type.
     pub fn object(
         &self,
         field: &str,
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
     /// Returns the string in `field`; `None` if it is missing or null.
     ///
     /// # Errors
-    /// Returns Go's error if the value has another type.
+    /// Returns Go's error if the value has a different type.
     pub fn string(&self, field: &str, go_type: &str) -> Result<Option<String>, DecodeError> {
         match self.present(field) {
             None => Ok(None),

@@ -38,7 +38,7 @@ struct Response<'a> {
 
 /// Reads the response from `body` if it is JSON without duplicate keys or escapes.
 ///
-/// Returns `None` for other bodies. The caller then decodes the body as a document.
+/// Returns `None` for any other body; the caller decodes such a body as a document.
 pub(super) fn response(body: &[u8], version: ReviewVersion) -> Option<PlainResponse<'_>> {
     let Review { api_version, kind, response } = object(body)?;
     if api_version != version.api_version() || kind != "AdmissionReview" {

@@ -149,7 +149,7 @@ fn check_fields(object: &Json, text: &str) -> Result<(), MutationError> {
     errors.map_err(|error| MutationError::Server(Box::new(Status::internal_error(&error))))
 }
 
-/// Rejects an object of a built-in type in another version than that of the request.
+/// Rejects an object of a built-in type if its version differs from the version of the request.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/mutating/dispatcher.go, `dispatchOne`, which converts the object to
 /// the version of the request and not to the version of the policy.

@@ -41,7 +41,8 @@ pub(crate) struct Mutating<'h> {
     namespace: Option<Arc<Value>>,
     /// The kinds whose objects match conditions have used.
     ///
-    /// Expressions then see objects of built-in kinds with their Go types, otherwise as unstructured objects.
+    /// Expressions see an object with its Go type if its kind is built in and in this list. Otherwise, they see an
+    /// unstructured object.
     typed: Vec<Arc<GroupVersionKind>>,
 }
 
