@@ -101,7 +101,7 @@ fn of_kind(kind: &str, query: &Query, is_apply: bool) -> Result<RequestOptions, 
 /// Source: apiserver pkg/endpoints/handlers/delete.go.
 ///
 /// # Errors
-/// Returns 400 for a body of another kind, or 422 for an invalid value.
+/// Returns 400 for a body of a different kind, or 422 for an invalid value.
 pub(crate) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOptions, Box<Status>> {
     let mut members = match body {
         Some(Value::Object(members)) => members,

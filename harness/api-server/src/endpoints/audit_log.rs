@@ -117,7 +117,7 @@ pub(crate) struct ObjectReference<'a> {
     pub(crate) group: &'a str,
     pub(crate) version: &'a str,
     pub(crate) subresource: &'a str,
-    /// The uid in the body of a creation or an update.
+    /// The UID in the body of a creation or an update.
     pub(crate) uid: &'a str,
     /// The resource version in the body of a creation or an update.
     pub(crate) resource_version: &'a str,

@@ -40,7 +40,7 @@ const SMALL_STORED_BYTES: usize = 2 * SMALL_EVENT_BYTES;
 /// The maximum number of recent events in the cache of small events.
 const RECENT_EVENTS: usize = 256;
 
-/// The number of entries for large events at which unused entries are dropped.
+/// The size of the cache of large events at which unused entries are removed.
 const MAX_LARGE_EVENTS: usize = 64;
 
 /// An event that has not been encoded yet.

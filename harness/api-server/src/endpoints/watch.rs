@@ -236,7 +236,7 @@ impl Watch {
 enum WatchProgress {
     /// The watcher has not sent an event.
     Nothing,
-    /// The objects at this `resourceVersion` up to the key `last`; `None` at the beginning.
+    /// The objects at this `resourceVersion`, up to the key `last`; `last` is `None` until the first object is sent.
     Objects { last: Option<String>, version: u64 },
     /// All changes up to this `resourceVersion`.
     Changes { version: u64 },

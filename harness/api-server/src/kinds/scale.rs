@@ -188,7 +188,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) -> Result<(), Box<Status
 /// Validates the Scale of an object of a built-in kind.
 ///
 /// # Errors
-/// Returns 422 for a negative number of replicas, or 409 if the Scale and the object have different uids.
+/// Returns 422 for a negative number of replicas, or 409 if the Scale and the object have different UIDs.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`;
 /// pkg/registry/apps/deployment/storage/storage.go, `scaleUpdatedObjectInfo.UpdatedObject`.

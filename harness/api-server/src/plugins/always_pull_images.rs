@@ -14,7 +14,7 @@ use super::forbidden;
 
 /// Sets the pull policy of containers and image volumes to `Always`, unless an update does not add images.
 ///
-/// After mutation, rejects a Pod with another pull policy.
+/// After mutation, rejects a Pod with a different pull policy.
 ///
 /// Source: kubernetes plugin/pkg/admission/alwayspullimages/admission.go.
 pub(crate) struct AlwaysPullImages;

@@ -177,7 +177,7 @@ impl Admission {
     /// Reloads the stored webhook configurations.
     ///
     /// # Errors
-    /// Returns an error if a configuration cannot be parsed. The webhooks then stay unchanged.
+    /// Returns an error if a configuration cannot be parsed. In this case, the webhooks stay unchanged.
     pub(crate) fn reload_webhooks(&self) -> Result<(), Box<Status>> {
         let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
         let of = |resource: &str, before: &WebhookSources| {
@@ -194,7 +194,7 @@ impl Admission {
     /// Reloads the stored policies and bindings.
     ///
     /// # Errors
-    /// Returns an error if an object cannot be parsed. The policies then stay unchanged.
+    /// Returns an error if an object cannot be parsed. In this case, the policies stay unchanged.
     pub(crate) fn reload_policies(&self) -> Result<(), Box<Status>> {
         let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
         *policies = policies.reloaded(&self.state.storage)?;

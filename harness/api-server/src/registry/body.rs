@@ -201,8 +201,8 @@ fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Stat
 /// Source: apiserver pkg/endpoints/handlers/create.go and `transformDecodeError` in rest.go.
 ///
 /// # Errors
-/// Returns 400 if the body cannot be decoded, is of another kind, or has unknown fields under strict validation; 415
-/// for an unsupported media type; 429 if other requests use the memory that the object needs; or 501 if the object
+/// Returns 400 if the body cannot be decoded, is of a different kind, or has unknown fields under strict validation;
+/// 415 for an unsupported media type; 429 if other requests use the memory that the object needs; or 501 if the object
 /// exceeds the memory budget.
 pub(crate) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
     let registry = request.registry;

@@ -76,8 +76,8 @@ fn is_registered_kind(kind: &GroupVersionKind) -> bool {
 /// Sets `apiVersion` and `kind` if an object of a built-in type omits them.
 ///
 /// # Errors
-/// Returns 400 if the object is of another kind or a field has the wrong type, or 501 for a schema that admit does not
-/// support.
+/// Returns 400 if the object is of a different kind or a field has the wrong type, or 501 for a schema that admit does
+/// not support.
 pub(crate) fn typed(
     mut object: Value,
     kind: &GroupVersionKind,
@@ -138,8 +138,8 @@ pub(crate) fn typed(
 
 /// Decodes a custom resource whose body specifies the kind `found`.
 ///
-/// Without `custom`, only numbers and metadata are normalized. This function also accepts an object of another kind.
-/// Validation rejects it later.
+/// Without `custom`, only numbers and metadata are normalized. This function also accepts an object of a different
+/// kind. Validation rejects it later.
 ///
 /// # Errors
 /// Returns 400 for a field of the wrong type, or 501 for a schema that admit does not support.

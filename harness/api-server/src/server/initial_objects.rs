@@ -20,7 +20,7 @@ use crate::storage::Storage;
 
 pub(crate) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Stores the initial objects in a new storage.
+/// Stores the initial objects of a new server.
 ///
 /// Source: kubernetes pkg/controlplane/controller/{systemnamespaces,kubernetesservice,clusterauthenticationtrust,
 /// legacytokentracking,defaultservicecidr}, `pkg/registry/scheduling/rest/storage_scheduling.go`.

@@ -57,7 +57,7 @@ impl EncodedObject {
         Self { text: writer.text.into_boxed_slice(), api_version, kind, version }
     }
 
-    /// Returns a copy with another `metadata.resourceVersion`, or an unchanged copy if the object does not have one.
+    /// Returns a copy with a new `metadata.resourceVersion`, or an unchanged copy if the object does not have one.
     pub(crate) fn with_version(&self, version: u64) -> Self {
         let (before, behind) = (self.text.get(..self.version.start), self.text.get(self.version.end..));
         let (Some(before), Some(behind)) = (before, behind) else { return self.clone() };

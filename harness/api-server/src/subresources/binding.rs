@@ -42,7 +42,7 @@ pub(crate) fn check(binding: &Value) -> Result<(), Box<Status>> {
 /// Assigns the Pod of an admitted binding to the node.
 ///
 /// # Errors
-/// Returns 404 if the Pod does not exist, or 409 if it cannot be bound or its uid or `resourceVersion` differs.
+/// Returns 404 if the Pod does not exist, or 409 if it cannot be bound or its UID or `resourceVersion` differs.
 ///
 /// Source: kubernetes pkg/registry/core/pod/storage/storage.go, `setPodNodeAndMetadata` and `assignPod`.
 pub(crate) fn bind(

@@ -140,7 +140,7 @@ pub(super) fn number(value: &Number) -> String {
     format_double(value.as_f64().unwrap_or_default())
 }
 
-/// Returns whether a string without quotes would be decoded as another type, such as a number.
+/// Returns whether a string without quotes would be decoded as a different type, such as a number.
 ///
 /// Source: `resolve.go`, `resolve`.
 fn resolves(text: &str) -> bool {

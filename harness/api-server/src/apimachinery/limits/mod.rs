@@ -98,7 +98,7 @@ impl InFlightRequests {
         Ok(self.share().with(places.try_reserve(1)?))
     }
 
-    /// Returns the share of the memory budget for one request.
+    /// Returns an empty reservation for one request. Its first 64 KiB do not count toward the memory budget.
     pub(crate) fn share(&self) -> Reservation {
         self.bytes.share(REQUEST_BYTES)
     }

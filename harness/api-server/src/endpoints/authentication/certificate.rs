@@ -20,7 +20,7 @@ pub enum ClientCertificate {
     Invalid,
 }
 
-/// The object identifier of the subject attribute that contains the uid of the user.
+/// The object identifier of the subject attribute that contains the UID of the user.
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 /// The key in `extra` that identifies the credentials.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
@@ -30,7 +30,7 @@ impl ClientCertificate {
     /// organizations.
     ///
     /// The caller must have verified the signature of the certificate. Returns `None` if the certificate does not have
-    /// a common name, and [`Self::Invalid`] if it cannot be parsed or has an invalid uid.
+    /// a common name, and [`Self::Invalid`] if it cannot be parsed or has an invalid UID.
     ///
     /// Source: apiserver pkg/authentication/request/x509/x509.go, `CommonNameUserConversion`.
     /// Rule: RBAC-27.
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// The expected name, uid, and groups.
+    /// The expected name, UID, and groups.
     type Expected = (&'static str, &'static str, &'static [&'static str]);
 
     #[track_caller]

@@ -24,7 +24,7 @@ const FLAGS: &str = include_str!("flagz.txt");
 const HEADER: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility \
                       guarantees and is for debugging purposes only.\n";
 
-/// The paths in `/statusz`.
+/// The paths that `/statusz` lists.
 const PATHS: [&str; 7] = ["/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version"];
 
 /// A page about the server.

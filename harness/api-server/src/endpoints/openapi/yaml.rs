@@ -69,7 +69,7 @@ fn block(out: &mut String, node: &Node, depth: usize) {
 /// The words that YAML parsers do not parse as strings unless they are quoted.
 const WORDS: [&str; 10] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null", "~"];
 
-/// Returns whether an unquoted string would be parsed as another type, such as a number.
+/// Returns whether an unquoted string would be parsed as a different type, such as a number.
 fn is_other(text: &str) -> bool {
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && {
         let digits = text.replace('_', "");

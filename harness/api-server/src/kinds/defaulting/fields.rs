@@ -40,7 +40,7 @@ pub(super) fn remove(object: &mut Value, field: &str) -> Option<Value> {
 
 /// Returns the object at `object[field]`; creates it if absent or `null`.
 ///
-/// Returns `None` for a value of another type.
+/// Returns `None` for a value of a different type.
 pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let child = object.as_object_mut()?.entry(field).or_insert(Value::Null);
     if child.is_null() {

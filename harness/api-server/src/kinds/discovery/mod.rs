@@ -309,7 +309,7 @@ pub(crate) fn is_newer(version: &str, than: &str) -> bool {
     compare(version, than) == Ordering::Greater
 }
 
-/// Returns the stability level, major number, and minor number of a version; `None` if the version has another form.
+/// Returns the stability level, major number, and minor number of a version; `None` for any other format.
 fn maturity(version: &str) -> Option<(u8, u64, u64)> {
     let number = |text: &str| -> Option<u64> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -8,13 +8,13 @@ use crate::apimachinery::metadata;
 use crate::kinds::server_writes;
 use crate::storage::InitialObjects;
 
-/// The roles and bindings of a ready kube-apiserver 1.37.1, one per line, without uids, times, and `resourceVersion`s.
+/// The roles and bindings of a ready kube-apiserver 1.37.1, one per line, without UIDs, times, and `resourceVersion`s.
 ///
 /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy.
 /// Rule: RBAC-21.
 const OBJECTS: &str = include_str!("bootstrap.json");
 
-/// The roles and bindings that a new storage contains.
+/// The roles and bindings that a new server contains.
 pub(crate) const INITIAL_OBJECTS: InitialObjects = InitialObjects {
     group: RBAC_GROUP,
     count: COUNT,

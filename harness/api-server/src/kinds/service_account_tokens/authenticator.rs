@@ -128,7 +128,7 @@ pub(crate) fn with_groups(mut user: UserInfo) -> UserInfo {
 
 /// Returns the token in the `Authorization` header.
 ///
-/// Returns `None` if the header is missing, has another scheme, or does not contain a token.
+/// Returns `None` if the header is missing, has a different scheme, or does not contain a token.
 ///
 /// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go, `AuthenticateRequest`.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -17,7 +17,7 @@ pub(crate) struct BoundObjects {
     pub(crate) node: Option<Reference>,
 }
 
-/// A reference to an object by name and uid. The uid is absent if the object is a node that does not exist.
+/// A reference to an object by name and UID. The UID is absent if the object is a node that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reference {
     pub(crate) name: String,

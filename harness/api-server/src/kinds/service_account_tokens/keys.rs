@@ -244,7 +244,7 @@ impl SigningKey {
         Self::ecdsa(key.as_ref(), Algorithm::Es256)
     }
 
-    /// Loads the private key in a PEM block. Returns `None` for a block of another type.
+    /// Loads the private key in a PEM block. Returns `None` for a block of a different type.
     fn of_block(block: &Pem) -> Result<Option<Self>, KeyError> {
         let der = block.contents();
         let rejected = |error: ring::error::KeyRejected| match error.to_string().as_str() {

@@ -78,7 +78,7 @@ pub(crate) fn share_labels(object: &mut Value) {
     }
 }
 
-/// Sets the requester of a `CertificateSigningRequest` to `user`, even if the object contains another requester.
+/// Sets the requester of a `CertificateSigningRequest` to `user`, even if the object contains a different requester.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `PrepareForCreate`.
 /// Rule: KND-03.

@@ -131,7 +131,7 @@ pub(crate) fn empty_object(resource: &Resource) -> Value {
 /// Returns the delete options that admission receives.
 ///
 /// A negative grace period becomes one second, except for a collection. A Pod gets its actual grace period. A Namespace
-/// or a custom resource definition gets a uid precondition.
+/// or a custom resource definition gets a UID precondition.
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go,
 /// `CheckGracefulDelete`; kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.

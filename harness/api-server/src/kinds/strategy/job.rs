@@ -8,7 +8,7 @@ const JOB_NAME: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 
-/// Adds labels with the name and uid of a new Job to its pod template and selects Pods by uid.
+/// Adds labels with the name and UID of a new Job to its pod template and selects Pods by UID.
 ///
 /// Does not change a Job with `manualSelector`. Does not replace existing values. Validation checks them later.
 ///

@@ -14,7 +14,7 @@ pub(super) enum Owner<'a> {
     },
 }
 
-/// Returns the path segment of a volume source. Upstream uses another spelling for `gcePersistentDisk`.
+/// Returns the path segment of a volume source. Upstream uses a different spelling for `gcePersistentDisk`.
 pub(super) fn member(kind: &str) -> &str {
     if kind == "gcePersistentDisk" { "persistentDisk" } else { kind }
 }

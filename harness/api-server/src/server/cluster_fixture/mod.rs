@@ -144,7 +144,7 @@ impl ClusterFixture {
         self.state.resources().all().iter().map(|resource| ServedResource::from_resource(resource)).collect()
     }
 
-    /// Applies the strategy of the resource to the object of a request: uid, times, status, and generation.
+    /// Applies the strategy of the resource to the object of a request: UID, times, status, and generation.
     ///
     /// The server applies the strategy between the mutating and the validating webhooks. Objects of subresources other
     /// than the status stay unchanged.

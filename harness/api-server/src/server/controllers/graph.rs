@@ -47,12 +47,12 @@ pub(super) struct Neighbors {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: HashMap<String, Node>,
-    /// The uids of the dependents, by the uid of the owner.
+    /// The UIDs of the dependents, by the UID of the owner.
     dependents: HashMap<String, BTreeSet<String>>,
 }
 
 impl Graph {
-    /// Applies a change to the graph. Returns the uids of the objects to process.
+    /// Applies a change to the graph. Returns the UIDs of the objects to process.
     pub(super) fn observe(&mut self, change: &Change) -> Vec<String> {
         let uid_of = |stored: &Option<Arc<StoredObject>>| {
             stored
@@ -94,7 +94,7 @@ impl Graph {
         concerned
     }
 
-    /// Returns the uids of the `owners` that wait for the deletion of their dependents.
+    /// Returns the UIDs of the `owners` that wait for the deletion of their dependents.
     fn waiting_owners(&self, owners: &[Owner]) -> Vec<String> {
         let waits =
             |owner: &&Owner| self.nodes.get(&owner.uid).is_some_and(|owner| owner.waits_for_dependents);
@@ -134,7 +134,7 @@ impl Node {
         }
     }
 
-    /// Returns whether the object blocks the deletion of its owner with this uid.
+    /// Returns whether the object blocks the deletion of its owner with this UID.
     pub(super) fn blocks(&self, owner: &str) -> bool {
         self.owners.iter().any(|reference| reference.uid == owner && reference.blocks)
     }

@@ -14,7 +14,7 @@ pub(super) enum Item {
     Account(String),
     /// A namespace, by name, that may lack the server's certificates.
     RootCertificates(String),
-    /// An object, by uid, that the garbage collector may have to process.
+    /// An object, by UID, that the garbage collector may have to process.
     Object(String),
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Item {
 pub(super) enum Outcome {
     /// The item is complete until another change enqueues it.
     Done,
-    /// The item is complete, but the objects with these uids have to be processed.
+    /// The item is complete, but the objects with these UIDs have to be processed.
     Then(Vec<String>),
     /// A request failed: retry the item with backoff.
     Retry,

@@ -14,7 +14,7 @@ const EXTRA: &str = "impersonate-extra-";
 /// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `processImpersonationHeaders`.
 ///
 /// # Errors
-/// Returns 400 for groups, a uid, or extra values without a user.
+/// Returns 400 for groups, a UID, or extra values without a user.
 pub(crate) fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status>> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let first = |name: &str| headers.get(name).map(text).unwrap_or_default();

@@ -60,7 +60,7 @@ enum Operator {
 /// A value that a `JSONPath` expression selects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Found<'a> {
-    /// A value of the object or of the path.
+    /// A value from the object, or a text or literal in the path.
     Value(&'a Value),
     /// An integer in the path. In Go, its type differs from the type of integers in objects.
     Integer(i64),
@@ -241,7 +241,7 @@ fn descend<'a>(
     Ok(())
 }
 
-/// Selects a range of items. Returns `None` for an empty range; the nodes that follow are then not evaluated.
+/// Selects a range of items. Returns `None` for an empty range; in this case, the nodes that follow are not evaluated.
 fn slice(
     list: &[Value],
     start: Option<i64>,
