@@ -21,7 +21,7 @@ pub struct ClientAuthorities {
 /// The reason why a `--client-ca-file` is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidAuthorities {
-    /// The file is not PEM.
+    /// The file is not in PEM format.
     #[error(transparent)]
     Pem(#[from] pem::Error),
     /// A certificate cannot be parsed.
@@ -39,7 +39,7 @@ impl ClientAuthorities {
     /// Parses the content of the file in `--client-ca-file`: CA certificates in PEM.
     ///
     /// # Errors
-    /// Returns [`InvalidAuthorities`] if the file is not PEM, or does not contain a CA certificate.
+    /// Returns [`InvalidAuthorities`] if the file is not in PEM format, or does not contain a CA certificate.
     pub fn from_pem(bytes: &[u8]) -> Result<Self, InvalidAuthorities> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(bytes) {
@@ -62,8 +62,8 @@ impl ClientAuthorities {
 
     /// Returns a verifier that accepts any client certificate in the handshake.
     ///
-    /// As in kube-apiserver, the handshake succeeds even if the issuer is unknown. Requests on the connection then get
-    /// a 401 response.
+    /// As in kube-apiserver, the handshake succeeds even if the issuer is unknown. In that case, requests on the
+    /// connection get a 401 response.
     pub(crate) fn handshake(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::new(AnyCertificate(Arc::clone(&self.verifier)))
     }

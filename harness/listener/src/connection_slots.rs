@@ -30,7 +30,7 @@ const IDLE: Duration = Duration::from_secs(90);
 /// The maximum number of bytes from each unauthenticated peer. The headers of most requests are smaller.
 const FREE_BYTES: usize = 16 << 10;
 
-/// The maximum number of bytes in excess of [`FREE_BYTES`] from all unauthenticated peers together.
+/// The maximum total number of bytes in excess of [`FREE_BYTES`] from all unauthenticated peers.
 const UNAUTHENTICATED_BYTES: usize = 16 << 20;
 
 /// The connection slots of a listener.

@@ -26,7 +26,7 @@ pub enum CredentialError {
     /// A DNS name is invalid.
     #[error("cannot create a certificate: {0}")]
     Name(#[from] InvalidName),
-    /// The certificate or its key is not PEM.
+    /// The certificate or its key is not in PEM format.
     #[error(transparent)]
     Pem(#[from] pem::Error),
     /// The certificate cannot be used, or the key does not match it.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::connection_slots::ActiveRequest;
 
-/// The maximum time for which a client may stop reading a response. The connection is then closed.
+/// The time after which a connection is closed if the client stops reading a response.
 ///
 /// kube-apiserver cuts off every response except a watch after `--request-timeout`; admit cuts off any response that
 /// the client does not read.
