@@ -74,7 +74,7 @@ fn kind(value: &Value) -> &'static str {
 /// Converts `value` to a 32-bit integer. For larger numbers, higher bits are dropped; null is 0.
 ///
 /// # Errors
-/// Returns Go's error for a value of another type.
+/// Returns Go's error for a value of a different type.
 pub fn int32(value: &Value) -> Result<i32, String> {
     #[expect(clippy::cast_possible_truncation, reason = "Go wraps, too")]
     match (value, value.as_i64(), value.as_f64()) {
@@ -89,7 +89,7 @@ pub fn int32(value: &Value) -> Result<i32, String> {
 /// Returns the members of an object that Go converts to a struct; `None` for null.
 ///
 /// # Errors
-/// Returns Go's error for a value of another type.
+/// Returns Go's error for a value of a different type.
 pub fn members(value: &Value) -> Result<Option<&serde_json::Map<String, Value>>, String> {
     match value {
         Value::Null => Ok(None),

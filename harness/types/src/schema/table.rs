@@ -161,7 +161,7 @@ impl Field {
 /// How server-side apply identifies the items of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListType {
-    /// The list is a single value.
+    /// The list is treated as a single value.
     Atomic,
     /// The items are identified by their values.
     Set,
