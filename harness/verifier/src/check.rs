@@ -20,7 +20,7 @@ pub struct Check {
     pub title: &'static str,
     /// The severity of the check's findings, unless a finding overrides it.
     pub severity: Severity,
-    /// The reason for the check, as one paragraph.
+    /// The reason why the check exists, as one paragraph.
     pub why: &'static str,
     /// The advice on how to fix a finding, as an imperative sentence.
     pub help: &'static str,

@@ -56,7 +56,7 @@ pub async fn run<E: Send>(
 
 /// Runs the checks as [`run`] does, but ends early when `stop` is ready.
 ///
-/// The report then contains the findings so far and is marked as [interrupted](Report::interrupted).
+/// In that case, the report contains the findings so far and is marked as [interrupted](Report::interrupted).
 ///
 /// # Errors
 /// Returns the first error of `corpus`.

@@ -15,7 +15,7 @@ pub enum MergeError {
     /// There are no reports to merge.
     #[error("there is no report")]
     Nothing,
-    /// A report has the format of another version of admit.
+    /// A report has the format of a different version of admit.
     #[error("a report has version {0}, expected {VERSION}: merge with the admit that wrote it")]
     Version(u32),
     /// The reports are about different checks.

@@ -25,7 +25,7 @@ use super::shape::{self, pod_spec};
 
 /// The prefix of the URLs of the library's webhooks. The host name never resolves (RFC 2606).
 const HOST: &str = "https://other.admit.invalid/";
-/// The name of all values that the library's webhooks add to an object.
+/// The name that the library's webhooks give to containers, volumes, and unnamed objects.
 const MARK: &str = "admit-foreign";
 const LABEL: &str = "admit.dev/foreign";
 
@@ -60,7 +60,7 @@ impl Addition {
     }
 }
 
-/// All changes of the library.
+/// The library: each webhook makes one change.
 pub const LIBRARY: [OtherWebhook; 6] = [
     OtherWebhook { name: "add-label", does: "adds a label", addition: add_label },
     OtherWebhook { name: "add-annotation", does: "adds an annotation", addition: add_annotation },

@@ -48,9 +48,9 @@ impl Log {
 impl Recorder {
     /// Records a request and returns whether it may create an object.
     ///
-    /// If it may, [`Self::answer`] must then record the status of the response. Only changes to objects count as
-    /// writes. Dry runs do not count. Access reviews do not count because clients create them only to get a response,
-    /// and leases do not count because they are heartbeats.
+    /// If it may, the caller must record the status of the response with [`Self::answer`]. Only changes to objects
+    /// count as writes. Dry runs do not count. Access reviews do not count because clients create them only to get a
+    /// response, and leases do not count because they are heartbeats.
     pub fn request(&self, method: &str, path: &str, query: &str) -> bool {
         let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         writes.contacts += 1;

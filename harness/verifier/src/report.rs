@@ -138,7 +138,7 @@ pub struct CheckReport {
     pub title: String,
     /// The severity of the check's findings, unless a finding overrides it.
     pub severity: Severity,
-    /// The reason for the check.
+    /// The reason why the check exists.
     pub why: String,
     /// The advice on how to fix a finding.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -211,7 +211,7 @@ pub struct Finding {
     pub kind: String,
     /// The severity of the finding.
     pub severity: Severity,
-    /// The message with names and values. It describes the violation by one of the webhooks.
+    /// The message, including names and values. It describes the violation by one of the webhooks with the finding.
     pub message: String,
     /// The webhooks with the finding (`CONFIGURATION/WEBHOOK` or [`TOGETHER`]), each with the number of objects.
     pub webhooks: BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! Completes objects as the server does, and creates later requests about the stored objects.
+//! Completes objects as the server does, and creates requests that update or delete the stored objects.
 
 use serde_json::{Value, json};
 

@@ -120,7 +120,7 @@ fn names(
             && equivalent().iter().any(|equivalent| is_named(&equivalent.resource)))
 }
 
-/// Returns the resource that an incorrect entry probably means: the entry is its kind, or its name in another case.
+/// Returns the resource that an incorrect entry probably means: the entry is its kind, or its name in a different case.
 fn meant<'a>(entry: &str, served: &'a [ServedResource]) -> Option<&'a ServedResource> {
     let name = entry.split('/').next().unwrap_or_default();
     if served.iter().any(|it| it.name.resource == name) {

@@ -19,7 +19,7 @@ const ROOM: usize = 16 * 1024;
 ///
 /// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`.
 const MAX_SECRET_SIZE: usize = 1024 * 1024;
-/// The maximum size of all annotations of an object together.
+/// The maximum total size of the annotations of an object.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `TotalAnnotationSizeLimitB`.
 const TOTAL_ANNOTATION_SIZE_LIMIT: usize = 256 * 1024;

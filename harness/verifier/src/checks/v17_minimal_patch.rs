@@ -149,7 +149,7 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// Returns whether an `add` operation inserts a list item. It then moves the existing item instead of replacing it.
+/// Returns whether an `add` operation inserts a list item. Such an operation does not replace an existing item.
 fn is_insertion(operation: &Value, document: &Value) -> bool {
     let parent = operation["path"].as_str().and_then(|path| path.rsplit_once('/')).map(|(parent, _)| parent);
     operation["op"] == "add"

@@ -191,7 +191,7 @@ fn more_often(before: &Value, after: &Value, of: Type, path: &str) -> Vec<Violat
 /// A key of a list item, and the list that contains the item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ListKey {
-    /// The field of the list without positions, such as `spec.containers.env`.
+    /// The path of the list, without the positions of list items, such as `spec.containers.env`.
     list: String,
     /// The names of the fields that form the key, such as `name`.
     field: String,

@@ -219,7 +219,7 @@ impl Fault {
     }
 }
 
-/// Returns all errors in the body of a reply with HTTP status 200, or none for another status.
+/// Returns all errors in the body of a reply with HTTP status 200, or none for any other status.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `VerifyAdmissionResponse`.
 fn faults(review: &[u8], status: u16, body: &[u8]) -> Vec<Fault> {

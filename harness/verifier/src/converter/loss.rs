@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Returns JSON pointers to the fields of `before` that are missing from `after` or have a different meaning there.
 ///
 /// Correct converters do more than copy fields. They may add defaults and annotations, omit empty fields (null, false,
-/// 0, empty), write quantities, times, and durations in another form, and reorder lists.
+/// 0, empty), write quantities, times, and durations in a different form, and reorder lists.
 pub(in super::super) fn lost(before: &Value, after: &Value) -> Vec<String> {
     let mut lost = Vec::new();
     walk(before, Some(after), "", &mut lost);
