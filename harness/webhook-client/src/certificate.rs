@@ -133,7 +133,7 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
         .ok()
 }
 
-/// Returns whether `host` matches `pattern`. The first label of a pattern may be a star.
+/// Returns whether `host` matches `pattern`. The first label of a pattern may be the wildcard `*`.
 ///
 /// Source: `matchHostnames`.
 fn is_match(pattern: &str, host: &str) -> bool {

@@ -33,7 +33,7 @@ use super::target::{Target, basic};
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// The number of failed keep-alive probes after which a connection is closed.
 const KEEPALIVE_RETRIES: u32 = 3;
-/// The maximum time for which sent data may remain unacknowledged. The connection is then closed.
+/// The time after which a connection is closed if sent data remains unacknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// The time limit for a TLS handshake.

@@ -191,7 +191,7 @@ impl HttpsCaller {
         Self { redirects, ..self }
     }
 
-    /// Limits the memory of reviews and replies that are in use.
+    /// Limits the memory for reviews and replies of calls in progress.
     #[must_use]
     pub fn with_memory(self, memory: Budget) -> Self {
         Self { memory: Some(memory), ..self }
