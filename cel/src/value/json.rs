@@ -2,6 +2,8 @@
 //!
 //! Source: cel-go common/types, `ConvertToNative`; apiserver pkg/cel/mutation/dynamic/objects.go.
 
+use std::fmt;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use go_std::quote::quote;
@@ -14,7 +16,7 @@ use crate::types::Type;
 /// The largest integer that a JSON number can represent exactly.
 const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
-/// Converts a value to JSON as protobuf's `google.protobuf.Value` represents it.
+/// Converts a value to JSON as `google.protobuf.Value` represents it.
 ///
 /// Integers with more than 53 bits, times, and durations become strings; bytes become base64.
 ///
@@ -49,7 +51,8 @@ pub fn to_json(value: &Value<'_>) -> Result<Json, Error> {
         Value::Object(object) => {
             let ObjectJson { members, foreign } = convert_object(object, Target::Protobuf);
             match foreign {
-                Some(foreign) => Err(Error::new(format!("proto: invalid type: {foreign}"))),
+                Some(Foreign::Go(name)) => Err(Error::new(format!("proto: invalid type: {name}"))),
+                Some(Foreign::Unknown(what)) => Err(Error::Unsupported(format!("{what} in a patch"))),
                 None => Ok(Json::Object(members)),
             }
         }
@@ -64,7 +67,7 @@ fn map_to_json(map: &Map<'_>) -> Result<Json, Error> {
         Origin::Unstructured => {}
         Origin::TypedMap => return Err(not_converted("map(dyn, dyn)")),
         Origin::Typed | Origin::Request => {
-            return Err(Error::Unsupported("a struct of a built-in type in a patch".to_owned()));
+            return Err(Error::Unsupported("structs of built-in types in a patch".to_owned()));
         }
     }
     let entries = map.iter().map(|(key, value)| {
@@ -85,7 +88,7 @@ fn not_converted(from: &str) -> Error {
 /// A whole number does not have a decimal point, as in Go.
 #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the range is checked")]
 fn number(value: f64) -> Option<Json> {
-    if value.fract() == 0.0 && value.abs() <= i64::MAX as f64 {
+    if value.fract() == 0.0 && value.abs() < i64::MAX as f64 {
         return Some(Json::from(value as i64));
     }
     Number::from_f64(value).map(Json::Number)
@@ -95,10 +98,29 @@ fn number(value: f64) -> Option<Json> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ObjectJson {
-    /// The fields. Each value of a type that Go's JSON does not have is replaced by the name of the type.
+    /// The fields. Each value of a type that Go's JSON does not have is replaced by a description of the type.
     pub members: Members<String, Json>,
-    /// The Go type of the first such value.
-    pub foreign: Option<&'static str>,
+    /// The type of the first such value.
+    pub foreign: Option<Foreign>,
+}
+
+/// The type of a value that Go's JSON does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
+pub enum Foreign {
+    /// A Go type whose name kube-apiserver's error contains.
+    Go(&'static str),
+    /// A description of values for which admit does not know kube-apiserver's error.
+    Unknown(&'static str),
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Go(name) => write!(f, "values of the type {name}"),
+            Self::Unknown(what) => f.write_str(what),
+        }
+    }
 }
 
 impl Object<'_> {
@@ -159,6 +181,79 @@ fn is_literal_map(map: &Map<'_>) -> bool {
     map.json().is_none() && !map.is_wrapped()
 }
 
+/// The size of the JSON that a value is converted to.
+///
+/// Lists and strings are shared, so the JSON of a small value can be very large.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a limit has two parts")]
+pub struct JsonLimit {
+    /// The maximum number of values.
+    pub values: usize,
+    /// The maximum number of bytes in strings and names of fields.
+    pub bytes: usize,
+}
+
+impl JsonLimit {
+    /// Returns whether the JSON of `value` is within the limit. Stops at the first part that is not.
+    pub fn allows(mut self, value: &Value<'_>) -> bool {
+        self.take(value)
+    }
+
+    fn take(&mut self, value: &Value<'_>) -> bool {
+        self.take_one(0)
+            && match value {
+                Value::String(text) => self.take_bytes(text.as_str().len()),
+                Value::Bytes(bytes) => self.take_bytes(bytes.len().saturating_mul(2)),
+                Value::List(list) => list.iter().all(|element| self.take(&element)),
+                Value::Map(map) => map.iter().all(|(key, value)| self.take(&key) && self.take(&value)),
+                Value::Optional(Some(value)) => self.take(value),
+                Value::Object(object) => {
+                    object.fields().all(|(name, value)| self.take_bytes(name.len()) && self.take(value))
+                }
+                Value::Preserved(json) => self.take_json(json),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Uint(_)
+                | Value::Double(_)
+                | Value::Duration(_)
+                | Value::Timestamp(_)
+                | Value::Optional(None)
+                | Value::Type(_)
+                | Value::Opaque(_)
+                | Value::Invalid(_) => true,
+            }
+    }
+
+    fn take_json(&mut self, json: &Json) -> bool {
+        match json {
+            Json::String(text) => self.take_one(text.len()),
+            Json::Array(elements) => {
+                self.take_one(0) && elements.iter().all(|element| self.take_json(element))
+            }
+            Json::Object(members) => {
+                self.take_one(0)
+                    && members
+                        .iter()
+                        .all(|(name, value)| self.take_bytes(name.len()) && self.take_json(value))
+            }
+            Json::Null | Json::Bool(_) | Json::Number(_) => self.take_one(0),
+        }
+    }
+
+    fn take_one(&mut self, bytes: usize) -> bool {
+        let left = self.values.checked_sub(1);
+        self.values = left.unwrap_or_default();
+        left.is_some() && self.take_bytes(bytes)
+    }
+
+    fn take_bytes(&mut self, bytes: usize) -> bool {
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.unwrap_or_default();
+        left.is_some()
+    }
+}
+
 /// The values that an object is converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
@@ -177,7 +272,7 @@ fn convert_object(object: &Object<'_>, target: Target) -> ObjectJson {
 /// A conversion of an object.
 struct Conversion {
     target: Target,
-    foreign: Option<&'static str>,
+    foreign: Option<Foreign>,
 }
 
 impl Conversion {
@@ -199,7 +294,7 @@ impl Conversion {
                 let mut members = Members::new();
                 for (key, value) in map {
                     let Some(name) = key.as_str() else {
-                        return self.foreign("a map whose keys are not strings");
+                        return self.unknown("maps whose keys are not strings");
                     };
                     let json = if is_literal { self.plain(&value) } else { self.field(&value) };
                     members.insert(name.to_owned(), json);
@@ -228,7 +323,7 @@ impl Conversion {
             (Value::Duration(_), _) => self.foreign("time.Duration"),
             (Value::Timestamp(_), _) => self.foreign("time.Time"),
             (Value::List(list), _) if is_literal(list) => self.foreign("[]ref.Val"),
-            (Value::List(list), _) if list.is_wrapped() => self.foreign("a list of a built-in type"),
+            (Value::List(list), _) if list.is_wrapped() => self.unknown("lists of built-in types"),
             (Value::List(list), _) => match list.json() {
                 Some(elements) => elements.iter().map(|element| self.raw(element)).collect(),
                 None => list.iter().map(|element| self.plain(&element)).collect(),
@@ -237,7 +332,7 @@ impl Conversion {
                 Some(members) => {
                     members.iter().map(|(name, value)| (name.clone(), self.raw(value))).collect()
                 }
-                None if map.is_wrapped() => self.foreign("a struct of a built-in type"),
+                None if map.is_wrapped() => self.unknown("structs of built-in types"),
                 None => self.foreign("map[ref.Val]ref.Val"),
             },
             (Value::Optional(None), _) => Json::Null,
@@ -268,8 +363,13 @@ impl Conversion {
     }
 
     fn foreign(&mut self, name: &'static str) -> Json {
-        self.foreign.get_or_insert(name);
+        self.foreign.get_or_insert(Foreign::Go(name));
         Json::from(name)
+    }
+
+    fn unknown(&mut self, what: &'static str) -> Json {
+        self.foreign.get_or_insert(Foreign::Unknown(what));
+        Json::from(what)
     }
 }
 
@@ -281,6 +381,23 @@ mod tests {
 
     fn object<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Value<'a> {
         Value::Object(Object::create(name, fields).unwrap().into())
+    }
+
+    #[test]
+    fn json_of_repeated_values_is_limited() {
+        let limit = JsonLimit { values: 1000, bytes: 1000 };
+        let mut list = Value::list(vec![Value::Int(1); 10]);
+        assert!(limit.allows(&list));
+        for _ in 0..30 {
+            list = Value::list(vec![list; 10]);
+        }
+        assert!(!limit.allows(&list));
+        let long = "a".repeat(600);
+        let text = Value::from(long.as_str());
+        assert!(limit.allows(&text));
+        assert!(!limit.allows(&object("Object", &[("a", text.clone()), ("b", text)])));
+        let kept = json!({"a": ["b".repeat(600), "c".repeat(600)]});
+        assert!(!limit.allows(&Value::Preserved(&kept)));
     }
 
     #[test]
@@ -307,7 +424,7 @@ mod tests {
         let Value::Object(list) = object("Object", &[("a", Value::list(vec![map()]))]) else {
             unreachable!()
         };
-        assert_eq!(list.to_unstructured().foreign, Some("map[ref.Val]ref.Val"));
+        assert_eq!(list.to_unstructured().foreign, Some(Foreign::Go("map[ref.Val]ref.Val")));
         let Value::Object(field) = object("Object", &[("a", map())]) else { unreachable!() };
         let converted = field.to_unstructured();
         assert_eq!((Json::Object(converted.members), converted.foreign), (json!({"a": {"k": 1}}), None));

@@ -27,7 +27,7 @@ use crate::error::Error;
 pub use arithmetic::{add, divide, modulo, multiply, negate, subtract};
 pub use convert::convert;
 pub use equality::{contains, equal, equals};
-pub use json::{ObjectJson, to_json};
+pub use json::{Foreign, JsonLimit, ObjectJson, to_json};
 pub use list::{Iter as Elements, List};
 pub use map::{Iter as MapEntries, Map};
 pub use number::format_double;

@@ -73,7 +73,9 @@ pub(crate) fn apply(
     let state = run.state();
     let patched = patch.apply(object).map_err(|error| match error {
         ApplyError::Unsupported(unsupported) => PatchError::Unsupported(unsupported),
-        error @ (ApplyError::DoesNotApply(_) | ApplyError::Panic(_)) => internal_error(&error.to_string()),
+        error @ (ApplyError::DoesNotApply(_) | ApplyError::TestFailed(_) | ApplyError::Panic(_)) => {
+            internal_error(&error.to_string())
+        }
     })?;
     let is_scale = custom_scale::is_custom_scale(run.attributes());
     let built_in = state.is_built_in(kind) && !is_scale;

@@ -2,6 +2,7 @@
 //!
 //! Source: apiserver pkg/admission/plugin/cel/compile.go and composition.go.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use kubernetes_cel::Program;
@@ -99,12 +100,20 @@ impl Available {
     }
 }
 
+/// The maximum depth of an expression together with the variables that it uses.
+///
+/// It bounds the number of threads for variables that use other variables, and the nesting of values: each variable can
+/// be a list that contains the previous variable, and functions that walk through values are recursive.
+const MAX_DEPTH: u32 = 1_000;
+
 /// Compiles the expressions of one policy. An expression may use the variables that were compiled before it.
 #[derive(Debug, Default)]
 pub struct PolicyExpressions {
     params: bool,
     /// The names and types of the compiled variables; `None` if the expressions cannot use `variables`.
     variables: Option<Vec<(Arc<str>, Type)>>,
+    /// The depth of each variable's expression together with the variables that it uses.
+    depths: HashMap<Arc<str>, u32>,
     /// The declarations created so far, by [`Available::index`].
     declared: [Option<Declarations>; 16],
 }
@@ -149,7 +158,19 @@ impl PolicyExpressions {
                 }
             }
         });
-        compile_in(declared, text, |of| purpose.check_type(of))
+        let program = compile_in(declared, text, |of| purpose.check_type(of))?;
+        if self.depth(text, &program) > MAX_DEPTH {
+            let what = format!("variables that use each other more than {MAX_DEPTH} levels deep");
+            return Err(CompileError::Unsupported(what));
+        }
+        Ok(program)
+    }
+
+    /// Returns the depth of a program together with the variables whose names its expression contains.
+    fn depth(&self, text: &str, program: &Program) -> u32 {
+        let words = text.split(|character: char| character != '_' && !character.is_ascii_alphanumeric());
+        let deepest = words.filter_map(|word| self.depths.get(word)).max();
+        program.depth().saturating_add(deepest.copied().unwrap_or_default())
     }
 
     /// Compiles a variable and declares it for all expressions that are compiled later.
@@ -168,11 +189,14 @@ impl PolicyExpressions {
     ) -> Result<Program, CompileError> {
         let program = self.compile(text, Purpose::Variable, environment);
         let of = program.as_ref().map_or(Type::Dyn, |program| program.result_type().clone());
+        let depth = program.as_ref().map_or(0, |program| self.depth(text, program));
         for place in &mut self.declared {
             *place = place.take().map(|declared| with_composed_variable(declared, name, &of));
         }
         if let Some(variables) = &mut self.variables {
-            variables.push((name.into(), of));
+            let name: Arc<str> = name.into();
+            variables.push((Arc::clone(&name), of));
+            self.depths.insert(name, depth);
         }
         program
     }
@@ -225,6 +249,22 @@ mod tests {
         check(expressions, "[]", Purpose::JsonPatch, Err("must evaluate to list(JSONPatch) but got list("));
         check(expressions, "params == null", Purpose::Condition, Err("undeclared reference to 'params'"));
         check(&mut PolicyExpressions::new(true), "params == null", Purpose::Condition, Ok(()));
+    }
+
+    #[test]
+    fn depth_of_variables_is_limited() {
+        let expressions = &mut PolicyExpressions::new(false);
+        assert!(expressions.compile_variable("v0", "1", Environment::New).is_ok());
+        let deepest = (1..1_000).find(|index| {
+            let text = format!("[variables . v{}]", index - 1);
+            expressions.compile_variable(&format!("v{index}"), &text, Environment::New).is_err()
+        });
+        assert!(deepest.is_some_and(|index| index > 300), "{deepest:?}");
+        check(expressions, "variables.v299 == []", Purpose::Condition, Ok(()));
+        check(expressions, "variables.v0 == 1", Purpose::Condition, Ok(()));
+        for index in 0..1_000 {
+            assert!(expressions.compile_variable(&format!("w{index}"), "1", Environment::New).is_ok());
+        }
     }
 
     #[test]

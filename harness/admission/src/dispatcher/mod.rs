@@ -13,6 +13,7 @@ use tracing::info;
 
 use self::policies::{MUTATING_POLICY, VALIDATING_POLICY};
 use crate::admission_run::AdmissionRun;
+use crate::attributes::Operation;
 use crate::caller::Caller;
 use crate::cluster_state::ConversionError;
 use crate::config::Webhook;
@@ -259,7 +260,10 @@ impl<C: Caller> Dispatcher<C> {
                 break;
             }
             plugin::admit(chain.plugins, run, round)?;
-            if let Some(hooks) = chain.mutating_policies {
+            // kube-apiserver's plugin does not handle deletions.
+            if let Some(hooks) = chain.mutating_policies
+                && run.attributes().operation != Operation::Delete
+            {
                 let started = Instant::now();
                 let outcome = self.mutate_by_policies(run, hooks, chain, round).await;
                 record_timing(

@@ -5,7 +5,6 @@ use tokio::time::Instant;
 
 use super::{DispatchContext, Dispatcher, Rejection, refusal_for_other_error};
 use crate::admission_run::AdmissionRun;
-use crate::attributes::Operation;
 use crate::caller::Caller;
 use crate::cluster_state::ConversionError;
 use crate::event::{Event, Round};
@@ -36,8 +35,6 @@ impl<C: Caller> Dispatcher<C> {
 
     /// Applies all mutating policies before any mutating webhook of the round is called.
     ///
-    /// Policies do not apply to deletions, which do not have an object to change.
-    ///
     /// Source: apiserver pkg/admission/plugin/policy/mutating/{dispatcher,plugin}.go.
     /// Rule: MAP-01, MAP-02, MAP-03, MAP-41, NEW-02, NEW-03.
     pub(super) async fn mutate_by_policies(
@@ -47,18 +44,25 @@ impl<C: Caller> Dispatcher<C> {
         chain: &DispatchContext<'_>,
         round: Round,
     ) -> Result<(), Rejection> {
-        if hooks.is_empty() || run.attributes().operation == Operation::Delete {
+        if hooks.is_empty() {
             return Ok(());
         }
         let selected = self.converting(run, |run| policies::select(hooks, run, round)).await;
         let mut mutating = selected.map_err(refusal_for_other_error)?;
+        let mut converted = Ok(());
         while let Some(kind) = mutating.next_kind() {
-            self.converting(run, |run| run.convert(&kind)).await.map_err(unconvertible)?;
+            converted = self.converting(run, |run| run.convert(&kind)).await;
+            if converted.is_err() {
+                break;
+            }
             mutating.apply_next(run, chain.deadline);
         }
-        self.converting(run, AdmissionRun::convert_to_request_version).await.map_err(unconvertible)?;
+        if converted.is_ok() && !mutating.is_refused() {
+            converted = self.converting(run, AdmissionRun::convert_to_request_version).await;
+        }
         let checked = mutating.finish(run.attributes());
-        conclude(run, checked, MUTATING_POLICY)
+        conclude(run, checked, MUTATING_POLICY)?;
+        converted.map_err(unconvertible)
     }
 }
 

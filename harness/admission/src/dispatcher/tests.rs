@@ -462,7 +462,7 @@ async fn a_patch_with_too_many_operations_is_unsupported_under_any_failure_polic
     let answer = |_: &str, _| Answer::Patch(json!(vec![nothing.clone(); 10_001]));
     let outcome = Run::default().through(Phase::Mutating, &[ignoring("a")], answer).await;
     assert!(matches!(outcome.result, Err(Rejection::Unsupported(_))), "{:?}", outcome.result);
-    assert_eq!(outcome.message(), "patches of webhooks with more than 10000 operations (10001)");
+    assert_eq!(outcome.message(), "JSON patches with more than 10000 operations (10001)");
     assert_eq!(outcome.called(), ["a"]);
     assert_eq!(outcome.record.calls().count(), 1);
 }

@@ -38,9 +38,12 @@ pub struct DecodeError(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
 pub enum ApplyError {
-    /// An operation fails. Contains the library's error: `testing value /a failed: test failed`.
+    /// An operation cannot be applied. Contains the library's error.
     #[error("{0}")]
     DoesNotApply(String),
+    /// A `test` operation found a different value. Contains the library's error.
+    #[error("{0}")]
+    TestFailed(String),
     /// The library panics, and the API server closes the client's connection without a response.
     #[error("{0}")]
     Panic(&'static str),
@@ -49,16 +52,9 @@ pub enum ApplyError {
     Unsupported(#[from] Unsupported),
 }
 
-impl ApplyError {
-    /// Returns whether a `test` operation found a different value.
-    pub(crate) fn is_failed_test(&self) -> bool {
-        matches!(self, Self::DoesNotApply(text) if text.ends_with(operation::TEST_FAILED))
-    }
-}
-
-/// The maximum number of operations in a webhook's patch.
+/// The maximum number of operations in a patch from a webhook or a policy.
 ///
-/// kube-apiserver limits patches from clients to this number, but does not limit patches from webhooks.
+/// kube-apiserver limits patches from clients to this number, but does not limit other patches.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -66,10 +62,10 @@ pub const MAX_OPERATIONS: usize = 10_000;
 ///
 /// Objects of built-in kinds to which patches apply are not nested more deeply.
 const MAX_CHANGED_DEPTH: usize = 64;
-/// The maximum number of JSON values in a webhook's patch.
-const MAX_VALUES: usize = 250_000;
+/// The maximum number of JSON values in a patch from a webhook or a policy.
+pub(crate) const MAX_VALUES: usize = 250_000;
 
-/// Checks that a webhook's patch is small enough to be decoded. Each value takes a few hundred bytes of memory.
+/// Checks that a patch is small enough to be decoded. Each value takes a few hundred bytes of memory.
 ///
 /// # Errors
 /// Returns [`Unsupported`] if the patch is larger; kube-apiserver accepts patches of any size.
@@ -89,15 +85,15 @@ pub fn check_size(patch: &[u8]) -> Result<(), Unsupported> {
         deepest = deepest.max(depth);
     });
     if operations > MAX_OPERATIONS {
-        let what = format!("patches of webhooks with more than {MAX_OPERATIONS} operations ({operations})");
+        let what = format!("JSON patches with more than {MAX_OPERATIONS} operations ({operations})");
         return Err(Unsupported { what });
     }
     if values > MAX_VALUES {
-        let what = format!("patches of webhooks with more than {MAX_VALUES} values ({values})");
+        let what = format!("JSON patches with more than {MAX_VALUES} values ({values})");
         return Err(Unsupported { what });
     }
     if deepest > reader::MAX_DEPTH {
-        let what = format!("patches of webhooks with more than {} levels ({deepest})", reader::MAX_DEPTH);
+        let what = format!("JSON patches with more than {} levels ({deepest})", reader::MAX_DEPTH);
         return Err(Unsupported { what });
     }
     Ok(())
@@ -359,20 +355,20 @@ mod tests {
         assert_eq!(check_size(of_operations(MAX_OPERATIONS).as_bytes()), Ok(()));
         assert_eq!(
             check_size(of_operations(MAX_OPERATIONS + 1).as_bytes()).unwrap_err().what,
-            "patches of webhooks with more than 10000 operations (10001)"
+            "JSON patches with more than 10000 operations (10001)"
         );
         let of_values =
             |count: usize| format!(r#"[{{"op":"add","value":[{}]}}]"#, vec!["0"; count].join(","));
         assert_eq!(check_size(of_values(MAX_VALUES - 4).as_bytes()), Ok(()));
         assert_eq!(
             check_size(of_values(MAX_VALUES - 3).as_bytes()).unwrap_err().what,
-            "patches of webhooks with more than 250000 values (250001)"
+            "JSON patches with more than 250000 values (250001)"
         );
         let of_levels = |count: usize| "[".repeat(count);
         assert_eq!(check_size(of_levels(reader::MAX_DEPTH).as_bytes()), Ok(()));
         assert_eq!(
             check_size(of_levels(100_000).as_bytes()).unwrap_err().what,
-            "patches of webhooks with more than 130 levels (10000)"
+            "JSON patches with more than 130 levels (10000)"
         );
         assert_eq!(check_size(b"no JSON"), Ok(()));
         let unfinished = format!("[{}", r#"{"op":"test"},"#.repeat(MAX_OPERATIONS + 1));

@@ -11,9 +11,6 @@ use super::node::Node;
 use super::reader::MAX_LEVELS;
 use super::work::Work;
 
-/// The end of the error of a `test` operation that finds a different value.
-pub(super) const TEST_FAILED: &str = " failed: test failed";
-
 /// One operation of a JSON patch. Null members count as missing, except `value`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Operation {
@@ -257,7 +254,11 @@ impl Document {
                 (value, Some(expected)) => equal(value, &expected)?,
             }
         };
-        if holds { Ok(()) } else { fail(format!("testing value {path}{TEST_FAILED}")) }
+        if holds {
+            Ok(())
+        } else {
+            Err(ApplyError::TestFailed(format!("testing value {path} failed: test failed")))
+        }
     }
 }
 
@@ -462,6 +463,7 @@ impl ApplyError {
     fn within(self, prefix: &str) -> Self {
         match self {
             Self::DoesNotApply(what) => Self::DoesNotApply(format!("{prefix}: {what}")),
+            Self::TestFailed(what) => Self::TestFailed(format!("{prefix}: {what}")),
             other @ (Self::Panic(_) | Self::Unsupported(_)) => other,
         }
     }

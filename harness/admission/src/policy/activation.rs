@@ -10,10 +10,7 @@ use serde_json::Value as Json;
 
 use super::compilation::{Expression, NamedExpression};
 use super::record::{EvaluatedExpression, ExpressionPart};
-use crate::conditions::Bindings;
-
-/// The maximum number of additional threads for variables that use other variables.
-const MAX_THREADS: u32 = 64;
+use crate::conditions::{Bindings, CompileError};
 
 /// The variables of one sequence of expressions, such as all validations of a policy.
 ///
@@ -29,8 +26,6 @@ pub(super) struct Activation<'a> {
     cost: AtomicU64,
     /// The total depth of the programs that run on the current stack.
     depth: AtomicU32,
-    /// The number of additional threads in use. Each thread runs a program that another program waits for.
-    threads: AtomicU32,
     evaluated: Mutex<Vec<EvaluatedExpression>>,
 }
 
@@ -54,7 +49,6 @@ impl<'a> Activation<'a> {
             values: variables.iter().map(|_| OnceLock::new()).collect(),
             cost: AtomicU64::new(0),
             depth: AtomicU32::new(0),
-            threads: AtomicU32::new(0),
             evaluated: Mutex::default(),
         }
     }
@@ -75,23 +69,19 @@ impl<'a> Activation<'a> {
     pub(super) fn evaluate(&self, expression: &'a Expression) -> (Result<Value<'a>, Error>, u64) {
         let program = match &expression.program {
             Ok(program) => program,
-            Err(error) => return (Err(Error::new(error.to_string())), 0),
+            Err(CompileError::Unsupported(what)) => return (Err(Error::Unsupported(what.clone())), 0),
+            Err(CompileError::Invalid(error) | CompileError::Internal(error)) => {
+                return (Err(Error::new(error.as_str())), 0);
+            }
         };
         let (outer, own) = (self.depth.load(Ordering::Relaxed), program.depth());
-        // A program that does not fit on the stack runs on a new thread.
+        // A program that does not fit on the stack runs on a new thread. The compiler limits the depth of variables that
+        // use other variables, and so the number of threads.
         let fits = outer == 0 || outer.saturating_add(own) <= SHALLOW;
-        if !fits && self.threads.fetch_add(1, Ordering::Relaxed) >= MAX_THREADS {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
-            let what = "variables that use too many other variables".to_owned();
-            return (Err(Error::Unsupported(what)), 0);
-        }
         self.depth.store(if fits { outer.saturating_add(own) } else { own }, Ordering::Relaxed);
         let inside = if fits { outer } else { SHALLOW };
         let evaluation = program.evaluate_inside(self, &Limits::default(), inside);
         self.depth.store(outer, Ordering::Relaxed);
-        if !fits {
-            self.threads.fetch_sub(1, Ordering::Relaxed);
-        }
         (evaluation.value, evaluation.cost)
     }
 
@@ -164,6 +154,9 @@ pub(super) fn shown(value: &Value<'_>) -> String {
         }
         Value::String(text) => format!("{:?}", text.as_str()),
         Value::Bytes(bytes) => format!("{} bytes", bytes.len()),
+        Value::Object(object) => format!("{} of {} fields", object.name(), object.fields().count()),
+        Value::Optional(Some(value)) => format!("optional.of({})", shown(value)),
+        Value::Preserved(json) => shown(&Value::from_json(json)),
         other => other.to_string(),
     }
 }

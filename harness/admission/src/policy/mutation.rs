@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use kubernetes_cel::function::Error;
-use kubernetes_cel::value::{Object, Value, to_json};
+use kubernetes_cel::value::{Foreign, JsonLimit, Object, Value, to_json};
 use kubernetes_types::status::{Status, Unsupported};
 use serde_json::{Map, Value as Json};
 
@@ -14,6 +14,7 @@ use super::compilation::{Composition, Expression};
 use super::evaluation::{Input, ParamInput, RUNTIME_CEL_COST_BUDGET, Sequence, Stop};
 use super::record::{EvaluatedExpression, ExpressionPart};
 use crate::conditions::{Bindings, CompileError, OUT_OF_BUDGET};
+use crate::patch;
 
 /// One entry of `spec.mutations`.
 #[derive(Clone, Debug)]
@@ -56,8 +57,8 @@ pub(crate) enum Change {
     /// A configuration to merge.
     Configuration {
         configuration: Map<String, Json>,
-        /// The Go type of a value in the configuration that an unstructured object cannot contain.
-        foreign: Option<&'static str>,
+        /// The type of a value in the configuration that an unstructured object cannot contain.
+        foreign: Option<Foreign>,
     },
     /// The operations of a JSON patch.
     Operations(Vec<Json>),
@@ -97,8 +98,18 @@ pub(crate) fn evaluate(
     }
 }
 
+/// The maximum number of bytes in the strings and field names of a mutation.
+const MAX_TEXT: usize = 8 << 20;
+/// The maximum size of a mutation. Each value takes a few hundred bytes of memory.
+const MAX_SIZE: JsonLimit = JsonLimit { values: patch::MAX_VALUES, bytes: MAX_TEXT };
+
 /// Converts the value of a mutation's expression, whose type the compiler has checked.
 fn change(value: &Value<'_>, of: PatchType) -> Result<Change, MutationError> {
+    if !MAX_SIZE.allows(value) {
+        let JsonLimit { values, bytes } = MAX_SIZE;
+        let what = format!("mutations with more than {values} values or {} MiB in strings", bytes >> 20);
+        return Err(MutationError::Unsupported(Unsupported { what }));
+    }
     match (of, value) {
         (PatchType::ApplyConfiguration, Value::Object(object)) => {
             check_type_names(object)?;

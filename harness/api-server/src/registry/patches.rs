@@ -331,7 +331,7 @@ fn too_many(operations: usize) -> Status {
 /// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`, for 422.
 fn does_not_apply(error: &ApplyError) -> Box<Status> {
     let message = match error {
-        ApplyError::DoesNotApply(_) => {
+        ApplyError::DoesNotApply(_) | ApplyError::TestFailed(_) => {
             "the server rejected our request due to an error in our request".to_owned()
         }
         ApplyError::Panic(_) => error.to_string(),

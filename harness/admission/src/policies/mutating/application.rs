@@ -2,6 +2,7 @@
 //!
 //! Source: apiserver `pkg/admission/plugin/policy/mutating/patch/{smd,json_patch}.go`.
 
+use kubernetes_cel::value::Foreign;
 use kubernetes_types::schema::{self, Type, strictness};
 use kubernetes_types::status::{Status, Unsupported};
 use serde_json::{Map, Value as Json};
@@ -73,7 +74,7 @@ pub(super) fn mutate(
 fn merged(
     object: &Json,
     configuration: Map<String, Json>,
-    foreign: Option<&'static str>,
+    foreign: Option<Foreign>,
     kind: &GroupVersionKind,
     state: &dyn ClusterState,
 ) -> Result<Json, MutationError> {
@@ -92,7 +93,7 @@ fn merged(
                 Err(MutationError::Failure(text))
             }
             _ => {
-                let what = format!("apply configurations with values of the type {foreign}");
+                let what = format!("apply configurations with {foreign}");
                 Err(MutationError::Unsupported(Unsupported { what }))
             }
         };
@@ -127,9 +128,11 @@ fn patched(
     let patch = Patch::decode(text.as_bytes()).map_err(|error| error.to_string())?;
     let patched = match patch.apply(object) {
         Ok(patched) => patched,
-        Err(error) if error.is_failed_test() => return Ok(None),
+        Err(ApplyError::TestFailed(_)) => return Ok(None),
         Err(ApplyError::Unsupported(unsupported)) => return Err(MutationError::Unsupported(unsupported)),
-        Err(error) => return Err(MutationError::Failure(format!("JSON Patch: {error}"))),
+        Err(error @ (ApplyError::DoesNotApply(_) | ApplyError::Panic(_))) => {
+            return Err(MutationError::Failure(format!("JSON Patch: {error}")));
+        }
     };
     let decoded = mutation::decoded(patched, kind, built_in, state)?;
     if built_in {

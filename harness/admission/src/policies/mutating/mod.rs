@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use kubernetes_types::equality::semantically_equal;
 use kubernetes_types::status::{Status, StatusCause, Unsupported};
+use kubernetes_types::weight::weight;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -30,6 +31,11 @@ use crate::policy::{
     ParamInput, PoliciesChecked, PolicyMismatch, PolicyRecord, PolicyRun,
 };
 use crate::reinvocation::{self, PolicyInvocation};
+
+/// The maximum memory, in bytes, of an object that policies have changed.
+///
+/// Each mutation can add to the object, and kube-apiserver stores only objects of up to 1.5 MiB of JSON.
+const MAX_OBJECT_BYTES: usize = 64 << 20;
 
 /// The mutating policies that match a request, and the results of those that were applied.
 pub(crate) struct Mutating<'h> {
@@ -211,6 +217,11 @@ impl<'h> Mutating<'h> {
         next.map(|invocation| Arc::clone(&invocation.found.kind))
     }
 
+    /// Returns whether the request is rejected regardless of the failure policies.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refusal.is_some()
+    }
+
     /// Applies the next invocation. [`AdmissionRun::convert`] must have been called for its kind.
     ///
     /// Source: apiserver pkg/admission/plugin/policy/mutating/dispatcher.go, `dispatchInvocations`.
@@ -236,6 +247,10 @@ impl<'h> Mutating<'h> {
         record: &mut PolicyRun,
     ) -> Result<(), Refusal> {
         let Invocation { policy, binding, param, .. } = invocation;
+        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if is_late() {
+            return Err(Refusal::Status(out_of_time()));
+        }
         let composition = &policy.definition.composition;
         let name = record.param.clone();
         let param = ParamInput { name: name.as_deref(), object: param.as_deref() };
@@ -271,7 +286,7 @@ impl<'h> Mutating<'h> {
             if run.attributes().object.is_none() {
                 break;
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if is_late() {
                 return Err(Refusal::Status(out_of_time()));
             }
             let started = Instant::now();
@@ -280,6 +295,12 @@ impl<'h> Mutating<'h> {
             let result = application::mutate(composition, mutation, &input, param, run.state(), expressions);
             let took = started.elapsed();
             let error = match result {
+                Ok(object) if weight(&object) > MAX_OBJECT_BYTES => {
+                    let what =
+                        format!("objects that take more than {} MiB of memory", MAX_OBJECT_BYTES >> 20);
+                    record.mutations.push(MutationRecord { outcome: Err(what.clone()), took });
+                    return Err(not_supported(policy, Unsupported { what }));
+                }
                 Ok(object) => {
                     let changed = self.replace(&invocation.found.kind, object, run);
                     record.mutations.push(MutationRecord { outcome: Ok(changed), took });
@@ -295,6 +316,8 @@ impl<'h> Mutating<'h> {
                     return Err(Refusal::Status(status));
                 }
                 Err(MutationError::Unsupported(unsupported)) => {
+                    let outcome = Err(unsupported.to_string());
+                    record.mutations.push(MutationRecord { outcome, took });
                     return Err(not_supported(policy, unsupported));
                 }
             };
