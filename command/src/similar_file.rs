@@ -29,7 +29,13 @@ fn nearest(folder: &Path, path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let names = fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names: Vec<String> = names.collect();
+    // The path exists if it is a link to a missing file.
+    if names.iter().any(|other| other == name) {
+        return None;
+    }
     let mut ranked: Vec<(f64, String)> = names
+        .into_iter()
         .map(|other| (similarity(name, &other), other))
         .filter(|(similarity, _)| *similarity >= SIMILAR)
         .collect();
@@ -72,6 +78,7 @@ mod tests {
         assert_eq!(suggested("webhooks.yml"), ": did you mean webhook.yaml?");
         assert_eq!(suggested("other.json"), "");
         assert_eq!(suggested("missing.feature"), "");
+        assert_eq!(suggested("rules.feature"), "");
         let missing = folder.path().join("policies.featur");
         let error = fs::read(&missing).unwrap_err();
         let expected = format!(": did you mean {}?", folder.path().join("policies.feature").display());

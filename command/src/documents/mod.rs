@@ -226,22 +226,30 @@ fn all_files(paths: &[PathBuf]) -> Result<Vec<Input>, Failure> {
 /// # Errors
 /// Returns an error if the path cannot be read, or the directory does not contain manifests.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{}: {what}", path.display()));
+    let wrong = |path: &Path, what: &dyn fmt::Display| Failure::usage(format!("{}: {what}", path.display()));
     let mut files = Vec::new();
-    find(path, &mut files)
-        .map_err(|error| wrong(&format!("{error}{}", similar_file::suggestion(&error, path))))?;
+    find(path, &mut files).map_err(|(path, error)| {
+        let suggestion = similar_file::suggestion(&error, &path);
+        wrong(&path, &format!("{error}{suggestion}"))
+    })?;
     if files.is_empty() {
-        return Err(wrong(&"no *.yaml, *.yml, or *.json file in this directory"));
+        return Err(wrong(path, &"no *.yaml, *.yml, or *.json file in this directory"));
     }
     Ok(files)
 }
 
-fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    if !fs::metadata(path)?.is_dir() {
+/// Adds the file at `path`, or the manifests in the directory at `path`, to `files`.
+///
+/// # Errors
+/// Returns the path that cannot be read, which may be in the directory, and the error.
+fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Error)> {
+    let wrong = |error: io::Error| (path.to_owned(), error);
+    if !fs::metadata(path).map_err(wrong)?.is_dir() {
         files.push(path.to_owned());
         return Ok(());
     }
-    let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
+    let entries = fs::read_dir(path).map_err(wrong)?;
+    let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         // Hidden files do not belong to manifests. In the volume of a ConfigMap, every file is a link into a hidden
@@ -255,7 +263,8 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         let is_object =
             path.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|it| end == *it));
         // Links to directories are not followed: they may form cycles.
-        if is_object || entry.file_type()?.is_dir() {
+        let is_folder = || entry.file_type().map(|kind| kind.is_dir()).map_err(wrong);
+        if is_object || is_folder()? {
             find(&path, files)?;
         }
     }

@@ -56,6 +56,20 @@ fn each_file_in_a_config_map_volume_is_read_once() {
 }
 
 #[test]
+#[cfg(unix)]
+fn link_to_a_missing_file_is_named_without_a_suggestion() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("manifests");
+    fs::create_dir(&path).unwrap();
+    symlink("missing.yaml", path.join("a.yaml")).unwrap();
+    let link = path.join("a.yaml");
+    let expected = format!("{}: No such file or directory (os error 2)", link.display());
+    assert_eq!(files(&path).unwrap_err().to_string(), expected);
+    assert_eq!(files(&link).unwrap_err().to_string(), expected);
+}
+
+#[test]
 fn hidden_files_and_node_modules_are_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
