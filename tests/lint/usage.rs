@@ -311,6 +311,38 @@ fn checks_that_depend_on_a_rejected_field_are_named_with_the_reason() {
     assert!(!line.contains("L06") && !line.contains("L08"), "{line}");
 }
 
+/// Returns a second webhook with these values and, if not empty, this `caBundle`.
+fn second_webhook(failure_policy: &str, timeout: u32, ca_bundle: &str) -> String {
+    let ca_bundle = if ca_bundle.is_empty() { String::new() } else { format!(", caBundle: {ca_bundle}") };
+    format!(
+        "- name: b.example.com\n  clientConfig: {{url: 'https://example.com/b'{ca_bundle}}}\n  failurePolicy: \
+         {failure_policy}\n  sideEffects: None\n  timeoutSeconds: {timeout}\n  admissionReviewVersions: [v1]\n  \
+         rules: [{{operations: [CREATE], apiGroups: [\"\"], apiVersions: [v1], resources: [pods]}}]\n"
+    )
+}
+
+#[test]
+fn finding_about_the_substitute_of_a_rejected_field_is_not_reported() {
+    let found = linted_with(&second_webhook("Sometimes", 5, ""));
+    assert!(found.contains("V50]: ") && !found.contains(": with failurePolicy Ignore"), "{found}");
+    // The finding about the first webhook does not complete the check for the second.
+    let line = found.lines().find(|line| line.contains("not completed")).expect("V50 depends on the field");
+    let reason = "the API server rejects webhooks[1].failurePolicy, on which the result depends: see L01";
+    assert!(line.contains("V50") && line.ends_with(reason), "{line}");
+}
+
+#[test]
+fn other_rejected_fields_are_reported_next_to_a_ca_bundle_that_is_not_base64() {
+    let found = linted_with(&second_webhook("Fail", 60, "CA_BUNDLE"));
+    assert_eq!(found.matches("error[L01]: ").count(), 2, "{found}");
+    assert!(found.contains("webhooks[1].timeoutSeconds: Invalid value: 60: "), "{found}");
+    // L01 does not name the other fields of a configuration with a value of the wrong type.
+    let found = linted_with(&second_webhook("Fail", 60, "5"));
+    assert_eq!(found.matches("error[L01]: ").count(), 1, "{found}");
+    let line = found.lines().find(|line| line.contains("webhooks[1].timeoutSeconds"));
+    assert!(line.is_some_and(|line| line.ends_with(", on which the result depends")), "{found}");
+}
+
 #[test]
 fn webhook_that_cannot_be_read_has_its_name_in_the_file() {
     for (entry, name) in
@@ -339,7 +371,7 @@ fn placeholder_of_a_ca_bundle_has_its_own_advice() {
     let text = linted_with(&entry("'${CA_BUNDLE}'"));
     assert!(text.contains("= help: Replace the placeholder with "), "{text}");
     let found = linted_with(&entry("CABUNDLE"));
-    assert!(found.contains("warning[L07]: caBundle is the placeholder CABUNDLE"), "{found}");
+    assert!(found.contains("warning[L07]: caBundle is the placeholder `CABUNDLE`"), "{found}");
     let found = linted_with(&entry("Cg=="));
     assert!(found.contains("kube-apiserver accepts it, but each call fails until it is replaced"), "{found}");
 }

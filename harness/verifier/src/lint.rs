@@ -169,21 +169,33 @@ impl Linted {
         let webhook = text(object, &["metadata", "name"]).to_owned();
         let by = if config::is_v1beta1(object) { "L03" } else { "L01" };
         let is_read = manifests.has_subjects(position);
+        let is_run = checks.iter().any(|check| check.id == by);
+        let rejected = self.findings.iter().filter(|it| it.position == position && it.check.id == by);
+        let rejected: Vec<String> = rejected.map(|it| it.field.clone()).collect();
+        let is_named = |fields: &[&str]| {
+            let is_about = |field: &str, other: &str| field.starts_with(other) || other.starts_with(field);
+            !is_run || fields.iter().any(|field| rejected.iter().any(|other| is_about(field, other)))
+        };
         for check in checks.iter().filter(|check| !COMPLETE.contains(&check.id)) {
-            let fields: Vec<&str> = variants.fields(position, check.id).collect();
-            let is_known = self.findings.iter().any(|it| it.position == position && it.check.id == check.id);
-            if is_known || (is_read && fields.is_empty()) {
+            let findings = self.findings.iter().filter(|it| it.position == position);
+            let known: Vec<&str> =
+                findings.filter(|it| it.check.id == check.id).map(|it| entry(&it.field)).collect();
+            // A finding about one webhook says nothing about the others.
+            let fields = variants.fields(position, check.id);
+            let fields: Vec<&str> = fields.filter(|field| !known.contains(&entry(field))).collect();
+            if fields.is_empty() && (is_read || !known.is_empty()) {
                 continue;
             }
+            let see = |fields: &[&str]| if is_named(fields) { format!(": see {by}") } else { String::new() };
             let (field, reason) = match error {
                 ConfigError::Unsupported(unsupported) => ("", unsupported.to_string()),
                 ConfigError::Field { field, .. } if fields.is_empty() => {
-                    (field.as_str(), format!("the API server rejects {field}: see {by}"))
+                    (field.as_str(), format!("the API server rejects {field}{}", see(&[field])))
                 }
                 ConfigError::Field { .. } => {
                     let listed = super::checks::listed(fields.iter().copied());
-                    let reason =
-                        format!("the API server rejects {listed}, on which the result depends: see {by}");
+                    let see = see(&fields);
+                    let reason = format!("the API server rejects {listed}, on which the result depends{see}");
                     (fields.first().copied().unwrap_or_default(), reason)
                 }
             };
@@ -258,11 +270,11 @@ struct Variants {
     findings: Vec<BTreeSet<FindingKey>>,
 }
 
-/// The check, position, field, and kind of a finding.
-type FindingKey = (&'static str, usize, String, String);
+/// The check, position, field, kind, and message of a finding.
+type FindingKey = (&'static str, usize, String, String, String);
 
 fn key(found: &LintFinding) -> FindingKey {
-    (found.check.id, found.position, found.field.clone(), found.kind.clone())
+    (found.check.id, found.position, found.field.clone(), found.kind.clone(), found.message.clone())
 }
 
 impl Variants {
@@ -323,7 +335,9 @@ impl Variants {
         self.fields.get(&(position, check)).into_iter().flatten().map(String::as_str)
     }
 
-    /// Returns whether there is a finding of the same kind with all values of the rejected fields.
+    /// Returns whether all values of the rejected fields have the same finding, with the same message.
+    ///
+    /// Other messages may mention a value that the user did not write.
     fn have(&self, found: &LintFinding) -> bool {
         let key = key(found);
         self.findings.iter().all(|findings| findings.contains(&key))
@@ -341,6 +355,11 @@ impl Linted {
             .map(|unchecked| (unchecked.position, unchecked.field.as_str(), unchecked.reason.as_str()));
         findings.chain(unchecked).collect()
     }
+}
+
+/// Returns the entry of `webhooks` that contains `field`, such as `webhooks[0]`, or `field` if no entry contains it.
+fn entry(field: &str) -> &str {
+    field.split_inclusive(']').next().filter(|entry| entry.starts_with("webhooks[")).unwrap_or(field)
 }
 
 /// Returns the phase of the webhooks in a configuration.

@@ -154,7 +154,7 @@ fn diagnostic(same: &[&Finding], explained: &mut BTreeSet<&'static str>) -> Opti
         shown.note("why", first.why);
     }
     shown.note("help", first.help);
-    shown.note("docs", first.page);
+    shown.note("docs", format!("admit lint --explain {}", first.check));
     Some(shown)
 }
 
@@ -211,10 +211,7 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool) {
     }
     let skipped: Vec<&str> = report.skipped.iter().map(|skipped| skipped.check).collect();
     let rejected = rejected(report);
-    let is_explained = |id: &&str| {
-        let mut unchecked = report.not_checked.iter().filter(|unchecked| unchecked.check == *id);
-        unchecked.all(|unchecked| unchecked.is_rejected)
-    };
+    let is_explained = |id: &&str| rejected.values().flatten().any(|explained| explained == id);
     let unchecked: Vec<&str> = unchecked.into_iter().filter(|id| !is_explained(id)).collect();
     let mut line = |ids: &[&str], what: &str, reason: &str| {
         if !ids.is_empty() {

@@ -23,6 +23,9 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Manifests(run),
 };
 
+/// The maximum number of values of `caBundle` that are not base64 to report in a configuration.
+const MAX_CA_BUNDLES: usize = 64;
+
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     let mut defects = Vec::new();
     for (position, configuration) in manifests.configurations() {
@@ -36,16 +39,26 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
             let violation = with_placeholder(violation, configuration);
             defects.push(Defect { position, violation });
         };
-        if let Err(status) = manifests.cluster_fixture.unknown_fields(configuration) {
+        let mut complete = configuration.clone();
+        let mut bundles = 0;
+        let is_decoded = loop {
+            let Err(status) = manifests.cluster_fixture.unknown_fields(&complete) else { break true };
             let what = &status.message;
-            let is_base64 = what.contains("illegal base64 data");
-            let field = invalid_ca_bundle(configuration).filter(|_| is_base64);
-            let field =
-                field.unwrap_or_else(|| field_of_wrong_type(configuration, what, &manifests.cluster_fixture));
+            let is_base64 = bundles < MAX_CA_BUNDLES && what.contains("illegal base64 data");
+            let Some(field) = invalid_ca_bundle(&complete).filter(|_| is_base64) else {
+                let field = field_of_wrong_type(&complete, what, &manifests.cluster_fixture);
+                refused("cannot be decoded", what, &field);
+                break false;
+            };
             refused("cannot be decoded", what, &field);
+            // The other fields are valid or invalid whatever the caBundle is.
+            let Some(bundle) = complete.pointer_mut(&pointer(&field)) else { break false };
+            *bundle = Value::from("");
+            bundles += 1;
+        };
+        if !is_decoded {
             continue;
         }
-        let mut complete = configuration.clone();
         config::set_defaults(&mut complete);
         for error in config::validate(&complete) {
             // V55 reports match conditions, unless the whole entry has a substitute.
@@ -65,8 +78,8 @@ fn with_placeholder(violation: Violation, configuration: &Value) -> Violation {
     if !violation.field.ends_with(".clientConfig.caBundle") {
         return violation;
     }
-    let pointer = format!("/{}", violation.field.replace(['.', '['], "/").replace(']', ""));
-    let written = configuration.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
+    let written =
+        configuration.pointer(&pointer(&violation.field)).and_then(Value::as_str).unwrap_or_default();
     let help = match (is_injected(configuration), is_placeholder(written)) {
         (true, _) => {
             "Remove caBundle: kube-apiserver rejects the configuration before a controller can inject it. Because of \
@@ -83,6 +96,11 @@ fn with_placeholder(violation: Violation, configuration: &Value) -> Violation {
         "kube-apiserver decodes caBundle from base64 and does not replace placeholders, so it rejects the whole \
          configuration: the webhook is not called, or an older configuration stays in effect.",
     )
+}
+
+/// Returns the JSON pointer of a field such as `webhooks[0].clientConfig.caBundle`.
+fn pointer(field: &str) -> String {
+    format!("/{}", field.replace(['.', '['], "/").replace(']', ""))
 }
 
 /// Returns the path of the first `caBundle` that is not base64.

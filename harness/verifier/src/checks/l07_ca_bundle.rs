@@ -133,7 +133,7 @@ const PLACEHOLDERS: [&str; 16] = [
 ];
 
 /// Returns whether a `caBundle` is a placeholder that another program replaces, such as `${CA_BUNDLE}`.
-pub(super) fn is_placeholder(written: &str) -> bool {
+pub fn is_placeholder(written: &str) -> bool {
     let lower = written.trim().to_ascii_lowercase();
     let words: String = lower.chars().filter(|letter| !['_', '-', ' '].contains(letter)).collect();
     let has = |mark: &&str| lower.contains(*mark) || words.contains(*mark);
@@ -164,7 +164,7 @@ fn judge(subject: &Subject, manifests: &Manifests<'_>) -> Vec<Violation> {
     let written = at(subject.declaration(), &["clientConfig", "caBundle"]).as_str().unwrap_or_default();
     if is_placeholder(written) && bundled(&config.ca_bundle).is_err() {
         let message = format!(
-            "caBundle is the placeholder {written}, and no annotation requests its injection: kube-apiserver \
+            "caBundle is the placeholder `{written}`, and no annotation requests its injection: kube-apiserver \
              accepts it, because it is base64, but each call fails until it is replaced"
         );
         return vec![Violation::new("a placeholder", message).with_severity(Severity::Warning)];

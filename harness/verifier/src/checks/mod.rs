@@ -91,6 +91,7 @@ mod v67_invalid_objects;
 mod webhook_response;
 mod write_attribution;
 
+pub use self::l07_ca_bundle::is_placeholder;
 use super::check::Check;
 use super::comparison::Difference;
 
