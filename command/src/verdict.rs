@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use harness::verify::report::{CheckResult, Finding, Report, Tally};
-use harness::verify::{Probe, Severity, checks};
+use harness::verify::{Probe, Severity, checks, is_timeout};
 use serde::Serialize;
 
 use crate::diagnostic::{self, several};
@@ -279,7 +279,7 @@ fn calls(id: &str) -> bool {
 /// Includes the address of the webhook if nothing listens there.
 pub(crate) fn brief(report: &Report, webhook: &str, reason: &str) -> String {
     let Some((_, error)) = reason.split_once("failed to call webhook: ") else { return reason.to_owned() };
-    if error.contains("context deadline exceeded") || error.contains("Client.Timeout exceeded") {
+    if is_timeout(error) {
         let timeout = error.split_once("timeout=").and_then(|(_, rest)| rest.split(['s', 'm', '"']).next());
         return timeout.map_or("times out".to_owned(), |timeout| format!("times out after {timeout} s"));
     }

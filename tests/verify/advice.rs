@@ -55,3 +55,18 @@ async fn documentation_of_a_check_and_the_option_for_a_file_are_printed() {
     let rule = &sarif["runs"][0]["tool"]["driver"]["rules"][0];
     assert!(rule["helpUri"].as_str().is_some_and(|url| url.starts_with("https://")), "{rule}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn advice_on_a_ca_bundle_depends_on_whether_it_is_a_placeholder() {
+    let stage = Stage::with("allow").await;
+    for (bundle, expected) in [
+        ("CA_BUNDLE", "; kube-apiserver rejects such a placeholder, too"),
+        ("LS0t LS1C", "; set caBundle to base64-encoded PEM on one line, or pass --ca-file FILE\n"),
+    ] {
+        let mut webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+        webhook["clientConfig"]["caBundle"] = json!(bundle);
+        stage.write("bundle.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
+        let text = ends_with(&stage.verify(&["-c", "bundle.yaml", "-f", "pods.yaml"]).await, 2);
+        assert!(text.contains(expected), "{bundle}: {text}");
+    }
+}

@@ -81,8 +81,7 @@ async fn v22_finds_errors_in_responses_to_undecodable_objects() {
 async fn v22_passes_complete_answers() {
     passes(&verify("V22", vec![TestedWebhook::mutating("deny")]).await);
     for behavior in ["allow", "always-mutate"] {
-        let check = verify("V22", vec![TestedWebhook::mutating(behavior)]).await;
-        assert_eq!((check.findings.len(), verdict(&check).0), (0, Tally::NotExercised), "{behavior}");
+        passes(&verify("V22", vec![TestedWebhook::mutating(behavior)]).await);
     }
     passes(
         &verify("V22", vec![TestedWebhook::validating(&unreadable("{deny: {message: cannot read it}}"))])

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use harness::config::ConfigError;
 use harness::json::text;
 use harness::verify::Subject;
+use harness::verify::checks::is_placeholder;
 use harness::verify::report::Location;
 use serde_json::Value;
 
@@ -24,14 +25,19 @@ pub(super) struct Configurations {
     pub(super) around: Vec<Value>,
 }
 
-/// Returns the advice about a `caBundle` that cannot be decoded, which is usually a placeholder.
-fn hint(error: &ConfigError) -> &'static str {
-    match error {
-        ConfigError::Field { field, .. } if field.ends_with(".clientConfig.caBundle") => {
+/// Returns the advice about a `caBundle` of `configuration` that cannot be decoded, which is usually a placeholder.
+fn hint(configuration: &Value, error: &ConfigError) -> &'static str {
+    let ConfigError::Field { field, .. } = error else { return "" };
+    if !field.ends_with(".clientConfig.caBundle") {
+        return "";
+    }
+    let pointer = format!("/{}", field.replace(['.', '['], "/").replace(']', ""));
+    match configuration.pointer(&pointer).and_then(Value::as_str) {
+        Some(written) if is_placeholder(written) => {
             "; kube-apiserver rejects such a placeholder, too, even if cert-manager is to inject the caBundle: replace or \
              remove it. To verify the webhook, pass --ca-file FILE with the PEM certificate of its authority"
         }
-        ConfigError::Field { .. } | ConfigError::Unsupported(_) => "",
+        Some(_) | None => "; set caBundle to base64-encoded PEM on one line, or pass --ca-file FILE",
     }
 }
 
@@ -62,7 +68,7 @@ impl Configurations {
             let read = Subject::from_configurations(std::slice::from_ref(configuration));
             read.map_err(|error| {
                 let place = self.place_of(configuration, place, &error);
-                Failure::usage(format!("{place}{error}{}", hint(&error)))
+                Failure::usage(format!("{place}{error}{}", hint(configuration, &error)))
             })?;
         }
         Subject::with_manifests(&self.manifests, &self.webhooks).map_err(Failure::usage)

@@ -6,9 +6,9 @@ use super::report::{CheckResult, Report, TOGETHER, Tally};
 const CHANGES: [&str; 10] = ["V01", "V02", "V03", "V04", "V05", "V06", "V07", "V08", "V09", "V10"];
 
 /// The reason to report if a check of one webhook's changes was not exercised.
-const NEVER_CHANGED: &str = "the webhook never changed an object";
+pub const NEVER_CHANGED: &str = "the webhook never changed an object";
 /// The reason to report if a check of the changes by all webhooks together was not exercised.
-const NONE_CHANGED: &str = "no webhook changed an object";
+pub const NONE_CHANGED: &str = "no webhook changed an object";
 
 /// Marks passes of the checks in [`CHANGES`] as not exercised if the checked webhooks never changed an object.
 pub(super) fn mark(report: &mut Report) {

@@ -19,6 +19,13 @@ pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
     *counts.entry(reason).or_default() += 1;
 }
 
+/// Returns whether `reason`, the error of a call, is a timeout.
+///
+/// Source: Go context, `DeadlineExceeded`; net/http, `Client.Timeout`.
+pub fn is_timeout(reason: &str) -> bool {
+    reason.contains("deadline exceeded") || reason.contains("Client.Timeout exceeded")
+}
+
 /// Replaces the UID of a review with `UID`, because the UID is different in each call.
 fn without_uid(reason: String) -> String {
     let replaced = reason.split_once(EXPECTED_UID).and_then(|(before, rest)| {
@@ -31,6 +38,13 @@ fn without_uid(reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timeout_of_the_context_and_of_the_client_is_recognized() {
+        assert!(is_timeout("Post \"https://a/\": context deadline exceeded"));
+        assert!(is_timeout("Post \"https://a/\": EOF (Client.Timeout exceeded while awaiting headers)"));
+        assert!(!is_timeout("Post \"https://a/\": EOF"));
+    }
 
     #[test]
     fn reasons_that_differ_in_the_uid_of_the_review_are_counted_together() {

@@ -120,8 +120,9 @@ impl Tried {
             }
             Self { .. } if self.unanswered().is_some() => return None,
             Self { mutating: true, patched: 0, called, .. } => {
+                let times = if *called == 1 { "once".to_owned() } else { format!("{called} times") };
                 format!(
-                    "the webhook was called {called} times and never changed an object: its mutation was \
+                    "the webhook was called {times} and never changed an object: its mutation was \
                      not tested"
                 )
             }
@@ -177,6 +178,15 @@ fn uncalled(mismatches: &BTreeMap<String, u64>, selects: &[String], objects: u64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn single_call_is_counted_as_once() {
+        for (called, expected) in [(1, "was called once and"), (2, "was called 2 times and")] {
+            let tried = Tried { mutating: true, called, ..Tried::default() };
+            let text = tried.unseen("c/inject.example.com", 1).unwrap();
+            assert!(text.contains(expected), "{text}");
+        }
+    }
 
     #[test]
     fn reasons_of_objects_that_a_rule_matches_come_first_with_their_advice() {

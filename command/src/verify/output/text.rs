@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Report, TOGETHER, Tally};
+use harness::verify::{NEVER_CHANGED, NONE_CHANGED, Severity};
 use output::{OneLine, one_line};
 use serde_json::Value;
 
@@ -12,7 +12,6 @@ use super::table;
 use super::{caveats, consequences, examples, other_fields};
 use crate::ExitCode;
 use crate::baseline::{self, stale};
-use crate::check_help::url;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
 use crate::verdict::{self, Outcome, brief, most, verdicts};
@@ -141,7 +140,7 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     if !check.help_of(finding).is_empty() {
         shown.note("help", check.help_of(finding));
     }
-    shown.note("docs", url(&check.id));
+    shown.note("docs", format!("admit verify --explain {}", check.id));
     if let Some(proof) = &finding.proof {
         shown.note("proof", proof);
     }
@@ -333,8 +332,10 @@ fn unexercised_reason(report: &Report, ids: &[&str]) -> String {
         (true, false) => "an object that the webhook denies",
         (false, _) => "objects that the webhook changes",
     };
-    let reasons: Vec<&str> = reasons.into_iter().collect();
-    format!("{}; add {objects} (-f)", reasons.join(", and "))
+    let is_redundant = |reason: &str| reason == NONE_CHANGED && reasons.contains(NEVER_CHANGED);
+    let reasons: Vec<&str> = reasons.iter().copied().filter(|reason| !is_redundant(reason)).collect();
+    // At most one reason is about denials, and one about changes.
+    format!("{}; add {objects} (-f)", reasons.join(" and "))
 }
 
 /// Formats a value on one line and truncates it.

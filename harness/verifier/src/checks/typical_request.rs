@@ -11,6 +11,7 @@ use super::webhook_response;
 use crate::call_recorder::Exchange;
 use crate::check::{Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
+use crate::reasons::is_timeout;
 use crate::subject::Subject;
 use crate::webhook_probe::WebhookProbe;
 
@@ -71,5 +72,5 @@ pub(super) fn answered(exchange: &Exchange) -> Result<(), String> {
 
 /// Returns whether the call timed out.
 pub(super) fn is_late(error: &CallError) -> bool {
-    error.to_string().contains("deadline exceeded")
+    is_timeout(&error.to_string())
 }

@@ -14,6 +14,7 @@ use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::finding_log::NOT_DETERMINISTIC;
 use crate::object_probe::Memory;
+use crate::reasons::is_timeout;
 use crate::webhook_probe::WebhookProbe;
 
 /// The number of concurrent requests.
@@ -120,7 +121,7 @@ impl Failures {
         for (position, outcome) in found.iter().enumerate() {
             let Some(reason) = failure(outcome).filter(|reason| !is_another_uid(reason)) else { continue };
             failures.first.get_or_insert(position);
-            if reason.contains("deadline exceeded") || reason.contains("Client.Timeout exceeded") {
+            if is_timeout(reason) {
                 failures.late += 1;
             } else {
                 failures.other += 1;

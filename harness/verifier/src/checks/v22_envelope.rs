@@ -29,9 +29,6 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 
-/// What did not occur in a run without a denial.
-pub(super) const NO_DENIAL: &str = "the webhook denied no object";
-
 /// An error in a response.
 #[derive(Debug, PartialEq)]
 struct Fault {
@@ -76,11 +73,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         faults.insert(0, Fault { kind: "HTTP status", message, difference: None });
     }
     violations.extend(faults.into_iter().map(|fault| violation(&path, fault, &outcome)));
-    let (unread, denies) = on_the_error_path(object_probe, called, &outcome).await;
-    violations.extend(unread);
-    if violations.is_empty() && !denies && path.kind != DENIES.kind {
-        return Err(Skipped::not_exercised(NO_DENIAL));
-    }
+    violations.extend(on_the_error_path(object_probe, called, &outcome).await);
     Ok(violations)
 }
 
@@ -95,18 +88,15 @@ fn path_of(body: &[u8]) -> Path {
 }
 
 /// Sends an object that the webhook cannot decode, and checks its response.
-///
-/// Also returns whether the webhook denied the object.
 async fn on_the_error_path(
     object_probe: &ObjectProbe<'_>,
     called: &Called,
     outcome: &Arc<Outcome>,
-) -> (Vec<Violation>, bool) {
-    let Some(body) = unreadable(&called.review) else { return (Vec::new(), false) };
+) -> Vec<Violation> {
+    let Some(body) = unreadable(&called.review) else { return Vec::new() };
     let exchange = object_probe.environment.post(&object_probe.subject.called, body).await;
     let Path { kind: path, message: told } = CANNOT_READ;
-    let denies = exchange.reply.as_ref().is_ok_and(|reply| path_of(&reply.body).kind == DENIES.kind);
-    let violations = match &exchange.reply {
+    match &exchange.reply {
         Err(error) => {
             let message = format!("{told}, the webhook does not respond: {error}");
             let violation = Violation::new(format!("no response {path}"), message);
@@ -132,20 +122,19 @@ async fn on_the_error_path(
             });
             violations.collect()
         }
-    };
-    (violations, denies)
+    }
 }
 
 /// Returns the advice on an error in the response to an object that the webhook cannot decode.
 fn help_on_the_error_path(kind: &str) -> &'static str {
     match kind {
         "uid" => {
-            "Copy request.uid to response.uid before you decode the object, so that also the response about an error \
-             has it: kube-apiserver ignores a response with another uid or without one, and failurePolicy applies."
+            "Copy request.uid to response.uid before you decode the object, so that error responses have it, \
+             too: kube-apiserver ignores a response with another uid or without one, and failurePolicy applies."
         }
         "apiVersion" | "kind" => {
             "Copy apiVersion and kind of the review to the response about an error, too: kube-apiserver ignores a \
-             response with other ones, and failurePolicy applies."
+             response with other values, and failurePolicy applies."
         }
         "allowed" => {
             "Set response.allowed to false in the response about an error, and state the error in \

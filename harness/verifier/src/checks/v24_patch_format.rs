@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::webhook_response::WebhookResponse;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::exercised::NEVER_CHANGED;
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -37,7 +38,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let faults = faults(&webhook_response.response, phase);
     let has = |field: &str| webhook_response.response.get(field).is_some_and(|value| !value.is_null());
     if phase == Phase::Mutating && faults.is_empty() && !has("patch") {
-        return Err(Skipped::not_exercised("the webhook returned no patch"));
+        return Err(Skipped::not_exercised(NEVER_CHANGED));
     }
     let violation = |(kind, message, severity): Fault| {
         Violation::new(kind, message)

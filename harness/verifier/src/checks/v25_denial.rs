@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use super::v22_envelope::{NO_DENIAL, unreadable, with_exchange};
+use super::v22_envelope::{unreadable, with_exchange};
 use super::webhook_response::{self, WebhookResponse};
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
@@ -26,6 +26,9 @@ pub(super) const CHECK: Check = Check {
     audience: Audience::All,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
+
+/// The reason for a run without a denial.
+const NO_DENIAL: &str = "the webhook denied no object";
 
 /// Strings that occur in stack traces but not in messages for users.
 const STACK_TRACE_MARKERS: [&str; 11] = [

@@ -162,7 +162,7 @@ async fn send(webhook_probe: &WebhookProbe<'_>, malformed: &Malformed) -> (Excha
             patience: webhook.timeout,
         })
         .await;
-    let fault = judge(&reply, malformed.pass);
+    let fault = judge(&reply, &malformed.method, malformed.pass);
     let review = malformed.body.clone().unwrap_or_default();
     let direct = Direct { webhook: Arc::clone(&webhook.id), method: malformed.method.clone(), content_type };
     let (took, redirects_and_retries) = (started.elapsed(), Vec::new());
@@ -179,7 +179,7 @@ async fn send(webhook_probe: &WebhookProbe<'_>, malformed: &Malformed) -> (Excha
     )
 }
 
-fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fault> {
+fn judge(reply: &Result<Reply, CallError>, method: &Method, pass: Option<Severity>) -> Option<Fault> {
     let reply = match reply {
         Ok(reply) => reply,
         Err(error) if typical_request::is_late(error) => {
@@ -193,7 +193,7 @@ fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fau
     let status = reply.status;
     match status {
         // The status for a method that a server does not support, as from Python's http.server.
-        501 => None,
+        501 if method == Method::GET => None,
         500.. => {
             let text = format!("the webhook returns HTTP status {status} instead of a 4xx");
             Some((HTTP_STATUS, text, Severity::Note))
@@ -244,8 +244,13 @@ mod tests {
 
     #[track_caller]
     fn check(status: u16, body: &str, expected: Option<(&str, Severity)>) {
+        check_method(&Method::POST, status, body, expected);
+    }
+
+    #[track_caller]
+    fn check_method(method: &Method, status: u16, body: &str, expected: Option<(&str, Severity)>) {
         let reply = Reply { status, content_type: None, body: Bytes::copy_from_slice(body.as_bytes()) };
-        let fault = judge(&Ok(reply), Some(Severity::Warning));
+        let fault = judge(&Ok(reply), method, Some(Severity::Warning));
         assert_eq!(fault.map(|(kind, _, severity)| (kind, severity)), expected, "{status} {body}");
     }
 
@@ -253,7 +258,8 @@ mod tests {
     fn rejection_is_a_4xx_or_a_denying_review() {
         check(400, "what is this?", None);
         check(404, "", None);
-        check(501, "Unsupported method ('GET')", None);
+        check_method(&Method::GET, 501, "Unsupported method ('GET')", None);
+        check(501, "", Some(("HTTP status", Severity::Note)));
         check(200, r#"{"response": {"uid": "", "allowed": false, "status": {"code": 400}}}"#, None);
         check(200, r#"{"response": {"allowed": true}}"#, Some(("allows", Severity::Warning)));
         check(200, "ok", Some(("HTTP status", Severity::Note)));
@@ -291,7 +297,7 @@ mod tests {
         for (text, expected) in
             [("Post \"u\": EOF", "closes the connection"), ("Post \"u\": context deadline exceeded", "hangs")]
         {
-            let fault = judge(&Err(CallError::Transport(text.to_owned())), None);
+            let fault = judge(&Err(CallError::Transport(text.to_owned())), &Method::POST, None);
             assert_eq!(fault.map(|(kind, _, _)| kind), Some(expected));
         }
     }

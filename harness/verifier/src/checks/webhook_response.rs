@@ -14,6 +14,7 @@ use crate::call_recorder::Exchange;
 use crate::check::Skipped;
 use crate::comparison::{Difference, Order};
 use crate::environment::{Outcome, Verdict};
+use crate::exercised::NEVER_CHANGED;
 use crate::object_probe::ObjectProbe;
 
 /// A response of a webhook, with its request and outcome.
@@ -113,10 +114,10 @@ impl WebhookResponse {
             None => decoded(&self.response),
         };
         match patch {
-            Some(patch) if patch.is_empty() => Err(Skipped::not_exercised("the webhook returned no patch")),
+            Some(patch) if patch.is_empty() => Err(Skipped::not_exercised(NEVER_CHANGED)),
             Some(patch) => Ok(patch),
             None if self.response.get("patch").is_none_or(Value::is_null) => {
-                Err(Skipped::not_exercised("the webhook returned no patch"))
+                Err(Skipped::not_exercised(NEVER_CHANGED))
             }
             None => Err(Skipped::not_checked("the patch cannot be decoded")),
         }
