@@ -137,6 +137,97 @@ fn violation_that_does_not_deny_shows_the_reason() {
 }
 
 #[test]
+fn policy_that_allows_the_request_is_named_in_the_error() {
+    explains(
+        "object.data.size() <= 3",
+        "object.data.size() <= 9",
+        r#"policy "entries" with binding "limit": allowed: all validations are true"#,
+    );
+}
+
+#[test]
+fn failed_audit_annotation_denies_whatever_the_actions_are() {
+    let warning = POLICY.replace("validationActions: [Deny]", "validationActions: [Warn]");
+    let annotation =
+        "auditAnnotations: [{key: a, valueExpression: 'string(object.data.none)'}]\n        validations:";
+    let found = run(&warning.replace("validations:", annotation));
+    assert!(found.contains(r#"policy "entries" with binding "limit": denied "#), "{found}");
+    assert!(!found.contains("not enforced"), "{found}");
+}
+
+/// A mutating policy for `ConfigMaps`, and a binding; tests replace some of their lines.
+const MUTATING_POLICY: &str = r#"
+Feature: The owner
+  Scenario: An annotation
+    Given these objects exist:
+      """yaml
+      apiVersion: admissionregistration.k8s.io/v1
+      kind: MutatingAdmissionPolicy
+      metadata: {name: owner}
+      spec:
+        failurePolicy: Fail
+        reinvocationPolicy: Never
+        matchConstraints:
+          resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+        matchConditions: [{name: has-data, expression: has(object.data)}]
+        mutations:
+        - patchType: ApplyConfiguration
+          applyConfiguration: {expression: 'Object{metadata: Object.metadata{annotations: {"owner": "platform"}}}'}
+      ---
+      apiVersion: admissionregistration.k8s.io/v1
+      kind: MutatingAdmissionPolicyBinding
+      metadata: {name: all}
+      spec: {policyName: owner}
+      """
+    When this object is created:
+      """yaml
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: settings, annotations: {team: blue}}
+      data: {a: '1'}
+      """
+    Then the object contains:
+      """yaml
+      metadata: {annotations: {owner: shop}}
+      """
+"#;
+
+#[test]
+fn mutating_policy_says_whether_it_changed_the_object() {
+    let applied = r#"= note: policy "owner" with binding "all": applied:"#;
+    let found = run(MUTATING_POLICY);
+    assert!(found.contains(&format!("{applied} changed the object")), "{found}");
+    // The second round does not apply the policy again.
+    assert!(!found.contains("not applied"), "{found}");
+    let found = run(&MUTATING_POLICY.replace("team: blue", "owner: platform"));
+    assert!(found.contains(&format!("{applied} did not change the object")), "{found}");
+}
+
+#[test]
+fn failed_match_condition_of_a_mutating_policy_applies_the_failure_policy() {
+    let failing = MUTATING_POLICY.replace("has(object.data)}", "object.data.none == '1'}");
+    let found = run(&failing);
+    assert!(found.contains(r#"policy "owner" with binding "all": denied "#), "{found}");
+    assert!(!found.contains("failurePolicy is Ignore"), "{found}");
+    let found = run(&failing.replace("failurePolicy: Fail", "failurePolicy: Ignore"));
+    let expected = "not applied: its matchConditions cannot be evaluated, and its failurePolicy is Ignore: expression \
+                    'object.data.none == '1'' resulted in error: no such key: none";
+    assert!(found.contains(expected), "{found}");
+}
+
+#[test]
+fn idempotence_step_fails_for_a_webhook_that_changes_no_object() {
+    let found = run(r#"
+Feature: An injector
+  Scenario: It does nothing
+    Given a mutating webhook "injector" for pods
+    Then "injector" is idempotent
+"#);
+    assert!(found.contains("= message: not exercised: the webhook never changed an object"), "{found}");
+    assert!(found.contains("0 passed, 1 failed"), "{found}");
+}
+
+#[test]
 fn code_without_a_reason_differs_from_the_same_code_with_a_reason() {
     let found = run(r#"
 Feature: A denial
@@ -179,6 +270,19 @@ fn review_reports_what_each_policy_did() {
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
         report["policies"].clone()
     };
+    // Webhooks are not required.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["review", "-f", "map.yaml", "--with", "policies.yaml"]).env("NO_COLOR", "1");
+    let output = command.current_dir(folder.path()).output().expect("the command runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for part in [
+        "= policy: entries (binding limit)",
+        "= why: The request was rejected because the binding has the action Deny.",
+        "= help: this is the decision of the policy; ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     let denied = serde_json::json!([{
         "type": "validating", "policy": "entries", "binding": "limit", "outcome": "denied", "message": "at most 3 entries",
     }]);

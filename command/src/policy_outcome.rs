@@ -2,12 +2,15 @@
 
 use harness::conditions::{Evaluation, Outcome};
 use harness::config::FailurePolicy;
-use harness::event::{Event, Phase, Record};
+use harness::event::{Event, Phase, Record, Round};
 use harness::policy::{
     AnnotationOutcome, BindingRecord, PoliciesChecked, PolicyMismatch, PolicyRun, ValidationAction, Verdict,
 };
 
 use crate::skip_reason::condition_reason;
+
+/// The reason why a matching policy was not evaluated, for example because the request timed out.
+const NOT_REACHED: &str = "the request ended before its evaluation";
 
 /// What a policy did for one binding and one param.
 #[derive(Clone, Debug)]
@@ -31,8 +34,10 @@ pub(crate) enum PolicyOutcome {
     Excluded(PolicyMismatch),
     /// The policy was not evaluated. Contains the reason.
     NotApplied(String),
-    /// All validations are true, or all mutations were applied.
+    /// All validations are true.
     Allowed,
+    /// All mutations were applied. Contains whether they changed the object.
+    Applied(bool),
     /// The policy denied the request. Contains the message.
     Denied(String),
     /// A validation is false or failed, and the request continues. Contains the reason and the message.
@@ -54,6 +59,8 @@ impl PolicyResult {
 }
 
 /// Returns what each policy did, in the order of the evaluation; policies that do not match come first.
+///
+/// For the second round, returns only the policies that were applied again.
 pub(crate) fn policy_results(record: &Record) -> Vec<PolicyResult> {
     let checked = record
         .events
@@ -89,9 +96,11 @@ fn results(checked: &PoliciesChecked) -> Vec<PolicyResult> {
                 Some(PolicyOutcome::Excluded(mismatch.clone()))
             } else if let Some(error) = &binding.error {
                 Some(not_configured(error))
-            } else if binding.runs.is_empty() {
+            } else if binding.lacks_params {
                 let reason = "its paramRef selects no object, and its parameterNotFoundAction is Allow";
                 Some(PolicyOutcome::NotApplied(reason.to_owned()))
+            } else if binding.runs.is_empty() && policy.error.is_none() {
+                Some(PolicyOutcome::NotApplied(NOT_REACHED.to_owned()))
             } else {
                 None
             };
@@ -105,6 +114,12 @@ fn results(checked: &PoliciesChecked) -> Vec<PolicyResult> {
                 results.push(result(&policy.policy, Some(binding), run.param.as_deref(), outcome));
             }
         }
+    }
+    if checked.round == Round::Second {
+        let is_result = |outcome: &PolicyOutcome| {
+            !matches!(outcome, PolicyOutcome::Excluded(_) | PolicyOutcome::NotApplied(_))
+        };
+        results.retain(|result| is_result(&result.outcome));
     }
     results
 }
@@ -129,6 +144,9 @@ fn outcome(run: &PolicyRun, actions: &[ValidationAction]) -> PolicyOutcome {
         if actions.contains(&ValidationAction::Deny) {
             return PolicyOutcome::Denied(violations);
         }
+        if let Some(error) = failed_annotation {
+            return PolicyOutcome::Denied(error.clone());
+        }
         let actions: Vec<&str> = actions.iter().map(|action| action.as_str()).collect();
         let reason = format!("its validationActions are [{}]: {violations}", actions.join(", "));
         return PolicyOutcome::NotEnforced(reason);
@@ -144,21 +162,73 @@ fn outcome(run: &PolicyRun, actions: &[ValidationAction]) -> PolicyOutcome {
 
 /// Returns what a mutating policy did.
 fn mutating_outcome(run: &PolicyRun, failure_policy: FailurePolicy) -> PolicyOutcome {
+    if failure_policy == FailurePolicy::Fail
+        && let Some(error) = run.conditions.as_ref().and_then(Evaluation::error)
+    {
+        return PolicyOutcome::Denied(error.to_owned());
+    }
     if let Some(reason) = run.conditions.as_ref().and_then(unmet_condition) {
         return PolicyOutcome::NotApplied(reason);
     }
     if !run.invoked {
-        return PolicyOutcome::NotApplied("it is not applied again in the second round".to_owned());
+        return PolicyOutcome::NotApplied(NOT_REACHED.to_owned());
     }
     let errors = run.mutations.iter().filter_map(|mutation| mutation.outcome.as_ref().err());
     let errors = errors.map(String::as_str).collect::<Vec<_>>().join("; ");
     match failure_policy {
-        _ if errors.is_empty() => PolicyOutcome::Allowed,
+        _ if errors.is_empty() => {
+            PolicyOutcome::Applied(run.mutations.iter().any(|mutation| matches!(mutation.outcome, Ok(true))))
+        }
         FailurePolicy::Fail => PolicyOutcome::Denied(errors),
         FailurePolicy::Ignore => PolicyOutcome::NotEnforced(format!("its failurePolicy is Ignore: {errors}")),
     }
 }
 
+/// Describes the result of the mutations of a policy.
+pub(crate) fn applied(changed: bool) -> &'static str {
+    if changed { "changed the object" } else { "did not change the object" }
+}
+
 fn unmet_condition(evaluation: &Evaluation) -> Option<String> {
     (evaluation.outcome != Outcome::True).then(|| condition_reason(evaluation))
+}
+
+#[cfg(test)]
+mod tests {
+    use harness::policy::PolicyRecord;
+
+    use super::*;
+
+    #[test]
+    fn binding_without_params_differs_from_one_that_was_not_reached() {
+        let binding = |name: &str, lacks_params| BindingRecord {
+            binding: name.into(),
+            mismatch: None,
+            error: None,
+            validation_actions: Vec::new(),
+            lacks_params,
+            runs: Vec::new(),
+        };
+        let policy = PolicyRecord {
+            policy: "owner".into(),
+            failure_policy: FailurePolicy::Fail,
+            error: None,
+            bindings: vec![binding("empty", true), binding("late", false)],
+        };
+        let checked = PoliciesChecked {
+            phase: Phase::Mutating,
+            round: Round::First,
+            mutated: false,
+            changed: false,
+            policies: vec![policy],
+            skipped: Vec::new(),
+            warnings: Vec::new(),
+            violations: Vec::new(),
+        };
+        let outcomes: Vec<PolicyOutcome> =
+            results(&checked).into_iter().map(|result| result.outcome).collect();
+        let no_params = "its paramRef selects no object, and its parameterNotFoundAction is Allow";
+        let expected = [no_params, NOT_REACHED].map(|reason| PolicyOutcome::NotApplied(reason.to_owned()));
+        assert_eq!(outcomes, expected);
+    }
 }

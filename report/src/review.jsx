@@ -37,6 +37,7 @@ const OUTCOMES = {
 };
 const POLICY_OUTCOMES = {
   allowed: ["good", "allowed"],
+  applied: ["good", "applied"],
   denied: ["bad", "denied"],
   notEnforced: ["warn", "not enforced"],
   skipped: ["none", "not applied"],

@@ -145,10 +145,10 @@ fn explain_text(text: &str) -> Explanations {
         // A terminal or an editor may have wrapped the line.
         let texts: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
         let text = unquoted(&texts.join(" "));
-        let line = messages.first().map(|message| message.line);
         let mut joined = Explanations::default();
         for message in separated(&text.split_whitespace().collect::<Vec<_>>().join(" ")) {
-            joined.add(&message, line);
+            // The line on which a message begins is not known.
+            joined.add(&message, None);
         }
         if !joined.known.is_empty() {
             return joined;
@@ -168,7 +168,8 @@ impl Explanations {
         };
         found.lines.extend(line);
         let same = |known: &&mut Explanation| {
-            (known.cause, &known.meaning, &known.webhook) == (found.cause, &found.meaning, &found.webhook)
+            (known.cause, &known.meaning, &known.webhook, &known.binding)
+                == (found.cause, &found.meaning, &found.webhook, &found.binding)
         };
         match self.known.iter_mut().find(same) {
             Some(known) => {

@@ -26,9 +26,13 @@ static BEGIN: LazyLock<Regex> = LazyLock::new(|| {
 /// Matches text that occurs only at the beginning of a message.
 static MARKER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r#"Internal error occurred:|failed calling webhook "|conversion webhook for |admission webhook "|ValidatingAdmissionPolicy '"#,
+        r#"Internal error occurred:|failed calling webhook "|conversion webhook for |admission webhook "|ValidatingAdmissionPolicy '|policy '[^']*' with binding '|policy "[^"]*" denied request: "#,
     )
 });
+
+/// Matches the beginning of a denial by a mutating policy.
+static MUTATING_POLICY: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"\bpolicy (?:'[^']*' with binding '|"[^"]*" denied request: )"#));
 
 /// Matches a message that ends within a name or a URL, because a terminal broke the line there.
 static WITHIN_WORD: LazyLock<Regex> =
@@ -201,6 +205,7 @@ pub(super) fn is_about_webhook(message: &str) -> bool {
     ]
     .iter()
     .any(|it| message.contains(it))
+        || MUTATING_POLICY.is_match(message)
 }
 
 /// Returns whether `line` begins a message and does not continue `message`.

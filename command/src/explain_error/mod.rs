@@ -109,6 +109,8 @@ pub(crate) struct Advice {
     common_causes: &'static [String],
     /// Whether a conversion webhook failed.
     pub(crate) is_about_conversion: bool,
+    /// The admission policy that denied the request, with its binding.
+    pub(crate) policy: Option<String>,
 }
 
 impl Advice {
@@ -128,6 +130,10 @@ pub(crate) fn advice(message: &str) -> Option<Advice> {
         why: format!("{meaning} {}", found.consequence).trim().to_owned(),
         common_causes: found.usually,
         is_about_conversion: found.converts.is_some(),
+        policy: found.policy.map(|policy| match found.binding {
+            Some(binding) => format!("{policy} (binding {binding})"),
+            None => policy,
+        }),
     })
 }
 

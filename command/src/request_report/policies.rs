@@ -8,7 +8,7 @@ use harness::policy::{MatchField, PolicyMismatch};
 use output::OneLine;
 use serde::{Deserialize, Serialize};
 
-use crate::policy_outcome::{PolicyOutcome, policy_results};
+use crate::policy_outcome::{PolicyOutcome, applied, policy_results};
 use crate::screen::Marks;
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE};
 
@@ -29,7 +29,8 @@ pub(super) struct PolicyReport {
     param: String,
     /// The outcome of the policy.
     outcome: PolicyVerdict,
-    /// The message of a denial, or the reason why the policy had no effect; omitted if the policy allowed the request.
+    /// The message of a denial, whether a mutating policy changed the object, or the reason why the policy had no effect.
+    /// Omitted if the validations are true.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
 }
@@ -40,6 +41,8 @@ pub(super) struct PolicyReport {
 pub(super) enum PolicyVerdict {
     /// All validations are true.
     Allowed,
+    /// All mutations were applied.
+    Applied,
     /// The policy denied the request.
     Denied,
     /// A validation is false or failed, and the request continued.
@@ -58,6 +61,7 @@ pub(super) fn reports(record: &Record) -> Vec<PolicyReport> {
                 PolicyOutcome::Excluded(mismatch) => (PolicyVerdict::Skipped, result.compared(mismatch)),
                 PolicyOutcome::NotApplied(reason) => (PolicyVerdict::Skipped, reason.clone()),
                 PolicyOutcome::Allowed => (PolicyVerdict::Allowed, String::new()),
+                PolicyOutcome::Applied(changed) => (PolicyVerdict::Applied, applied(*changed).to_owned()),
                 PolicyOutcome::Denied(message) => (PolicyVerdict::Denied, message.clone()),
                 PolicyOutcome::NotEnforced(reason) => (PolicyVerdict::NotEnforced, reason.clone()),
             };
@@ -89,6 +93,7 @@ pub(super) fn lines(text: &mut String, policies: &[PolicyReport], marks: Marks) 
     for (policy, name) in policies.iter().zip(names) {
         let (style, mark, what) = match policy.outcome {
             PolicyVerdict::Allowed => (GOOD, marks.passed, "allowed"),
+            PolicyVerdict::Applied => (GOOD, marks.passed, "applied"),
             PolicyVerdict::Denied => (BAD, marks.failed, "denied"),
             PolicyVerdict::NotEnforced => (NOT_DONE, "!", "not enforced"),
             PolicyVerdict::Skipped => (FAINT, "-", "not applied"),

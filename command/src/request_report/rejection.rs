@@ -1,4 +1,4 @@
-//! Formats the rejection of a request by a webhook as a diagnostic.
+//! Formats the rejection of a request by a webhook or an admission policy as a diagnostic.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ pub(super) fn decisive_call(report: &Report) -> Option<&CallReport> {
         .or_else(|| rejections().next())
 }
 
-/// Returns a diagnostic about a request that a webhook denied or that failed because of a webhook.
+/// Returns a diagnostic about a request that a webhook or a policy denied, or that failed because of one.
 ///
 /// The first line is the message of the API server. Returns `None` if the request was admitted or rejected for another
 /// reason.
@@ -45,7 +45,9 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
     let advice = explain_error::advice(message);
     let is_conversion = report.verdict() != Verdict::Admitted
         && advice.as_ref().is_some_and(|advice| advice.is_about_conversion);
-    if call.is_none() && !is_conversion {
+    let policy = advice.as_ref().and_then(|advice| advice.policy.as_deref());
+    let policy = policy.filter(|_| report.verdict() != Verdict::Admitted);
+    if call.is_none() && policy.is_none() && !is_conversion {
         return None;
     }
     let mut shown = Diagnostic::new(Severity::Error, message);
@@ -54,6 +56,9 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
     }
     if let Some(call) = call {
         shown.note("webhook", format!("{}/{}", call.configuration, call.webhook));
+    }
+    if let Some(policy) = policy {
+        shown.note("policy", policy);
     }
     shown.note("request", request(report));
     let reason = status(report, "reason");

@@ -30,11 +30,11 @@ pub(crate) struct Review {
         visible_alias = "configuration",
         value_name = "FILE",
         num_args = 1..,
-        required_unless_present_any = ["fakes", "admission_control_config_file", "record"]
+        required_unless_present_any = ["existing", "fakes", "admission_control_config_file", "record"]
     )]
     pub(super) configurations: Vec<PathBuf>,
     /// Read objects that exist in the cluster from these files: namespaces with their labels, custom resource
-    /// definitions, limit ranges. They do not go through admission
+    /// definitions, limit ranges, admission policies with their bindings and params. They do not go through admission
     #[arg(long = "with", value_name = "FILE", num_args = 1..)]
     pub(super) existing: Vec<PathBuf>,
     /// Read the old objects of updates and deletions, or the parents of subresources, from these files
@@ -109,6 +109,7 @@ pub(crate) struct Contents {
 
 const USAGE: &str = "\
 admit review -f <FILE>... -c <FILE>... [OPTIONS]
+       admit review -f <FILE>... --with <FILE>... [OPTIONS]
        admit review -f <FILE>... --fakes <FILE> [OPTIONS]
        admit review --record <DIR> [NUMBER]... [OPTIONS]";
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::policies::{binding_kind, text};
 use super::world::World;
 use crate::narrator::NoteKind;
-use crate::policy_outcome::{PolicyOutcome, PolicyResult};
+use crate::policy_outcome::{PolicyOutcome, PolicyResult, applied};
 
 impl World {
     /// Keeps the results of the policies of the scenario, with the names in the feature file.
@@ -95,7 +95,8 @@ fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
             (NoteKind::Cause, format!("not applied: {}", result.compared(mismatch)))
         }
         PolicyOutcome::NotApplied(reason) => (NoteKind::Cause, format!("not applied: {reason}")),
-        PolicyOutcome::Allowed => (NoteKind::Event, "allowed".to_owned()),
+        PolicyOutcome::Allowed => (NoteKind::Cause, "allowed: all validations are true".to_owned()),
+        PolicyOutcome::Applied(changed) => (NoteKind::Cause, format!("applied: {}", applied(*changed))),
         PolicyOutcome::Denied(message) if decision.contains(message) => {
             (NoteKind::Event, "denied".to_owned())
         }

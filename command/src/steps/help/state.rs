@@ -5,7 +5,7 @@ use super::super::{StepHelp, conversion, given, namespaces};
 pub(super) const STEPS: &[StepHelp] = &[
     given(
         "this object exists:",
-        "Creates an object before the webhooks are installed; see the next step for webhook configurations and admission policies",
+        "Creates an object before the webhooks are installed; see `these objects exist:` for webhook configurations and admission policies",
         r#"Given this object exists:
   """yaml
   apiVersion: v1
@@ -15,7 +15,7 @@ pub(super) const STEPS: &[StepHelp] = &[
     ),
     given(
         "these objects exist:",
-        "Creates objects before the webhooks are installed; a webhook configuration, or a ValidatingAdmissionPolicy with its binding, is renamed and limited to the scenario's namespace",
+        "Creates objects before the webhooks are installed; a webhook configuration, or an admission policy with its binding, is renamed and limited to the scenario's namespace",
         r#"Given these objects exist:
   """yaml
   apiVersion: v1

@@ -267,6 +267,7 @@ fn check_binding(
         ParamsError::Configuration(message) => Failure::Configuration(message),
         ParamsError::Conversion(error) => unconvertible(error, ""),
     })?;
+    record.lacks_params = params.is_empty();
     if !params.is_empty() {
         run.convert(&found.kind)
             .map_err(|error| unconvertible(error, "failed to convert object version: "))?;

@@ -141,6 +141,8 @@ pub struct BindingRecord {
     pub error: Option<String>,
     /// The actions of the binding.
     pub validation_actions: Vec<ValidationAction>,
+    /// Whether the `paramRef` of the binding selects no object, and `parameterNotFoundAction` allows that.
+    pub lacks_params: bool,
     /// The evaluations of the policy: one for each param, or one if the binding does not use params.
     pub runs: Vec<PolicyRun>,
 }
@@ -152,6 +154,7 @@ impl BindingRecord {
             mismatch: None,
             error: None,
             validation_actions,
+            lacks_params: false,
             runs: Vec::new(),
         }
     }

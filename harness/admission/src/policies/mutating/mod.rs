@@ -173,6 +173,9 @@ impl<'h> Mutating<'h> {
             ParamsError::Configuration(message) => (Failure::Configuration(message), Some(binding)),
             ParamsError::Conversion(error) => (unconvertible(error, ""), Some(binding)),
         })?;
+        if let Some(record) = self.record.policies.last_mut().and_then(|policy| policy.bindings.last_mut()) {
+            record.lacks_params = params.is_empty();
+        }
         self.invocations.extend(params.into_iter().map(|param| {
             let found = found.clone();
             Invocation { policy, binding, found, param, position }

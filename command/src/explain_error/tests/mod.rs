@@ -1,5 +1,7 @@
 //! Tests the explanations of messages that were recorded from kube-apiserver, and of user input.
 
+mod policies;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -161,6 +163,14 @@ fn a_status_and_a_broken_line_are_read() {
     for message in [status, broken] {
         assert_eq!(explain(&message).first().map(|it| it.cause), Some("timeout"), "{message}");
     }
+}
+
+#[test]
+fn message_that_is_found_only_in_the_joined_text_has_no_line() {
+    let broken = format!("idle\n{}", TIMEOUT.replace(' ', "\n\n  "));
+    let found = explanation::explain(&broken, Some("server.log")).known;
+    let [explanation] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((explanation.cause, &explanation.lines, &explanation.file), ("timeout", &vec![], &None));
 }
 
 #[test]
@@ -395,43 +405,4 @@ fn explanation_of_a_log_has_its_lines() {
     // A message on the command line does not have lines.
     let known = explanation::explain(&log, None).known;
     assert!(known.first().unwrap().lines.is_empty());
-}
-
-/// Returns all messages of policies in the recorded cases.
-fn recorded_denials_by_policies() -> BTreeSet<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/policies");
-    let mut messages = BTreeSet::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let Ok(text) = fs::read_to_string(entry.unwrap().path().join("apiserver.yaml")) else { continue };
-        let recording: Value = serde_saphyr::from_str(&text).unwrap();
-        let requests = recording["requests"].as_array().into_iter().flatten();
-        let bodies = requests.filter_map(|request| request["answer"]["body"]["message"].as_str());
-        messages.extend(bodies.filter(|it| it.contains(" denied request: ")).map(str::to_owned));
-    }
-    messages
-}
-
-#[test]
-fn denial_by_a_policy_is_explained() {
-    let messages = recorded_denials_by_policies();
-    assert!(messages.len() > 30, "{messages:?}");
-    let mut causes = BTreeSet::new();
-    for message in &messages {
-        let explanations = explain(message);
-        let [explanation] = explanations.as_slice() else { panic!("{message}: {explanations:?}") };
-        assert!(explanation.policy.is_some() && explanation.webhook.is_none(), "{message}");
-        assert!(!explanation.consequence.contains("webhook"), "{}", explanation.consequence);
-        causes.insert(explanation.cause);
-    }
-    let expected =
-        ["policy-denied", "policy-denied-with-message", "policy-expression-failed", "policy-not-configured"];
-    assert_eq!(causes, BTreeSet::from(expected));
-    let message = "The pods \"a\" is invalid: : ValidatingAdmissionPolicy 'limits' with binding 'all' denied request: failed \
-                   expression: object.spec.replicas <= 5";
-    let text = text(explain(message).first().unwrap());
-    for part in
-        ["`object.spec.replicas <= 5` is false", "  policy limits, binding all\n", "bindings all -o yaml"]
-    {
-        assert!(text.contains(part), "{part}: {text}");
-    }
 }
