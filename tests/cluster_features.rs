@@ -34,8 +34,9 @@ struct Cluster {
 
 static TURN: Mutex<()> = Mutex::new(());
 const RUN: &str = "admit.example.com/run";
-const OUTSIDE_NAMESPACES: &str =
-    "validatingwebhookconfigurations,mutatingwebhookconfigurations,customresourcedefinitions,namespaces";
+const OUTSIDE_NAMESPACES: &str = "validatingwebhookconfigurations,mutatingwebhookconfigurations,\
+     validatingadmissionpolicies,validatingadmissionpolicybindings,\
+     mutatingadmissionpolicies,mutatingadmissionpolicybindings,customresourcedefinitions,namespaces";
 
 impl Cluster {
     /// Returns the test cluster. If there is none, prints the reason and returns `None`.

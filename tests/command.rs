@@ -21,6 +21,7 @@ mod metrics;
 mod own_webhooks;
 mod pictures;
 mod policy_notes;
+mod policy_params;
 mod process_cleanup;
 mod review;
 mod run;

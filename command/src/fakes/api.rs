@@ -68,6 +68,30 @@ impl Kind {
         false,
     );
 
+    pub(crate) const VALIDATING_POLICY: Self = kind(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        false,
+    );
+    pub(crate) const VALIDATING_BINDING: Self = kind(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicyBinding",
+        "validatingadmissionpolicybindings",
+        false,
+    );
+    pub(crate) const MUTATING_POLICY: Self = kind(
+        "admissionregistration.k8s.io/v1",
+        "MutatingAdmissionPolicy",
+        "mutatingadmissionpolicies",
+        false,
+    );
+    pub(crate) const MUTATING_BINDING: Self = kind(
+        "admissionregistration.k8s.io/v1",
+        "MutatingAdmissionPolicyBinding",
+        "mutatingadmissionpolicybindings",
+        false,
+    );
     pub(crate) const CUSTOM_RESOURCE_DEFINITION: Self =
         kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
 

@@ -13,7 +13,7 @@ use super::api::{self, PatchFormat, RequestOptions};
 use super::document;
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
-use super::policies::{self, PolicyType};
+use super::policies;
 use super::request::name_of;
 use super::resource::{self, Scope};
 use super::webhook::{label_parts, merge};
@@ -33,7 +33,8 @@ impl World {
             self.installation.expire();
             return Ok(());
         }
-        if policies::is_policy(&object) {
+        let policy_type = policies::type_of(&object);
+        if policy_type.is_some() {
             self.policies.push(object.clone());
             self.confine_policy(&mut object);
         }
@@ -43,6 +44,9 @@ impl World {
         let scope = self.resource_of(&object).await?.scope;
         if scope == Scope::Cluster {
             merge(&mut object, &json!({"metadata": {"labels": {RUN_LABEL: self.target()?.run}}}));
+        }
+        if let Some(of) = policy_type {
+            self.prepare_for_policy(of).await?;
         }
         let answer = api::send(self.client()?, Method::POST, &path, Some(&object)).await?;
         if is_namespace && answer.code == http::StatusCode::CONFLICT {
@@ -104,7 +108,7 @@ impl World {
             Some("CustomResourceDefinition") => 1,
             Some(_) | None => 2,
         });
-        let types = PolicyType::of_objects(&objects);
+        let types = policies::types_of(&objects);
         for object in objects {
             if let Some(created) = self.create_namespace_of(&object).await? {
                 self.tell(step, format!("created the namespace \"{created}\""));

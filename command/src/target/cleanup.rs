@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+use super::RunPolicies;
 use crate::Failure;
 use crate::fakes::{Api, FleetDeployment, Kind};
 use harness::json::{at, text};
@@ -23,19 +24,26 @@ pub(crate) enum Leftovers {
 pub(crate) struct Cleanup {
     run: String,
     leftovers: Leftovers,
+    policies: RunPolicies,
     /// The client for the cluster. It is set as soon as the run may create objects in the cluster.
     api: OnceLock<Api>,
     deployment: OnceLock<FleetDeployment>,
 }
 
-/// The kinds of the objects to remove, in order.
+/// The kinds of the objects to remove, in order. Policies and bindings are removed first if the run created any.
 const KINDS: [Kind; 4] =
     [Kind::VALIDATING, Kind::MUTATING, Kind::CUSTOM_RESOURCE_DEFINITION, Kind::NAMESPACE];
 
 impl Cleanup {
     /// Creates the cleanup for a new run.
     pub(crate) fn new(leftovers: Leftovers) -> Self {
-        Self { run: Self::new_run(), leftovers, api: OnceLock::new(), deployment: OnceLock::new() }
+        Self {
+            run: Self::new_run(),
+            leftovers,
+            policies: RunPolicies::default(),
+            api: OnceLock::new(),
+            deployment: OnceLock::new(),
+        }
     }
 
     /// Returns a unique name for a new run.
@@ -52,6 +60,18 @@ impl Cleanup {
 
     pub(super) fn leftovers(&self) -> Leftovers {
         self.leftovers
+    }
+
+    /// Returns the record of the admission policies that the run creates.
+    pub(super) fn policies(&self) -> RunPolicies {
+        self.policies.clone()
+    }
+
+    /// Returns the kinds of the objects to remove, in order.
+    ///
+    /// A server may not serve mutating policies, and a user may not be allowed to list policies.
+    fn kinds(&self) -> impl Iterator<Item = Kind> {
+        self.policies.kinds().into_iter().chain(KINDS)
     }
 
     /// Registers the cluster of the run for cleanup.
@@ -87,7 +107,7 @@ impl Cleanup {
     }
 
     async fn sweep(&self, api: &Api) -> Result<(), Failure> {
-        for kind in KINDS {
+        for kind in self.kinds() {
             for found in api.list(kind, "", &format!("{RUN_LABEL}={}", self.run)).await? {
                 let name = text(&found, &["metadata", "name"]);
                 if at(&found, &["metadata", "deletionTimestamp"]).is_null() {
@@ -100,7 +120,7 @@ impl Cleanup {
 
     /// Returns the commands that remove the remaining objects.
     pub(crate) fn advice(&self) -> String {
-        let kinds = KINDS.map(|kind| kind.plural).join(",");
+        let kinds = self.kinds().map(|kind| kind.plural).collect::<Vec<_>>().join(",");
         let mut text = format!("remove them with:\n  kubectl delete {kinds} -l {RUN_LABEL}={}", self.run);
         if let Some(deployment) = self.deployment.get().filter(|deployment| deployment.is_ours()) {
             let namespace = deployment.namespace().as_str();

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::identity::Identities;
 use super::storage::Storage;
 use super::{
-    AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, Target, TargetArguments,
-    TargetKind, UnreachedCalls,
+    AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, RunPolicies, Target,
+    TargetArguments, TargetKind, UnreachedCalls,
 };
 use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
@@ -38,7 +38,8 @@ pub(super) async fn target_for_run(
 }
 
 fn with_run(target: Target, cleanup: &Cleanup) -> Target {
-    Target { run: cleanup.run().to_owned(), leftovers: cleanup.leftovers(), ..target }
+    let (run, policies) = (cleanup.run().to_owned(), cleanup.policies());
+    Target { run, leftovers: cleanup.leftovers(), policies, ..target }
 }
 
 fn here(arguments: &TargetArguments) -> Result<FakesPlace, Failure> {
@@ -72,6 +73,7 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
+        policies: RunPolicies::default(),
         identities: Identities::Fixed,
         storage: Storage::Inaccessible,
         _manifests: Watch::default(),

@@ -10,8 +10,8 @@ use super::identity::Identities;
 use super::relay::Relay;
 use super::storage::Storage;
 use super::{
-    AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, Target, TargetArguments,
-    TargetKind, UnreachedCalls,
+    AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, RunPolicies, Target,
+    TargetArguments, TargetKind, UnreachedCalls,
 };
 use crate::Failure;
 use crate::static_manifests::Watch;
@@ -60,6 +60,7 @@ pub(super) async fn start(
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
+        policies: RunPolicies::default(),
         identities: Identities::Tokens(Box::new(envtest.config().clone())),
         storage: Storage::Etcd(envtest.etcd_url().to_owned()),
         _manifests: Watch::default(),

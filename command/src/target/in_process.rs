@@ -10,8 +10,8 @@ use super::call_log::{CallIndex, CallLog};
 use super::identity::Identities;
 use super::storage::Storage;
 use super::{
-    AuditLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, Target, TargetArguments, TargetKind,
-    UnreachedCalls, connection,
+    AuditLog, Cleanup, FakesPlace, Leftovers, ReferencedServices, RunPolicies, Target, TargetArguments,
+    TargetKind, UnreachedCalls, connection,
 };
 use crate::Failure;
 use crate::serve::TEXT;
@@ -77,6 +77,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         calls: CallLog::Recorded(calls),
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
+        policies: RunPolicies::default(),
         identities: Identities::InProcess(server.clone()),
         storage: Storage::InProcess(server),
         _manifests: manifests,

@@ -8,6 +8,7 @@ mod connection;
 mod envtest;
 mod identity;
 mod in_process;
+mod policies;
 mod readiness;
 mod relay;
 mod storage;
@@ -21,6 +22,7 @@ pub use admit_testing::audit_log::{Annotations, AuditEvent, AuditLog};
 pub use arguments::TargetArguments;
 pub(crate) use call_log::{CallLog, Delivery, RecordedCall, RecordedSkip};
 pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
+pub(crate) use policies::{PolicyType, RunPolicies};
 
 use crate::diagnostic::several;
 use crate::fakes::Fleet;
@@ -59,6 +61,8 @@ pub struct Target {
     pub(crate) run: String,
     /// Whether the objects of scenarios are removed or kept.
     pub(crate) leftovers: Leftovers,
+    /// The admission policies that the run creates.
+    pub(crate) policies: RunPolicies,
     identities: Identities,
     storage: Storage,
     /// The watch on the API server's manifest directories. It ends when the target is dropped.
