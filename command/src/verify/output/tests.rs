@@ -103,6 +103,30 @@ fn text_begins_with_the_verdicts() {
 }
 
 #[test]
+fn reasons_of_checks_that_were_not_exercised_are_one_sentence() {
+    let summary = |reasons: &[&str]| {
+        let check = |(index, reason): (usize, &&str)| {
+            json!({"id": format!("V0{index}"), "title": "t", "severity": "error", "why": "w", "source": "s", "findings": [],
+                "results": [{"webhook": "c/w", "verdict": "notExercised", "held": 0, "notChecked": {},
+                    "notApplicable": {}, "notExercised": {(*reason): 1}}]})
+        };
+        let checks: Vec<_> = reasons.iter().enumerate().map(check).collect();
+        let report = json!({"version": 2, "objects": 1, "calls": 1, "leftOut": {}, "checks": checks});
+        let text = text::text(&serde_json::from_value(report).unwrap(), false, ExitCode::Failed, 0);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let line = text.lines().rfind(|line| line.contains("not exercised")).unwrap().to_owned();
+        line.rsplit_once(": ").unwrap().1.to_owned()
+    };
+    let (never, none) = (harness::verify::NEVER_CHANGED, harness::verify::NONE_CHANGED);
+    let denied = "the webhook denied no object";
+    let expected = "the webhook denied no object and the webhook never changed an object; add objects that the webhook \
+                    denies and objects that it changes (-f)";
+    assert_eq!(summary(&[never, none, denied, never]), expected);
+    let expected = "no webhook changed an object; add objects that the webhook changes (-f)";
+    assert_eq!(summary(&[none]), expected);
+}
+
+#[test]
 fn verbose_text_lists_every_check() {
     let text = anstream::adapter::strip_str(&text::text(&report(), true, ExitCode::Failed, 0)).to_string();
     check(&text, &expect_file!["golden/verbose.txt"]);
