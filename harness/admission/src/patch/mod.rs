@@ -63,7 +63,7 @@ pub const MAX_OPERATIONS: usize = 10_000;
 /// Objects of built-in kinds to which patches apply are not nested more deeply.
 const MAX_CHANGED_DEPTH: usize = 64;
 /// The maximum number of JSON values in a patch from a webhook or a policy.
-pub(crate) const MAX_VALUES: usize = 250_000;
+const MAX_VALUES: usize = 250_000;
 
 /// Checks that a patch is small enough to be decoded. Each value takes a few hundred bytes of memory.
 ///

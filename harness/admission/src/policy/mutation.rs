@@ -14,7 +14,6 @@ use super::compilation::{Composition, Expression};
 use super::evaluation::{Input, ParamInput, RUNTIME_CEL_COST_BUDGET, Sequence, Stop};
 use super::record::{EvaluatedExpression, ExpressionPart};
 use crate::conditions::{Bindings, CompileError, OUT_OF_BUDGET};
-use crate::patch;
 
 /// One entry of `spec.mutations`.
 #[derive(Clone, Debug)]
@@ -98,10 +97,12 @@ pub(crate) fn evaluate(
     }
 }
 
+/// The maximum number of JSON values in a mutation.
+const MAX_VALUES: usize = 250_000;
 /// The maximum number of bytes in the strings and field names of a mutation.
 const MAX_TEXT: usize = 8 << 20;
 /// The maximum size of a mutation. Each value takes a few hundred bytes of memory.
-const MAX_SIZE: JsonLimit = JsonLimit { values: patch::MAX_VALUES, bytes: MAX_TEXT };
+const MAX_SIZE: JsonLimit = JsonLimit { values: MAX_VALUES, bytes: MAX_TEXT };
 
 /// Converts the value of a mutation's expression, whose type the compiler has checked.
 fn change(value: &Value<'_>, of: PatchType) -> Result<Change, MutationError> {
