@@ -12,12 +12,14 @@ use serde_json::{Value, json};
 use crate::helpers::machine;
 use crate::helpers::serve::Serve;
 
-/// A policy with a param and its binding, as a step.
+/// A policy and a binding that selects its param by label, as a step.
+///
+/// kube-apiserver 1.37 reads a param that the binding names from the API if its watch has not found it.
 const WITH_PARAM: &str = r#"    Given these objects exist:
       """yaml
       apiVersion: v1
       kind: ConfigMap
-      metadata: {name: limits}
+      metadata: {name: limits, labels: {app: limits}}
       ---
       apiVersion: admissionregistration.k8s.io/v1
       kind: ValidatingAdmissionPolicy
@@ -33,7 +35,7 @@ const WITH_PARAM: &str = r#"    Given these objects exist:
       metadata: {name: limit}
       spec:
         policyName: limit
-        paramRef: {name: limits, parameterNotFoundAction: Allow}
+        paramRef: {selector: {matchLabels: {app: limits}}, parameterNotFoundAction: Allow}
         validationActions: [Deny]
       """
 "#;
