@@ -130,7 +130,7 @@ impl Exposition {
         ["validating_admission_policy", "mutating_admission_policy"].iter().any(|name| line.contains(name))
     }
 
-    /// Returns the increase of each sample since `before`; `None` for a time, of which only the existence is compared.
+    /// Returns the increase of each sample since `before`; `None` for a time, which is compared only for existence.
     fn since(&self, before: &Self) -> BTreeMap<Series, Option<f64>> {
         let mut counted = BTreeMap::new();
         for (series, value) in &self.samples {

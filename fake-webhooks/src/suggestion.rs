@@ -61,7 +61,7 @@ fn similarity(text: &str, name: &str) -> f64 {
     }
 }
 
-/// Returns the question `did you mean …? `, or an empty string if there are no suggestions.
+/// Returns the question `did you mean …? `, or an empty string without suggestions.
 pub(crate) fn question(suggestions: &[String]) -> String {
     match suggestions {
         [] => String::new(),

@@ -196,7 +196,7 @@ fn check(path: &Path, example: &Example<'_>, sandbox: &mut Sandbox, tested: &mut
             if !sandbox.has(&name) && !fixtures::provide_file(&name, words, sandbox) {
                 tested
                     .problems
-                    .push(format!("{place}: the page does not show {name}, and there is no fixture"));
+                    .push(format!("{place}: the page does not show {name}, and no fixture provides it"));
                 return;
             }
         }

@@ -280,7 +280,7 @@ fn rejected_configuration_is_checked_as_far_as_it_can_be_read() {
     }
 }
 
-/// Lints a configuration with two webhooks, the second of which has `entry`, and returns the report.
+/// Lints a configuration whose second webhook has `entry`, and returns the report.
 fn linted_with(entry: &str) -> String {
     let text = format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: c}}\n\

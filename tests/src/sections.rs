@@ -3,7 +3,7 @@
 //! The result is the page `docs/project/coverage.md`.
 //!
 //! The description of a feature, rule, or scenario may end with a paragraph `Source:`. It lists the documents that are
-//! covered, separated by semicolons, each with the titles of its sections in quotes. If there is no such paragraph, the
+//! covered, separated by semicolons, each with the titles of its sections in quotes. Without this paragraph, the
 //! paragraph of the parent applies.
 
 use std::fmt::Write as _;

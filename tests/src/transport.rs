@@ -55,7 +55,7 @@ pub struct Answer {
     pub audit_id: String,
 }
 
-/// The reason why there is no answer to a request.
+/// The reason why a request was not answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {

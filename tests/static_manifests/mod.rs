@@ -311,8 +311,8 @@ impl Stage {
 
     /// LOAD-14, MET-15: changes to files take effect while the server runs.
     ///
-    /// If a file becomes invalid, the webhooks do not change. If the directory becomes empty, webhooks are no longer
-    /// called.
+    /// If a file becomes invalid, the webhooks do not change. If the directory becomes empty, the server stops calling
+    /// webhooks.
     async fn changes_take_effect(&self, server: &Server) {
         let plugin = |status: &str| {
             format!(

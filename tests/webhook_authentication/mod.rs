@@ -24,7 +24,7 @@ use crate::helpers::machine;
 /// A user, and the request or the error of kube-apiserver 1.37.1 for a webhook that is called as this user.
 struct Situation {
     name: &'static str,
-    /// The name of the user entry, with the placeholder PORT; empty if there is no entry.
+    /// The name of the user entry, with the placeholder PORT; empty without an entry.
     user: &'static str,
     credentials: &'static str,
     expect: Result<&'static [&'static str], &'static str>,

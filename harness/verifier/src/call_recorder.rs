@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::other_webhooks;
 use super::turn::Turn;
 
-/// The number of consecutive timeouts after which a webhook is no longer called.
+/// The number of consecutive timeouts after which the verifier stops calling a webhook.
 const MAX_TIMEOUTS: u32 = 5;
 
 /// The `Content-Type` of a review.

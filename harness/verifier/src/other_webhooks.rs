@@ -120,7 +120,7 @@ impl OtherWebhook {
         }
     }
 
-    /// Returns how the addition to `before` changed in `after`, or `None` if there is no addition.
+    /// Returns how the addition to `before` changed in `after`, or `None` without an addition.
     pub fn lost(&self, before: &Value, after: &Value) -> Option<Difference> {
         let addition = (self.addition)(before)?;
         let found = addition.found_in(after).cloned();

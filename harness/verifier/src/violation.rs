@@ -39,7 +39,7 @@ pub enum Skipped {
     /// The check does not apply: for example, no rule matches, or the webhook does not change an object.
     #[error("{0}")]
     NotApplicable(String),
-    /// There is no violation, but the behavior that the check judges did not occur; contains what did not occur.
+    /// The behavior that the check judges did not occur, so no violation was possible; contains what did not occur.
     ///
     /// For example, the check judges denials, but the webhook did not deny the object.
     #[error("{0}")]

@@ -54,7 +54,7 @@ pub struct Answer {
     /// The reason why the evaluation failed, without the prefix `expression '...' resulted in error: `.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_error: Option<String>,
-    /// The reason why there is no answer.
+    /// The reason why the answer is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }

@@ -159,7 +159,7 @@ fn of_a_widget(random: &mut Random) -> Value {
     drawn(random, 22, members)
 }
 
-/// Returns an entry of a list that has two keys, one of which has a default.
+/// Returns an entry of a list that has two keys. One key has a default.
 fn entry(random: &mut Random, name: &str) -> Value {
     let mut entry = json!({"name": name});
     if random.chance(35) {

@@ -27,7 +27,7 @@ pub(super) struct Line<'a> {
     pub(super) checks: Vec<&'a CheckReport>,
     /// The webhooks, each with the number of objects if it passed.
     pub(super) webhooks: Vec<String>,
-    /// The reason why there is no result, or the place where the cause of a finding is reported.
+    /// The reason for a missing result, or the place where the cause of a finding is reported.
     pub(super) reason: String,
     pub(super) findings: Vec<&'a Finding>,
     pub(super) notes: &'a [String],

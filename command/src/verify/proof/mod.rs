@@ -130,7 +130,7 @@ impl Proofs {
         write(folder.join("README.md"), text)
     }
 
-    /// Writes the feature that shows the finding on an API server. Appends how to run it, or why there is no feature.
+    /// Writes the feature that shows the finding on an API server. Appends how to run it, or why it cannot be written.
     fn on_an_api_server(
         &self,
         text: &mut String,

@@ -75,7 +75,7 @@ pub struct ParamKind {
     pub kind: GroupVersionKind,
     /// Whether the kind is namespaced; unset until the server serves the kind.
     ///
-    /// A kind that is no longer served keeps its scope and does not have any objects.
+    /// A kind that the server stops serving keeps its scope and does not have any objects.
     pub namespaced: OnceLock<bool>,
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn group_resource(definition: &Value) -> (&str, &str) {
 
 /// Returns the resources of a definition, one for each version in the order of `spec.versions`.
 ///
-/// The resources have the accepted names. If there are no accepted names, the result is empty. The compiled schemas in
+/// The resources have the accepted names. Without accepted names, the result is empty. The compiled schemas in
 /// `before` are reused if the schemas have not changed.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`;
