@@ -10,17 +10,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::helpers::machine;
+use crate::workflows::workflow;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Action {
+pub(crate) struct Action {
     name: String,
     description: String,
     author: String,
     branding: BTreeMap<String, String>,
     inputs: BTreeMap<String, Input>,
     outputs: BTreeMap<String, Output>,
-    runs: Runs,
+    pub(crate) runs: Runs,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,9 +42,9 @@ struct Output {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Runs {
+pub(crate) struct Runs {
     using: String,
-    steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// A step of a composite action.
@@ -51,24 +52,26 @@ struct Runs {
 /// Source: GitHub's documentation, "Metadata syntax for GitHub Actions", `runs` for composite actions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Step {
-    name: String,
+pub(crate) struct Step {
+    pub(crate) name: String,
+    #[expect(dead_code, reason = "the field is in the format")]
+    id: Option<String>,
     #[serde(rename = "if")]
     condition: Option<String>,
     shell: Option<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
     run: Option<String>,
-    uses: Option<String>,
+    pub(crate) uses: Option<String>,
     #[serde(default)]
     with: BTreeMap<String, String>,
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn action() -> Action {
+pub(crate) fn action() -> Action {
     let text = std::fs::read_to_string(root().join("action.yml")).expect("there is an action.yml");
     serde_saphyr::from_str(&text).expect("it is an action")
 }
@@ -105,7 +108,7 @@ fn a_workflow_can_use_it() {
     assert!(![name, description, author].iter().any(String::is_empty) && branding.len() == 2);
     assert_eq!(runs.using, "composite");
     let mut used = BTreeSet::new();
-    for Step { name, condition, shell, env, run, uses, with } in &runs.steps {
+    for Step { name, condition, shell, env, run, uses, with, .. } in &runs.steps {
         // A composite action has no default shell, and a step is either a script or an action.
         assert_eq!((run.is_some(), shell.is_some()), (uses.is_none(), uses.is_none()), "{name}");
         assert!(
@@ -236,8 +239,13 @@ fn each_command_of_the_action_runs_and_writes_its_summary() {
     let (status, text) = runs("run", &feature, "error").expect("there is a bash");
     let expected = "the inputs 'baseline' and 'fail-on' are not supported with the command 'run'";
     assert!(status == 2 && text.contains(expected), "{text}");
-    let (status, text) = runs("serve", "", "").expect("there is a bash");
-    assert!(status == 2 && text.contains("invalid command 'serve': must be verify, lint, or run"), "{text}");
+    let (status, text) =
+        runs("explain-error", "x509: certificate signed by unknown authority", "").expect("there is a bash");
+    assert!(status == 0 && text.contains("unknown-authority"), "{text}");
+    let (status, text) = runs("steps", " \n", "").expect("there is a bash");
+    assert!(status == 0 && text.contains("a {admission} webhook"), "{text}");
+    let (status, text) = runs("no-command", "", "").expect("there is a bash");
+    assert!(status == 2 && text.contains("unrecognized subcommand 'no-command'"), "{text}");
 }
 
 /// Writes a shell script that replaces a program.
@@ -248,6 +256,40 @@ fn write_program(path: &Path, script: &str) {
     std::fs::set_permissions(path, permissions).expect("it is made a program");
 }
 
+/// Runs the steps of the action that select and install the binary. Returns the exit status and the output.
+///
+/// Returns `None` and skips the test if bash cannot be run.
+fn install(folder: &Path, path: &str, reference: &str, version: &str) -> Option<(i32, String)> {
+    std::fs::create_dir_all(folder.join("action")).expect("it is made");
+    std::fs::write(folder.join("action/Cargo.toml"), "[workspace.package]\nversion = \"1.2.3\"\n")
+        .expect("it is written");
+    let selected = folder.join("selected").display().to_string();
+    std::fs::write(&selected, "").expect("it is written");
+    let action = folder.join("action").display().to_string();
+    let mut environment = vec![
+        ("RUNNER_TEMP", "."),
+        ("GITHUB_PATH", "path"),
+        ("GITHUB_OUTPUT", &selected),
+        ("VERSION", version),
+        ("ACTION_REF", reference),
+        ("ACTION_REPOSITORY", "OWNER/admit"),
+        ("ACTION_PATH", &action),
+    ];
+    let (status, text) = run(&script("Select the binary"), folder, path, &environment)?;
+    if status != 0 {
+        return Some((status, text));
+    }
+    let selected = std::fs::read_to_string(&selected).expect("it is written");
+    let output = |name: &str| {
+        let mut lines = selected.lines().filter_map(|line| line.split_once('='));
+        lines.find(|(key, _)| *key == name).expect("the step has the output").1
+    };
+    assert!(output("key").starts_with("admit-") && output("key").ends_with(output("platform")), "{selected}");
+    assert!(output("key").contains(output("release")), "{selected}");
+    environment.extend([("RELEASE", output("release")), ("PLATFORM", output("platform"))]);
+    run(&script("Install admit"), folder, path, &environment)
+}
+
 #[test]
 fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -255,32 +297,40 @@ fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     std::fs::create_dir(&tools).expect("it is made");
     let tool = |name: &str, script: &str| write_program(&tools.join(name), script);
     tool("cargo", "echo cargo \"$@\" >> log");
-    let install = |version: &str| {
-        let github_path = folder.path().join("path");
-        let environment = [
-            ("RUNNER_TEMP", "."),
-            ("GITHUB_PATH", github_path.to_str().expect("text")),
-            ("VERSION", version),
-            ("ACTION_REF", "main"),
-            ("ACTION_REPOSITORY", "OWNER/admit"),
-            ("ACTION_PATH", "/action"),
-        ];
-        run(&script("Install admit"), folder.path(), &path_with(&tools), &environment)
-    };
+    tool("git", "echo \"$TAGS\"");
+    let install =
+        |reference: &str, version: &str| install(folder.path(), &path_with(&tools), reference, version);
     let log = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+    let builds = |log: &str| log.contains("cargo install --locked --path") && log.contains("--root ./admit");
 
     // Without a release, `main` is built; a missing version that the user requested is an error.
     tool("curl", "echo curl \"$@\" >> log; exit 22");
-    let Some((status, text)) = install("") else { return };
-    assert_eq!(status, 0, "{text}");
-    assert!(log().contains("cargo install --locked --path /action --root ./admit"), "{}", log());
-    assert!(log().contains("https://github.com/OWNER/admit/releases/download/main/admit-"), "{}", log());
-    let (status, text) = install("v9").expect("there is a bash");
-    assert!(status == 1 && text.contains("in the release v9"), "{text}");
+    let Some((status, text)) = install("main", "") else { return };
+    assert!(status == 0 && text.contains("::notice::") && builds(&log()), "{text}{}", log());
+    assert!(!log().contains("curl"), "{}", log());
+    let (status, text) = install("main", "v9").expect("there is a bash");
+    assert!(status == 1 && text.contains("in the release v9. To build it from source, run"), "{text}");
+
+    // The tags v1 and v1.2.3 are those of the release 1.2.3, and so is the commit of this tag.
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    for (reference, tags, release) in [
+        ("v1", "", Some("v1.2.3")),
+        ("v1.2.3", "", Some("v1.2.3")),
+        (commit, commit, Some("v1.2.3")),
+        (commit, "another", None),
+    ] {
+        tool("git", &format!("echo '{tags}\trefs/tags/v1.2.3'"));
+        std::fs::remove_file(folder.path().join("log")).expect("it can be removed");
+        let (status, text) = install(reference, "").expect("there is a bash");
+        assert!(status == 0 && builds(&log()), "{reference}: {text}");
+        assert_eq!(text.contains("::warning::"), release.is_some(), "{reference}: {text}");
+        let url = "https://github.com/OWNER/admit/releases/download/v1.2.3/admit-";
+        assert_eq!(log().contains(url), release.is_some(), "{reference}: {}", log());
+    }
 
     // The archive of the release does not have the checksum in SHA256SUMS, or is not in this file.
     let release = |sums: &str| {
-        let archive = "mkdir -p made; touch made/admit; tar -czf \"$2\" -C made admit";
+        let archive = "mkdir -p made; touch made/admit; chmod +x made/admit; tar -czf \"$2\" -C made admit";
         let script = format!(
             "while [ \"$1\" != -o ]; do shift; done\ncase $2 in *SHA256SUMS) {sums} ;; *) {archive} ;; esac"
         );
@@ -288,57 +338,25 @@ fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     };
     for sums in ["exit 22", "touch \"$2\"", "(cd admit; printf '%064d  %s\\n' 0 admit-*.tar.gz) > \"$2\""] {
         release(sums);
-        let (status, text) = install("v1").expect("there is a bash");
+        let (status, text) = install("main", "v1").expect("there is a bash");
         assert!(status == 1 && text.contains("::error::"), "{sums}: {text}");
         assert!(!folder.path().join("admit/bin/admit").exists(), "{sums}");
     }
 
-    // The release exists.
+    // The release exists, and the second job finds the binary in the cache.
     release("(cd admit; sha256sum admit-*.tar.gz) > \"$2\"");
-    let (status, text) = install("v1").expect("there is a bash");
+    let (status, text) = install("main", "v1").expect("there is a bash");
     assert_eq!(status, 0, "{text}");
     assert!(folder.path().join("admit/bin/admit").exists());
+    tool("curl", "exit 22");
+    let (status, text) = install("main", "v1").expect("there is a bash");
+    assert!(status == 0 && text.contains("the binary is cached"), "{text}");
     let path = std::fs::read_to_string(folder.path().join("path")).expect("it is written");
     assert!(path.lines().all(|line| line == "./admit/bin"), "{path}");
-}
 
-/// The fields of a workflow that the tests use.
-#[derive(Debug, Deserialize)]
-struct Workflow {
-    permissions: BTreeMap<String, String>,
-    jobs: BTreeMap<String, Job>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Job {
-    #[serde(default)]
-    permissions: BTreeMap<String, String>,
-    #[serde(default)]
-    strategy: Option<Strategy>,
-    steps: Vec<WorkflowStep>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Strategy {
-    matrix: Matrix,
-}
-
-#[derive(Debug, Deserialize)]
-struct Matrix {
-    include: Vec<BTreeMap<String, String>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct WorkflowStep {
-    name: Option<String>,
-    run: Option<String>,
-    uses: Option<String>,
-}
-
-fn workflow(name: &str) -> Workflow {
-    let path = root().join(".github/workflows").join(name);
-    let text = std::fs::read_to_string(path).expect("there is such a workflow");
-    serde_saphyr::from_str(&text).expect("it is a workflow")
+    tool("uname", "case $1 in -m) echo x86_64 ;; -s) echo MINGW64_NT-10.0-20348 ;; esac");
+    let (status, text) = install("v1", "").expect("there is a bash");
+    assert!(status == 1 && text.contains("::error::admit does not support Windows"), "{text}");
 }
 
 /// Returns what `uname -m` and `uname -s` print on a machine of the target.
@@ -393,75 +411,9 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
 
         let (machine, system) = uname(target);
         tool("uname", &format!("case $1 in -m) echo {machine} ;; -s) echo {system} ;; esac"));
-        let environment = [
-            ("RUNNER_TEMP", target.as_str()),
-            ("GITHUB_PATH", "path"),
-            ("VERSION", "v1"),
-            ("ACTION_REF", "main"),
-            ("ACTION_REPOSITORY", "OWNER/admit"),
-            ("ACTION_PATH", "/action"),
-        ];
-        let (status, text) =
-            run(&script("Install admit"), folder.path(), &path, &environment).expect("a bash");
+        let installed = folder.path().join("admit/bin/admit");
+        let (status, text) = install(folder.path(), &path, "main", "v1").expect("a bash");
         assert_eq!(status, 0, "{target}: {text}");
-        let installed = std::fs::read_to_string(folder.path().join(target).join("admit/bin/admit"));
-        assert_eq!(installed.expect("it is installed"), *target);
-    }
-}
-
-/// Returns whether the `uses` of a step pins an action to a commit.
-fn is_pinned(action: &str) -> bool {
-    let commit = action.split_once('@').map_or("", |(_, commit)| commit);
-    commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-#[test]
-fn workflows_have_the_least_rights_and_pinned_actions() {
-    let writing = |permissions: &BTreeMap<String, String>| {
-        permissions.iter().filter(|(_, right)| *right != "read").map(|(what, _)| what.clone()).collect()
-    };
-    let mut writers: Vec<(String, Vec<String>)> = Vec::new();
-    for file in std::fs::read_dir(root().join(".github/workflows")).expect("there are workflows") {
-        let name = file.expect("it can be read").file_name().into_string().expect("a name");
-        let Workflow { permissions, jobs } = workflow(&name);
-        assert_eq!(writing(&permissions), Vec::<String>::new(), "{name}");
-        for (job, Job { permissions, steps, .. }) in jobs {
-            let rights: Vec<String> = writing(&permissions);
-            if !rights.is_empty() {
-                writers.push((format!("{name} {job}"), rights));
-            }
-            for step in &steps {
-                let Some(action) = &step.uses else { continue };
-                assert!(is_pinned(action), "{name}: {action} is not pinned to a commit");
-            }
-            for run in steps.iter().filter_map(|step| step.run.as_ref()) {
-                assert!(!run.contains("${{"), "{name}: values reach a script by its environment");
-            }
-        }
-    }
-    for Step { name, uses, .. } in action().runs.steps {
-        let Some(action) = uses else { continue };
-        assert!(is_pinned(&action), "action.yml, {name}: {action} is not pinned to a commit");
-    }
-    writers.sort();
-    let writer = |job: &str, rights: &[&str]| {
-        (job.to_owned(), rights.iter().map(|right| (*right).to_owned()).collect::<Vec<_>>())
-    };
-    let expected = [
-        writer("docs.yml publish", &["contents"]),
-        writer("release.yml publish", &["attestations", "contents", "id-token"]),
-    ];
-    assert_eq!(writers, expected);
-}
-
-#[test]
-fn ci_runs_the_two_commands_of_the_readme() {
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("there is a README");
-    let ci = workflow("ci.yml");
-    let commands: Vec<&str> =
-        ci.jobs.values().flat_map(|job| &job.steps).filter_map(|step| step.run.as_deref()).collect();
-    for command in ["cargo run -- run", "cargo test"] {
-        assert!(readme.lines().any(|line| line == format!("$ {command}")), "README.md: {command}");
-        assert!(commands.contains(&command), "ci.yml: {command}: {commands:?}");
+        assert_eq!(std::fs::read_to_string(installed).expect("it is installed"), *target);
     }
 }

@@ -37,3 +37,4 @@ mod verified;
 mod verify;
 mod webhook_authentication;
 mod webhook_calls;
+mod workflows;
