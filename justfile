@@ -154,6 +154,7 @@ fuzz SECONDS *TARGETS:
 random CASES='4096':
     PROPTEST_CASES={{CASES}} cargo test --quiet -p kubernetes-cel --test language properties::
     PROPTEST_CASES={{CASES}} cargo test --quiet -p admit-harness --test in_process server_robustness::
+    PROPTEST_CASES={{CASES}} cargo test --quiet -p kubernetes-admission --lib reinvocation::
 
 # Changes the code that decides about admission, one place at a time, and prints the changes that no test notices: all of
 # its modules, or some files below harness/admission/src, `just mutants 'matching/*.rs'`. Needs cargo-mutants.

@@ -173,7 +173,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4096))]
         #[test]
         fn the_record_yields_the_same_calls_as_upstream(
             webhooks in prop::collection::vec(behavior(), 0..6),
