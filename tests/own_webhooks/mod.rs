@@ -292,7 +292,8 @@ async fn reason_why_a_webhook_is_not_called_is_shown_in_the_error() {
     let selector = r#""objectSelector":{"matchLabels":{"inject":"yes"}},"rules""#;
     std::fs::write(manifest, text.replace("\"rules\"", selector)).expect("it is written");
     let text = ends_with(&stage.run("in-process").await, 1);
-    let reason = "inject.example.com: not called: its objectSelector requires inject in (yes); the object has no labels";
+    let reason =
+        "inject.example.com: not called: its objectSelector requires inject=yes; the object has no labels";
     assert_eq!(text.matches(reason).count(), 1, "{text}");
     assert!(text.contains(&format!("= note: {reason}")), "{text}");
 }

@@ -234,7 +234,7 @@ items:
 
         Webhooks
           validating
-            -  policy.fakes.local  not called: its namespaceSelector does not select the namespace
+            -  policy.fakes.local  not called: its namespaceSelector requires admit-fakes=enabled; the namespace "shop" has the labels {"kubernetes.io/metadata.name":"shop"}
 
         Object
           3 changes by defaults, 4 changes by the server (-v shows them)

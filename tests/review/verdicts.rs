@@ -171,11 +171,9 @@ fn a_webhook_that_is_not_called_says_why() {
 
         Webhooks
           mutating, first round
-            -  labeled.fakes.local    not called: its objectSelector does not select the object
-                objectSelector requires app in (db); the object has the labels {"app":"web"}
+            -  labeled.fakes.local    not called: its objectSelector requires app=db; the object has the labels {"app":"web"}
           validating
-            -  elsewhere.fakes.local  not called: its namespaceSelector does not select the namespace
-                namespaceSelector requires tier in (gold); namespace "shop" has the labels {"admit-fakes":"enabled","kubernetes.io/metadata.name":"shop","tier":"bronze"}
+            -  elsewhere.fakes.local  not called: its namespaceSelector requires tier=gold; the namespace "shop" has the labels {"admit-fakes":"enabled","kubernetes.io/metadata.name":"shop","tier":"bronze"}
 
         Object
           11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
@@ -298,7 +296,7 @@ fn deletion_shows_the_old_object() {
 
             Webhooks
               validating
-                -  policy.fakes.local  not called: its objectSelector does not select the object
+                -  policy.fakes.local  not called: its objectSelector requires keep=yes; the old object has the labels {"app":"web"}
 
         "#]],
     );

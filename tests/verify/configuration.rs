@@ -164,7 +164,7 @@ async fn v54_finds_webhooks_that_a_label_bypasses() {
     let opt_in = json!({"matchLabels": {"inject": "yes"}});
     for (selector, kind, words) in [
         (opt_out, "can be bypassed with a label", "`!skip`"),
-        (opt_in, "can be bypassed without a label", "`inject in (yes)`"),
+        (opt_in, "can be bypassed without a label", "`inject=yes`"),
     ] {
         for (configuration, severity) in [
             ("ValidatingWebhookConfiguration", Severity::Warning),

@@ -250,8 +250,7 @@ impl Report {
             (false, Some(_)) => Exchanges::Requests,
             (false, None) => Exchanges::Neither,
         };
-        let explained =
-            served.filter(|_| explain).map(|served| Facts::new(request, served, sent, server, old));
+        let facts = served.map(|served| Facts::new(request, served, sent, server, old));
         Self {
             api_version: API_VERSION.into(),
             kind: KIND.into(),
@@ -267,7 +266,7 @@ impl Report {
             request: request_report,
             warnings: sent.warnings.clone(),
             audit_annotations: sent.audit_annotations.clone(),
-            webhooks: webhooks.reports(&sent.record, explained.as_ref()),
+            webhooks: webhooks.reports(&sent.record, facts.as_ref(), explain),
             calls: webhooks.calls(&sent.record, server, exchanges),
             policies: policies::reports(&sent.record),
             conversions: sent.record.conversions.iter().map(ConversionReport::new).collect(),

@@ -192,7 +192,7 @@ fn denied(call: &CallReport) -> String {
 /// Appends the changes to the object.
 fn difference(text: &mut String, report: &Report, verbose: bool) {
     let (shown, hidden): (Vec<&Step>, Vec<&Step>) =
-        report.steps.iter().partition(|step| verbose || step.by == By::Webhook);
+        report.steps.iter().partition(|step| verbose || matches!(step.by, By::Webhook | By::Policy));
     if report.steps.is_empty() {
         return;
     }

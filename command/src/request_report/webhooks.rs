@@ -212,8 +212,19 @@ impl Webhooks {
         record.calls().map(report).collect()
     }
 
-    pub(super) fn reports(&self, record: &Record, explained: Option<&Facts>) -> Vec<WebhookReport> {
-        self.all.iter().map(|(phase, webhook)| report(*phase, webhook, record, explained)).collect()
+    /// Returns a report on each webhook; with `explain`, with the compared values and match conditions.
+    pub(super) fn reports(
+        &self,
+        record: &Record,
+        facts: Option<&Facts>,
+        explain: bool,
+    ) -> Vec<WebhookReport> {
+        let report = |(phase, webhook): &(Phase, Arc<Webhook>)| report(*phase, webhook, record, facts);
+        let mut reports: Vec<WebhookReport> = self.all.iter().map(report).collect();
+        if !explain {
+            reports.iter_mut().for_each(WebhookReport::without_explanation);
+        }
+        reports
     }
 }
 
@@ -251,7 +262,7 @@ impl WebhookReport {
     }
 }
 
-fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&Facts>) -> WebhookReport {
+fn report(phase: Phase, webhook: &Webhook, record: &Record, facts: Option<&Facts>) -> WebhookReport {
     let mut called = false;
     let mut skipped = Vec::new();
     let mut evaluated: Vec<&Conditions> = Vec::new();
@@ -266,12 +277,15 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
         } else if let Event::Skipped { webhook: id, phase, round, mismatch } = event
             && is_meant(id, *phase)
         {
-            skipped.push(Skipped {
-                round: round.number() + 1,
-                test: test(mismatch).into(),
-                reason: skip_reason(mismatch, webhook.reinvocation_policy, evaluated.last().copied()),
-                compared: explained.map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook)),
-            });
+            let compared = facts.map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook));
+            let is_selector = matches!(mismatch, Mismatch::NamespaceSelector | Mismatch::ObjectSelector);
+            let reason = if is_selector && !compared.is_empty() {
+                format!("its {}", compared.join("; "))
+            } else {
+                skip_reason(mismatch, webhook.reinvocation_policy, evaluated.last().copied())
+            };
+            let (round, test) = (round.number() + 1, test(mismatch).into());
+            skipped.push(Skipped { round, test, reason, compared });
         } else if let Event::MatchFailed { webhook: id, phase, round, status } = event
             && is_meant(id, *phase)
         {
@@ -291,11 +305,7 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
         considered: called || !skipped.is_empty(),
         called,
         skipped,
-        conditions: if explained.is_some() {
-            evaluated.into_iter().flat_map(condition_reports).collect()
-        } else {
-            Vec::new()
-        },
+        conditions: evaluated.into_iter().flat_map(condition_reports).collect(),
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn unmet_namespace_selector(
 ) -> Vec<String> {
     let own = attributes.object.as_ref().filter(|_| selectors::uses_new_labels(attributes));
     let Some(namespace) = own.or(namespace) else { return Vec::new() };
-    let what = format!("namespace {}", Value::from(attributes.namespace.as_str()));
+    let what = format!("the namespace {}", Value::from(attributes.namespace.as_str()));
     let refused = namespace_selector.refused_by(Labels::from_object(namespace).unwrap_or_default());
     selector("namespaceSelector", refused, &what, namespace)
 }
@@ -146,9 +146,9 @@ mod tests {
         ]}))
         .unwrap();
         webhook.object_selector = Selector::parse(&json!({"matchLabels": {"app": "web"}})).unwrap();
-        let expected = r#"namespaceSelector requires tier in (gold,silver); namespace "ns" has the labels {"tier":"bronze"}"#;
+        let expected = r#"namespaceSelector requires tier in (gold,silver); the namespace "ns" has the labels {"tier":"bronze"}"#;
         check(&webhook, &Mismatch::NamespaceSelector, &[expected]);
-        let expected = "objectSelector requires app in (web); the object has no labels";
+        let expected = "objectSelector requires app=web; the object has no labels";
         check(&webhook, &Mismatch::ObjectSelector, &[expected]);
     }
 
@@ -163,7 +163,7 @@ mod tests {
         attributes.object = Some(json!({"metadata": {"name": "ns", "labels": {"tier": "silver"}}}));
         let expect = |attributes: &Attributes, tier: &str| {
             let labels = format!(
-                r#"namespaceSelector requires tier in (gold); namespace "ns" has the labels {{"tier":"{tier}"}}"#
+                r#"namespaceSelector requires tier=gold; the namespace "ns" has the labels {{"tier":"{tier}"}}"#
             );
             assert_eq!(explain(&webhook, attributes, Some(&stored), &Mismatch::NamespaceSelector), [labels]);
         };

@@ -308,12 +308,12 @@ fn skipped_policies_and_bindings_have_the_compared_values() {
         (
             json!({"namespaceSelector": {"matchLabels": {"env": "prod"}}}),
             MatchField::NamespaceSelector,
-            &[r#"namespaceSelector requires env in (prod); namespace "ns" has the labels {"env":"test"}"#][..],
+            &[r#"namespaceSelector requires env=prod; the namespace "ns" has the labels {"env":"test"}"#][..],
         ),
         (
             json!({"objectSelector": {"matchLabels": {"app": "web"}}}),
             MatchField::ObjectSelector,
-            &["objectSelector requires app in (web); the object has no labels"],
+            &["objectSelector requires app=web; the object has no labels"],
         ),
         (
             json!({"resourceRules": [rule(&[], "DELETE"), rule(&["x"], "*")]}),

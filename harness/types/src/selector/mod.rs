@@ -47,6 +47,7 @@ struct Requirement {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Operator {
+    Equals(String),
     In(Vec<String>),
     NotIn(Vec<String>),
     Exists,
@@ -84,8 +85,7 @@ impl Selector {
             let value = value.as_str().ok_or_else(|| wrong(&field, "must be a string"))?;
             check(&field, names::label_key(key))?;
             check(&field, names::label_value(value))?;
-            requirements
-                .push(Requirement { key: key.clone(), operator: Operator::In(vec![value.to_owned()]) });
+            requirements.push(Requirement { key: key.clone(), operator: Operator::Equals(value.to_owned()) });
         }
         let expressions =
             optional(selector.get("matchExpressions"), Value::as_array, "matchExpressions", "a list")?;
@@ -178,13 +178,14 @@ impl Selector {
     }
 }
 
-/// Formats the requirement in the syntax of `kubectl -l`: `tier in (gold,silver)`.
+/// Formats the requirement in the syntax of `kubectl -l`: `tier in (gold,silver)`, or `tier=gold` from `matchLabels`.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `Requirement.String`.
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = &self.key;
         match &self.operator {
+            Operator::Equals(value) => write!(f, "{key}={value}"),
             Operator::In(values) => write!(f, "{key} in ({})", values.join(",")),
             Operator::NotIn(values) => write!(f, "{key} notin ({})", values.join(",")),
             Operator::Exists => f.write_str(key),
@@ -214,6 +215,7 @@ fn candidates(operators: &[&Operator]) -> impl Iterator<Item = Option<String>> {
     let named: Vec<String> = operators
         .iter()
         .flat_map(|operator| match operator {
+            Operator::Equals(value) => std::slice::from_ref(value),
             Operator::In(values) | Operator::NotIn(values) => values.as_slice(),
             Operator::Exists | Operator::DoesNotExist => &[],
         })
@@ -227,6 +229,7 @@ fn candidates(operators: &[&Operator]) -> impl Iterator<Item = Option<String>> {
 impl Operator {
     fn holds(&self, value: Option<&str>) -> bool {
         match self {
+            Self::Equals(expected) => value == Some(expected),
             Self::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
             Self::NotIn(values) => value.is_none_or(|value| values.iter().all(|one| one != value)),
             Self::Exists => value.is_some(),
