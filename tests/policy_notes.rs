@@ -76,19 +76,17 @@ fn policy_that_does_not_match_shows_the_compared_values() {
     explains(
         "resourceRules: [{operations: [CREATE]",
         "namespaceSelector: {matchLabels: {env: prod}}\n          resourceRules: [{operations: [CREATE]",
-        &format!("{policy}.namespaceSelector requires env in (prod); the namespace \"admit-"),
+        &format!("{policy}.namespaceSelector requires env=prod; the namespace \"admit-"),
     );
     explains(
         "resourceRules: [{operations: [CREATE]",
         "objectSelector: {matchLabels: {team: red}}\n          resourceRules: [{operations: [CREATE]",
-        &format!(
-            r#"{policy}.objectSelector requires team in (red); the object has the labels {{"team":"blue"}}"#
-        ),
+        &format!(r#"{policy}.objectSelector requires team=red; the object has the labels {{"team":"blue"}}"#),
     );
     explains(
         "matchResources: {}",
         "matchResources: {objectSelector: {matchLabels: {team: red}}}",
-        r#"policy "entries" with binding "limit": not applied: matchResources.objectSelector requires team in (red)"#,
+        r#"policy "entries" with binding "limit": not applied: matchResources.objectSelector requires team=red"#,
     );
     explains(
         "metadata: {name: settings,",

@@ -101,9 +101,9 @@ fn labels(object: &Value) -> Map<String, Value> {
     object.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-/// Returns whether `admit run` or the server added the label to the namespace of a scenario.
+/// Returns whether `admit run` added the label to the namespace of a scenario.
 fn is_added_by_run(key: &str, labels: &Map<String, Value>) -> bool {
-    [SCENARIO_LABEL, RUN_LABEL, "kubernetes.io/metadata.name"].contains(&key)
+    [SCENARIO_LABEL, RUN_LABEL].contains(&key)
         || labels.contains_key(RUN_LABEL) && key.starts_with("pod-security.kubernetes.io/")
 }
 
@@ -142,12 +142,12 @@ mod tests {
         assert_eq!(
             reason("namespaceSelector", &selector, &compared(json!({"stamp": "yes"}))).as_deref(),
             Some(
-                "its namespaceSelector requires stamp in (on); the namespace \"shop\" has the labels {\"stamp\":\"yes\"}"
+                "its namespaceSelector requires stamp=on; the namespace \"shop\" has the labels {\"stamp\":\"yes\"}"
             )
         );
         assert_eq!(
             reason("namespaceSelector", &selector, &compared(json!({}))).as_deref(),
-            Some("its namespaceSelector requires stamp in (on); the namespace \"shop\" has no labels")
+            Some("its namespaceSelector requires stamp=on; the namespace \"shop\" has no labels")
         );
         assert_eq!(reason("namespaceSelector", &selector, &compared(json!({"stamp": "on"}))), None);
         let by_name = json!({"matchExpressions": [
