@@ -282,12 +282,12 @@ fn review_reports_what_each_policy_did() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let denied = serde_json::json!([{
-        "type": "validating", "policy": "entries", "binding": "limit", "outcome": "denied", "message": "at most 3 entries",
+        "type": "validating", "round": 1, "policy": "entries", "binding": "limit", "outcome": "denied", "message": "at most 3 entries",
     }]);
     assert_eq!(review("map.yaml"), denied);
     let reason = "matchConstraints.resourceRules[0].resources has [\"configmaps\"], the request \"secrets\"";
     let skipped = serde_json::json!([{
-        "type": "validating", "policy": "entries", "outcome": "skipped", "message": reason,
+        "type": "validating", "round": 1, "policy": "entries", "outcome": "skipped", "message": reason,
     }]);
     assert_eq!(review("secret.yaml"), skipped);
 }

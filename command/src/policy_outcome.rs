@@ -17,6 +17,8 @@ const NOT_REACHED: &str = "the request ended before its evaluation";
 pub(crate) struct PolicyResult {
     /// The phase of the policy.
     pub(crate) phase: Phase,
+    /// The round; always [`Round::First`] for a validating policy.
+    pub(crate) round: Round,
     /// The name of the policy.
     pub(crate) policy: String,
     /// The name of the binding; `None` if the policy was skipped before its bindings.
@@ -72,6 +74,7 @@ pub(crate) fn policy_results(record: &Record) -> Vec<PolicyResult> {
 fn results(checked: &PoliciesChecked) -> Vec<PolicyResult> {
     let result = |policy: &str, binding: Option<&BindingRecord>, param: Option<&str>, outcome| PolicyResult {
         phase: checked.phase,
+        round: checked.round,
         policy: policy.to_owned(),
         binding: binding.map(|binding| binding.binding.to_string()),
         param: param.map(str::to_owned),

@@ -5,5 +5,6 @@
 mod conversions;
 mod files;
 mod inputs;
+mod policies;
 mod record;
 mod verdicts;

@@ -10,6 +10,7 @@ use harness::matching;
 use harness::server::{ApiServer, ServedResource};
 use serde_json::Value;
 
+use super::steps::policy_changes;
 use super::{patched, shown};
 
 /// The attributes of a request that determine whether webhooks match.
@@ -68,7 +69,11 @@ fn objects(request: &Request, sent: &Sent, server: &ApiServer) -> Vec<Option<Arc
     let mut now = sent.read.clone().filter(|_| request.body.is_some()).map(Arc::new);
     let mut objects = Vec::with_capacity(sent.record.events.len());
     for event in &sent.record.events {
-        if let Event::Called(called) = event
+        if let Event::Policies(checked) = event
+            && let Some((_, change)) = policy_changes(checked).last()
+        {
+            now = Some(Arc::new(change.after.clone()));
+        } else if let Event::Called(called) = event
             && called.phase == Phase::Mutating
             && let Some(before) = shown(called)
         {

@@ -90,11 +90,7 @@ fn webhooks(text: &mut String, report: &Report, marks: Marks) {
     let pad = marks.width();
     let width = report.webhooks.iter().map(|webhook| webhook.name.chars().count()).max().unwrap_or_default();
     for (phase, round) in [("mutating", 1), ("mutating", 2), ("validating", 1)] {
-        let heading = match (phase, round) {
-            ("mutating", 1) => "mutating, first round",
-            ("mutating", _) => "mutating, second round",
-            _ => "validating",
-        };
+        let heading = policies::heading(phase, round);
         let mut lines = String::new();
         for webhook in report.webhooks.iter().filter(|webhook| webhook.is(phase)) {
             let mut calls = report.calls.iter().filter(|call| {
@@ -118,7 +114,8 @@ fn webhooks(text: &mut String, report: &Report, marks: Marks) {
                 let (name, reason) = (OneLine(&webhook.name), OneLine(&skipped.reason));
                 let line = format!("{name:width$}  not called: {reason}");
                 let _ = writeln!(lines, "    {FAINT}{:<pad$} {line}{FAINT:#}", "-");
-                for compared in &skipped.compared {
+                for compared in skipped.compared.iter().filter(|compared| !skipped.reason.contains(*compared))
+                {
                     let _ = writeln!(lines, "        {FAINT}{}{FAINT:#}", OneLine(compared));
                 }
                 conditions(&mut lines, webhook, round);
@@ -226,6 +223,7 @@ fn heading(step: &Step) -> String {
         By::Defaults => "defaults".to_owned(),
         By::Server => "the server".to_owned(),
         By::Plugin | By::Webhook => format!("{}{round}", step.name),
+        By::Policy => format!("{}{round}", policies::full_name(&step.name, &step.binding, &step.param)),
     }
 }
 

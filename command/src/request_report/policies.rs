@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use harness::event::{Phase, Record};
+use harness::event::{Phase, Record, Round};
 use harness::policy::{MatchField, PolicyMismatch};
 use output::OneLine;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ pub(super) struct PolicyReport {
     /// The phase: `mutating` or `validating`.
     #[serde(rename = "type")]
     phase: Cow<'static, str>,
+    /// The round: 1, or 2 for the reinvocation. Validating policies are evaluated only in round 1.
+    #[serde(default = "first_round")]
+    round: usize,
     /// The `metadata.name` of the policy.
     pub(super) policy: String,
     /// The `metadata.name` of the binding; omitted if the policy was skipped before its bindings.
@@ -33,6 +36,11 @@ pub(super) struct PolicyReport {
     /// Omitted if the validations are true.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
+}
+
+/// The round of the policies in reports of earlier versions.
+fn first_round() -> usize {
+    Round::First.number() + 1
 }
 
 /// The outcomes of a policy.
@@ -71,6 +79,7 @@ pub(super) fn reports(record: &Record) -> Vec<PolicyReport> {
             };
             Some(PolicyReport {
                 phase: phase.into(),
+                round: result.round.number() + 1,
                 policy: result.policy,
                 binding: result.binding.unwrap_or_default(),
                 param: result.param.unwrap_or_default(),
@@ -90,27 +99,49 @@ pub(super) fn lines(text: &mut String, policies: &[PolicyReport], marks: Marks) 
     let (pad, width) =
         (marks.width(), names.iter().map(|name| name.chars().count()).max().unwrap_or_default());
     let _ = writeln!(text, "\nPolicies");
-    for (policy, name) in policies.iter().zip(names) {
-        let (style, mark, what) = match policy.outcome {
-            PolicyVerdict::Allowed => (GOOD, marks.passed, "allowed"),
-            PolicyVerdict::Applied => (GOOD, marks.passed, "applied"),
-            PolicyVerdict::Denied => (BAD, marks.failed, "denied"),
-            PolicyVerdict::NotEnforced => (NOT_DONE, "!", "not enforced"),
-            PolicyVerdict::Skipped => (FAINT, "-", "not applied"),
-        };
-        let message = if policy.message.is_empty() { String::new() } else { format!(": {}", policy.message) };
-        let (name, message) = (OneLine(name), OneLine(format!("{what}{message}")));
-        let _ = writeln!(text, "    {style}{mark:<pad$}{style:#} {name:width$}  {message}");
+    for (phase, round) in [("mutating", 1), ("mutating", 2), ("validating", 1)] {
+        let in_round =
+            policies.iter().zip(&names).filter(|(policy, _)| policy.phase == phase && policy.round == round);
+        let mut lines = String::new();
+        for (policy, name) in in_round {
+            let (style, mark, what) = match policy.outcome {
+                PolicyVerdict::Allowed => (GOOD, marks.passed, "allowed"),
+                PolicyVerdict::Applied => (GOOD, marks.passed, "applied"),
+                PolicyVerdict::Denied => (BAD, marks.failed, "denied"),
+                PolicyVerdict::NotEnforced => (NOT_DONE, "!", "not enforced"),
+                PolicyVerdict::Skipped => (FAINT, "-", "not applied"),
+            };
+            let message =
+                if policy.message.is_empty() { String::new() } else { format!(": {}", policy.message) };
+            let (name, message) = (OneLine(name), OneLine(format!("{what}{message}")));
+            let _ = writeln!(lines, "    {style}{mark:<pad$}{style:#} {name:width$}  {message}");
+        }
+        if !lines.is_empty() {
+            let _ = write!(text, "  {}\n{lines}", heading(phase, round));
+        }
     }
 }
 
-/// Returns the name of a policy with its binding and param, such as `entries (binding deny, param shop/limits)`.
+/// Returns the heading of the webhooks or policies of a round.
+pub(super) fn heading(phase: &str, round: usize) -> &'static str {
+    match (phase, round) {
+        ("mutating", 1) => "mutating, first round",
+        ("mutating", _) => "mutating, second round",
+        _ => "validating",
+    }
+}
+
 fn name(policy: &PolicyReport) -> String {
-    let parts = [("binding", &policy.binding), ("param", &policy.param)];
+    full_name(&policy.policy, &policy.binding, &policy.param)
+}
+
+/// Returns the name of a policy with its binding and param, such as `entries (binding deny, param shop/limits)`.
+pub(super) fn full_name(policy: &str, binding: &str, param: &str) -> String {
+    let parts = [("binding", binding), ("param", param)];
     let parts: Vec<String> = parts
         .iter()
         .filter(|(_, name)| !name.is_empty())
         .map(|(what, name)| format!("{what} {name}"))
         .collect();
-    if parts.is_empty() { policy.policy.clone() } else { format!("{} ({})", policy.policy, parts.join(", ")) }
+    if parts.is_empty() { policy.to_owned() } else { format!("{policy} ({})", parts.join(", ")) }
 }

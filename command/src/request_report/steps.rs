@@ -4,6 +4,7 @@ use harness::attributes::Operation;
 use harness::chain::{Request, Sent, Verdict};
 use harness::event::{CallResult, Called, Event, Phase, Round};
 use harness::patch::Patch;
+use harness::policy::{PoliciesChecked, PolicyChange};
 use harness::server::ApiServer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,16 +17,37 @@ use super::difference::{Change, changes};
 pub(super) struct Step {
     /// The actor that changed the object.
     pub(super) by: By,
-    /// The name of the webhook or of the plugins; omitted for the server itself.
+    /// The name of the webhook, of the policy, or of the plugins; omitted for the server itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) name: String,
     /// The configuration of the webhook; omitted for other actors.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) configuration: String,
+    /// The `metadata.name` of the policy's binding; omitted for other actors.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) binding: String,
+    /// The param of the policy, as `NAMESPACE/NAME` or `NAME`; omitted without a param.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) param: String,
     /// The round: 1, or 2 for the reinvocation.
     pub(super) round: usize,
     /// The changes of this step.
     pub(super) changes: Vec<Change>,
+}
+
+impl Step {
+    /// Creates a step without a name and changes.
+    fn new(by: By, round: Round) -> Self {
+        Self {
+            by,
+            name: String::new(),
+            configuration: String::new(),
+            binding: String::new(),
+            param: String::new(),
+            round: round.number() + 1,
+            changes: Vec::new(),
+        }
+    }
 }
 
 /// The actors that change objects.
@@ -36,6 +58,8 @@ pub(super) enum By {
     Defaults,
     /// An admission plugin of the server.
     Plugin,
+    /// A mutating admission policy: the step contains its mutations and the defaults of the fields that it added.
+    Policy,
     /// A webhook: the step contains its patch and the defaults of the fields that it added.
     Webhook,
     /// The server, which sets `uid`, timestamps, and status after admission.
@@ -57,7 +81,7 @@ pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespac
     let mut steps = Steps::default();
     let Some(body) = &request.body else { return of_patch(request, sent, server) };
     let Some(read) = sent.read.clone().filter(|read| read.get("metadata").is_some()) else { return steps };
-    steps.add(By::Defaults, None, Round::First, body, &read);
+    steps.add(Step::new(By::Defaults, Round::First), changes(body, &read));
     let mut now = read;
     if namespaced
         && now.pointer("/metadata/namespace").is_none()
@@ -113,18 +137,26 @@ impl Steps {
             if let Event::PluginChanged { plugin, .. } = event {
                 plugins.push(*plugin);
             }
-            let Event::Called(called) = event else { continue };
-            let Some(before) = shown(called).filter(|_| called.phase == Phase::Mutating) else { continue };
-            if let Some(now) = &mut now {
-                follow_managed_fields(now, &before);
-                // Objects of different versions cannot be compared: fields may have different paths.
-                if before.get("apiVersion") == now.get("apiVersion") {
-                    self.plugins(&mut plugins, called.round, now, &before);
+            if let Event::Policies(checked) = event {
+                for (policy, change) in policy_changes(checked) {
+                    self.actor(
+                        (policy, checked.round),
+                        &mut plugins,
+                        &mut now,
+                        &change.before,
+                        change.after.clone(),
+                    );
                 }
             }
+            let Event::Called(called) = event else { continue };
+            let Some(before) = shown(called).filter(|_| called.phase == Phase::Mutating) else { continue };
             let after = patched(called, &before, server).unwrap_or_else(|| before.clone());
-            self.add(By::Webhook, Some(called), called.round, &before, &after);
-            now = Some(after);
+            let webhook = Step {
+                name: called.webhook.name.clone(),
+                configuration: called.webhook.configuration.clone(),
+                ..Step::new(By::Webhook, called.round)
+            };
+            self.actor((webhook, called.round), &mut plugins, &mut now, &before, after);
         }
         if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
             if let Some(now) = &mut now {
@@ -138,13 +170,33 @@ impl Steps {
         self.last = now.map(without_managed_fields);
     }
 
-    fn add(&mut self, by: By, called: Option<&Called>, round: Round, before: &Value, after: &Value) {
-        let changes = changes(before, after);
+    /// Adds the step of a webhook or a policy, after the changes by plugins between `now` and the object `before`.
+    fn actor(
+        &mut self,
+        (step, round): (Step, Round),
+        plugins: &mut Vec<&'static str>,
+        now: &mut Option<Value>,
+        before: &Value,
+        after: Value,
+    ) {
+        if let Some(now) = now {
+            follow_managed_fields(now, before);
+            // Objects of different versions cannot be compared: fields may have different paths.
+            if before.get("apiVersion") == now.get("apiVersion") {
+                let by = if plugins.is_empty() { By::Server } else { By::Plugin };
+                let name = plugins.join(", ");
+                self.add(Step { name, ..Step::new(by, round) }, changes(now, before));
+                plugins.clear();
+            }
+        }
+        self.add(step, changes(before, &after));
+        *now = Some(after);
+    }
+
+    /// Adds a step, unless it does not have changes.
+    fn add(&mut self, step: Step, changes: Vec<Change>) {
         if !changes.is_empty() {
-            let (name, configuration) = called
-                .map(|called| (called.webhook.name.clone(), called.webhook.configuration.clone()))
-                .unwrap_or_default();
-            self.taken.push(Step { by, name, configuration, round: round.number() + 1, changes });
+            self.taken.push(Step { changes, ..step });
         }
     }
 
@@ -154,25 +206,29 @@ impl Steps {
             plugins.is_empty() || SERVERS_OWN.iter().any(|field| change.path.starts_with(field))
         };
         let (own, of_plugins): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_servers);
-        for (by, name, changes) in
-            [(By::Plugin, plugins.join(", "), of_plugins), (By::Server, String::new(), own)]
-        {
-            if !changes.is_empty() {
-                self.taken.push(Step { by, name, configuration: String::new(), round: 1, changes });
-            }
-        }
+        let name = plugins.join(", ");
+        self.add(Step { name, ..Step::new(By::Plugin, Round::First) }, of_plugins);
+        self.add(Step::new(By::Server, Round::First), own);
     }
+}
 
-    /// Attributes the changes between two calls to the plugins that changed the object.
-    fn plugins(&mut self, plugins: &mut Vec<&'static str>, round: Round, before: &Value, after: &Value) {
-        let count = self.taken.len();
-        let by = if plugins.is_empty() { By::Server } else { By::Plugin };
-        self.add(by, None, round, before, after);
-        if let Some(step) = self.taken.get_mut(count) {
-            step.name = plugins.join(", ");
-        }
-        plugins.clear();
-    }
+/// Returns the changes by the mutating policies of a round, each with its step without the changes.
+pub(super) fn policy_changes(checked: &PoliciesChecked) -> impl Iterator<Item = (Step, &PolicyChange)> {
+    let bindings = checked
+        .policies
+        .iter()
+        .flat_map(|policy| policy.bindings.iter().map(move |binding| (policy, binding)));
+    let runs =
+        bindings.flat_map(|(policy, binding)| binding.runs.iter().map(move |run| (policy, binding, run)));
+    runs.filter_map(|(policy, binding, run)| {
+        let step = Step {
+            name: policy.policy.to_string(),
+            binding: binding.binding.to_string(),
+            param: run.param.clone().unwrap_or_default(),
+            ..Step::new(By::Policy, checked.round)
+        };
+        Some((step, run.change.as_deref()?))
+    })
 }
 
 /// Returns the object that the `AdmissionReview` of a call contains.

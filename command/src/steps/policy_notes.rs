@@ -1,5 +1,6 @@
 //! Explains what the admission policies of a scenario did about a request.
 
+use harness::event::Round;
 use harness::policy::MatchField;
 use serde_json::Value;
 
@@ -84,7 +85,7 @@ impl World {
 }
 
 fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
-    let PolicyResult { policy, binding, param, outcome, phase: _ } = result;
+    let PolicyResult { policy, binding, param, outcome, phase: _, round } = result;
     let with = binding.as_ref().map(|name| format!(" with binding \"{name}\"")).unwrap_or_default();
     let param = param.as_ref().map(|name| format!(" and param \"{name}\"")).unwrap_or_default();
     let (kind, text) = match outcome {
@@ -103,5 +104,6 @@ fn note(result: &PolicyResult, decision: &str) -> (NoteKind, String) {
         PolicyOutcome::Denied(message) => (NoteKind::Event, format!("denied: {message}")),
         PolicyOutcome::NotEnforced(reason) => (NoteKind::Cause, format!("not enforced: {reason}")),
     };
-    (kind, format!("policy \"{policy}\"{with}{param}: {text}"))
+    let round = if *round == Round::Second { ", second round" } else { "" };
+    (kind, format!("policy \"{policy}\"{with}{param}{round}: {text}"))
 }

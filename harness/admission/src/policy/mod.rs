@@ -23,7 +23,7 @@ pub use self::reading::{
 pub(crate) use self::record::MAX_VALIDATION_FAILURES;
 pub use self::record::{
     AnnotationOutcome, BindingRecord, Decision, EvaluatedExpression, ExpressionPart, MatchField,
-    MutationRecord, PoliciesChecked, PolicyAnnotation, PolicyMismatch, PolicyRecord, PolicyRun,
+    MutationRecord, PoliciesChecked, PolicyAnnotation, PolicyChange, PolicyMismatch, PolicyRecord, PolicyRun,
     SkippedPolicy, Verdict, Violation,
 };
 pub use crate::attributes::GroupVersionKind;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::{Binding, Definition, ValidationAction};
 use crate::conditions::Evaluation;
 use crate::config::{FailurePolicy, Phase, Round};
@@ -77,7 +79,7 @@ pub struct SkippedPolicy {
 pub struct PolicyMismatch {
     /// The field that excludes the request.
     pub field: MatchField,
-    /// The compared values, such as `objectSelector requires app in (web); the object has no labels`.
+    /// The compared values, such as `objectSelector requires app=web; the object has no labels`.
     ///
     /// Contains a line for a selector, or for each rule; empty unless the admission run explains policies.
     pub compared: Vec<String>,
@@ -177,6 +179,17 @@ pub struct PolicyRun {
     pub invoked: bool,
     /// The mutations, in order.
     pub mutations: Vec<MutationRecord>,
+    /// The change of the mutations to the object; `None` without a change, or unless the admission run explains policies.
+    pub change: Option<Box<PolicyChange>>,
+}
+
+/// The object before and after the mutations of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyChange {
+    /// The object before the first mutation.
+    pub before: Value,
+    /// The object after the last mutation, with its defaults.
+    pub after: Value,
 }
 
 /// The result of one mutation.

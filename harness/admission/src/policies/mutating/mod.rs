@@ -28,7 +28,7 @@ use crate::failure::{self, out_of_time};
 use crate::mutation::has_labels;
 use crate::policy::{
     self, Binding, BindingRecord, Input, MutatingHook, MutatingPolicy, MutationError, MutationRecord,
-    ParamInput, PoliciesChecked, PolicyMismatch, PolicyRecord, PolicyRun,
+    ParamInput, PoliciesChecked, PolicyChange, PolicyMismatch, PolicyRecord, PolicyRun,
 };
 use crate::reinvocation::{self, PolicyInvocation};
 
@@ -233,7 +233,16 @@ impl<'h> Mutating<'h> {
         let Some(invocation) = self.invocations.pop() else { return };
         let mut record =
             PolicyRun { param: invocation.param.as_deref().map(param_name), ..PolicyRun::default() };
+        let kind = &invocation.found.kind;
+        let object = |run: &AdmissionRun<'_>| run.objects(kind).object.cloned();
+        let before = run.explains_policies().then(|| object(run)).flatten();
         let applied = self.apply(&invocation, run, deadline, &mut record);
+        if let Some(before) = before
+            && record.mutations.iter().any(|mutation| mutation.outcome == Ok(true))
+            && let Some(after) = object(run)
+        {
+            record.change = Some(Box::new(PolicyChange { before, after }));
+        }
         let (policy, binding) = invocation.position;
         let policy = self.record.policies.get_mut(policy);
         if let Some(binding) = policy.and_then(|policy| policy.bindings.get_mut(binding)) {

@@ -119,3 +119,24 @@ fn an_ignored_error_does_not_cause_a_second_round() {
     apply(&[hook("p", spec)], run, Round::First);
     assert!(!reinvocation::is_second_round_due(&run.record));
 }
+
+#[test]
+fn the_record_has_the_objects_of_a_policy_that_changed_the_object() {
+    let mutations = [applies("Object{data: {'a': 'a'}}"), applies("Object{data: {'b': 'b'}}")];
+    let hooks = [
+        hook("first", json!({"mutations": mutations})),
+        hook("nothing", json!({"mutations": [applies("Object{data: {'a': 'a'}}")]})),
+    ];
+    let changes = |explains: bool| -> Vec<Option<(Value, Value)>> {
+        let mut run = run().explaining_policies(explains);
+        apply(&hooks, &mut run, Round::First);
+        let Some(Event::Policies(checked)) = run.record.events.pop() else { unreachable!() };
+        let runs =
+            checked.policies.into_iter().flat_map(|policy| policy.bindings).flat_map(|binding| binding.runs);
+        let data = |change: PolicyChange| (change.before["data"].clone(), change.after["data"].clone());
+        runs.map(|run| run.change.map(|change| data(*change))).collect()
+    };
+    let after = json!({"k": "v", "a": "a", "b": "b", "defaulted": "yes"});
+    assert_eq!(changes(true), [Some((json!({"k": "v"}), after)), None]);
+    assert_eq!(changes(false), [None, None]);
+}

@@ -1,0 +1,137 @@
+//! Tests how the output attributes changes to mutating admission policies.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use super::files::{fakes, files};
+
+/// Two policies for `ConfigMap`s: `count` is reinvoked, `once` is not.
+const POLICIES: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: count}
+spec:
+  matchConstraints:
+    resourceRules: [{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [configmaps]}]
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  reinvocationPolicy: IfNeeded
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: \"Object{metadata: Object.metadata{labels: {'size': string(size(object.data))}}}\"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: everywhere}
+spec: {policyName: count, paramRef: {name: params, namespace: default, parameterNotFoundAction: Deny}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: params, namespace: default}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: once}
+spec:
+  matchConstraints:
+    resourceRules: [{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [configmaps]}]
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: \"[JSONPatch{op: 'add', path: '/data/by', value: 'policy'}]\"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: all}
+spec: {policyName: once}
+";
+
+const CONFIG_MAP: &str =
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}, data: {a: b}}";
+
+#[test]
+fn a_change_by_a_policy_names_the_policy_its_binding_and_the_round() {
+    let fakes = fakes(&[
+        "name: adds, type: mutating, behavior: {patch: {operations: [{op: add, path: /data/c, value: d}]}}",
+    ]);
+    let files = files([("settings.yaml", CONFIG_MAP), ("fakes.yaml", &fakes), ("policies.yaml", POLICIES)]);
+    let line = "-f settings.yaml --fakes fakes.yaml --with policies.yaml";
+    files.review(line).check(
+        0,
+        &expect![[r#"
+            configmap/settings created
+
+            Webhooks
+              mutating, first round
+                ok adds.fakes.local  N ms  allowed, changed data.c
+              mutating, second round
+                -  adds.fakes.local  not called: its reinvocationPolicy is Never
+
+            Policies
+              mutating, first round
+                ok count (binding everywhere, param default/params)  applied: changed the object
+                ok once (binding all)                                applied: changed the object
+              mutating, second round
+                ok count (binding everywhere, param default/params)  applied: changed the object
+
+            Object
+              count (binding everywhere, param default/params)
+                + metadata.labels:
+                +   size: "1"
+              once (binding all)
+                + data.by: "policy"
+              adds.fakes.local
+                + data.c: "d"
+              count (binding everywhere, param default/params), second round
+                ~ metadata.labels.size: "1" -> "3"
+              3 changes by the server (-v shows them)
+
+        "#]],
+    );
+    let report = files.report(line);
+    let steps = report["steps"].as_array().unwrap();
+    let by: Vec<Value> = steps
+        .iter()
+        .map(|step| json!([step["by"], step["name"], step["binding"], step["param"], step["round"]]))
+        .collect();
+    assert_eq!(
+        json!(by),
+        json!([
+            ["policy", "count", "everywhere", "default/params", 1],
+            ["policy", "once", "all", null, 1],
+            ["webhook", "adds.fakes.local", null, null, 1],
+            ["policy", "count", "everywhere", "default/params", 2],
+            ["server", null, null, null, 1],
+        ])
+    );
+}
+
+#[test]
+fn a_change_by_a_policy_without_webhooks_is_not_a_change_by_the_server() {
+    let files = files([("settings.yaml", CONFIG_MAP), ("policies.yaml", POLICIES)]);
+    files.review("-f settings.yaml --with policies.yaml").check(
+        0,
+        &expect![[r#"
+        configmap/settings created
+
+        Policies
+          mutating, first round
+            ok count (binding everywhere, param default/params)  applied: changed the object
+            ok once (binding all)                                applied: changed the object
+          mutating, second round
+            ok count (binding everywhere, param default/params)  applied: changed the object
+
+        Object
+          count (binding everywhere, param default/params)
+            + metadata.labels:
+            +   size: "1"
+          once (binding all)
+            + data.by: "policy"
+          count (binding everywhere, param default/params), second round
+            ~ metadata.labels.size: "1" -> "2"
+          3 changes by the server (-v shows them)
+
+    "#]],
+    );
+}
