@@ -54,6 +54,36 @@ Feature: Mutating policies
         metadata: {annotations: {owner: platform, team: blue}}
         """
 
+    Scenario: A policy adds a sidecar to the init containers of a pod
+      Given these objects exist:
+        """yaml
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: MutatingAdmissionPolicy
+        metadata: {name: sidecar}
+        spec:
+          matchConstraints:
+            resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
+          reinvocationPolicy: Never
+          mutations:
+          - patchType: ApplyConfiguration
+            applyConfiguration:
+              expression: |
+                Object{spec: Object.spec{initContainers: [
+                  Object.spec.initContainers{name: "proxy", image: "example.com/proxy:1", restartPolicy: "Always"}
+                ]}}
+        ---
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: MutatingAdmissionPolicyBinding
+        metadata: {name: sidecar}
+        spec: {policyName: sidecar}
+        """
+      When a pod is created
+      Then the request is admitted
+      And the object has the container "web"
+      And the object does not have the container "proxy"
+      And the object has the init container "proxy"
+      And the object does not have the init container "web"
+
     Scenario: An apply configuration may not contain an atomic list
       Given these objects exist:
         """yaml

@@ -11,6 +11,7 @@ mod calls;
 mod cluster;
 mod configuration;
 mod connection;
+mod container;
 mod containment;
 mod conversion;
 mod document;

@@ -85,7 +85,7 @@ impl World {
     }
 
     /// Adds the whole document to the notes, for reports and for `--verbose`.
-    fn note_whole(&self, step: &Step, what: &str, document: &Value) {
+    pub(super) fn note_whole(&self, step: &Step, what: &str, document: &Value) {
         self.note(step, NoteKind::Whole, format!("{what}:\n{}", indented(&document::show(document))));
     }
 

@@ -1,6 +1,6 @@
 //! Describes the steps about the response and stored objects.
 
-use super::super::{StepHelp, annotation, outcome, then};
+use super::super::{StepHelp, annotation, container, outcome, then};
 
 pub(super) const STEPS: &[StepHelp] = &[
     then("the request is admitted", "The request succeeded", "Then the request is admitted"),
@@ -44,6 +44,10 @@ pub(super) const STEPS: &[StepHelp] = &[
   """"#,
     ),
     outcome::OBJECT_LACKS,
+    container::HELP[0],
+    container::HELP[1],
+    container::HELP[2],
+    container::HELP[3],
     then(
         "the container {string} has the CPU limit {string}",
         "A container of the returned pod has this limit",
