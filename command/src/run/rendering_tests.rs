@@ -62,7 +62,9 @@ proptest::proptest! {
         let (junit, json, markdown) = report::documents(&record, circumstances).unwrap();
         hostile::is_xml(&junit);
         let json: Value = serde_json::from_str(&json).unwrap();
-        assert_eq!(json["features"][0]["rules"][0]["scenarios"][0]["name"], format!("Scenario{text}"));
+        let scenario = &json["features"][0]["rules"][0]["scenarios"][0];
+        assert_eq!(scenario["name"], format!("Scenario{text}"));
+        assert_eq!(scenario["attempts"][0]["steps"][0]["argument"][0], format!("argument{text}"));
         let listed = [(planned(&text), Some(format!("reason{text}")))];
         let mut display = Display::quiet();
         for shown in [

@@ -12,7 +12,7 @@
 //! - a scenario: `name`, `line`, `tags`, `status` (`passed`, `failed`, `skipped`, `not-run`), `flaky`, `reason` (if
 //!   skipped), and `attempts`, oldest first: `status`, `seconds`, `trouble` (an error outside of the steps), and
 //!   `steps`, starting with those of the backgrounds;
-//! - a step: `keyword`, `text`, `line`, `status` (`passed`, `failed`, `not-reached`), `seconds`, `message` (if failed),
+//! - a step: `keyword`, `text`, `line`, `argument` (the lines of the doc string or table, if any), `status` (`passed`, `failed`, `not-reached`), `seconds`, `message` (if failed),
 //!   and `notes`: the calls and decisions that the step made, one line each.
 
 use serde::Serialize;
@@ -93,6 +93,8 @@ struct Step<'a> {
     keyword: &'a str,
     text: &'a str,
     line: usize,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    argument: &'a [String],
     status: &'static str,
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,6 +206,7 @@ impl<'a> Step<'a> {
             keyword: &planned.keyword,
             text: &planned.text,
             line: planned.line,
+            argument: &planned.argument,
             status,
             seconds: record.duration.as_secs_f64(),
             message: record.message(),
