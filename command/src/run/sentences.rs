@@ -136,18 +136,40 @@ fn undefined(step: &Step, known: &[StepHelp]) -> (String, String) {
 
 /// Returns the step that is most similar to `sentence`; among equally similar steps, prefers the same keyword.
 fn nearest<'a>(keyword: &str, sentence: &str, known: &'a [StepHelp]) -> Option<&'a StepHelp> {
-    let sentence = shape(sentence);
+    let sentence = shape(&with_decision(sentence));
+    let decided = decision(&sentence);
     known
         .iter()
         .map(|step| {
             let example = without_keyword(step.example.lines().next().unwrap_or_default());
             let likeness =
                 likeness(&sentence, &shape(step.expression)).max(likeness(&sentence, &shape(example)));
-            (step, likeness + if step.keyword == keyword { SAME_KEYWORD } else { 0.0 })
+            let keyword = if step.keyword == keyword { SAME_KEYWORD } else { 0.0 };
+            let decision = match (decided, decision(step.expression)) {
+                (Some(wanted), Some(found)) if wanted == found => SAME_DECISION,
+                (Some(_), Some(_)) => -SAME_DECISION,
+                (None, _) | (_, None) => 0.0,
+            };
+            (step, likeness + keyword + decision)
         })
         .filter(|(_, likeness)| *likeness > TOO_DIFFERENT)
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .map(|(step, _)| step)
+}
+
+/// Returns `sentence` with the word that the steps use for the decision about a request, `rejected` or `admitted`.
+fn with_decision(sentence: &str) -> String {
+    let word = |word: &str| match word {
+        "denied" | "refused" | "forbidden" | "blocked" => "rejected".to_owned(),
+        "allowed" | "accepted" => "admitted".to_owned(),
+        other => other.to_owned(),
+    };
+    sentence.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the decision about a request that a sentence contains.
+fn decision(sentence: &str) -> Option<&'static str> {
+    ["rejected", "admitted"].into_iter().find(|decision| sentence.split(' ').any(|word| word == *decision))
 }
 
 fn likeness(a: &str, b: &str) -> f64 {
@@ -197,6 +219,7 @@ fn indented(text: &str) -> String {
 }
 
 const SAME_KEYWORD: f64 = 0.05;
+const SAME_DECISION: f64 = 0.2;
 const TOO_DIFFERENT: f64 = 0.45;
 
 #[cfg(test)]
@@ -237,6 +260,22 @@ mod tests {
             "\"a very long name of a webhook\" is called 3 tims",
             Some("{string} is called {int} time(s)"),
         );
+    }
+
+    #[test]
+    fn other_words_for_a_decision_find_the_step_about_this_decision() {
+        let nearest = |sentence: &str| nearest("Then", sentence, &STEPS).map(|step| step.expression);
+        for word in ["rejected", "denied", "refused", "forbidden", "blocked"] {
+            let sentence = format!("the request is {word}");
+            assert_eq!(nearest(&sentence), Some("the request is rejected with {int}"), "{word}");
+            let sentence = format!("the request is {word} with 403 Forbidden");
+            assert_eq!(nearest(&sentence), Some("the request is rejected with {int} {word}"), "{word}");
+        }
+        for word in ["allowed", "accepted"] {
+            let sentence = format!("the request is {word}");
+            assert_eq!(nearest(&sentence), Some("the request is admitted"), "{word}");
+        }
+        assert_eq!(nearest("the pod is denied"), Some("the request is rejected with {int}"));
     }
 
     #[test]
