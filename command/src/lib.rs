@@ -33,6 +33,7 @@ mod screen;
 mod serve;
 mod service_map;
 mod similar_file;
+mod similar_name;
 mod skip_reason;
 mod static_manifests;
 mod steps;

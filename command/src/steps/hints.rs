@@ -10,10 +10,14 @@ impl World {
     /// Explains how to fix the last request, if it failed for a known reason other than a webhook.
     pub(super) fn request_hint(&self) -> Option<String> {
         if let Some(name) = self.missing_namespace() {
-            return Some(format!(
+            let create = format!(
                 "create the namespace with the step `webhooks are also called in the namespace \"{name}\"`, or as \
                  an object that exists"
-            ));
+            );
+            return Some(match self.similar_namespace(name) {
+                Some(similar) => format!("did you mean the namespace \"{similar}\"? Otherwise, {create}"),
+                None => create,
+            });
         }
         self.last
             .as_ref()

@@ -136,10 +136,12 @@ impl World {
         let (_, rest) = self.last_path.split_once("/namespaces/")?;
         let name = rest.split(['/', '?']).next()?;
         (!self.has_namespace(name)).then(|| {
-            format!(
-                "the namespace \"{name}\" is not part of the scenario: add the step `webhooks are also called in the \
-                 namespace \"{name}\"`"
-            )
+            let add = format!("add the step `webhooks are also called in the namespace \"{name}\"`");
+            let help = match self.similar_namespace(name) {
+                Some(similar) => format!("did you mean \"{similar}\"? Otherwise, {add}"),
+                None => add,
+            };
+            format!("the namespace \"{name}\" is not part of the scenario: {help}")
         })
     }
 

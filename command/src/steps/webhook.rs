@@ -20,6 +20,7 @@ use super::order::Position;
 use super::parameter::{Admission, Operations, Ordinal};
 use super::service::Service;
 use super::world::World;
+use crate::similar_name::by_distance;
 
 /// A webhook of the scenario, its fake, and the calls that it received.
 #[derive(Debug)]
@@ -200,7 +201,8 @@ impl World {
     fn no_webhook(&self, short: &str) -> StepFailure {
         let fakes = self.webhooks.iter().filter(|it| it.loaded.is_none()).map(|it| it.short.as_str());
         let own = self.installation.own_webhooks().map(|(_, name)| name);
-        let known: Vec<String> = fakes.chain(own).map(|name| format!("\"{name}\"")).collect();
+        let known = by_distance(short, fakes.chain(own));
+        let known: Vec<String> = known.into_iter().map(|name| format!("\"{name}\"")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         StepFailure::new(format!("unknown webhook \"{short}\": the scenario defines {known}"))
     }

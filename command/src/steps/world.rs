@@ -18,6 +18,7 @@ use super::resource::{self, Resource};
 use super::webhook::Webhook;
 use crate::narrator::{Narrator, NoteKind};
 use crate::policy_outcome::PolicyResult;
+use crate::similar_name::most_similar;
 use crate::target::{Leftovers, RUN_LABEL, RecordedCall, RecordedSkip, Target, TargetKind};
 
 /// The state that the steps of a scenario share.
@@ -182,6 +183,11 @@ impl World {
     pub(super) fn has_namespace(&self, name: &str) -> bool {
         let known = |names: &[String]| names.iter().any(|known| known == name);
         known(&self.namespaces) || known(&self.labeled) || self.names.namespace() == name
+    }
+
+    /// Returns the namespace of the scenario's steps whose name is most similar to `name`, if any is similar.
+    pub(super) fn similar_namespace(&self, name: &str) -> Option<&str> {
+        most_similar(name, self.namespaces.iter().chain(&self.labeled).map(String::as_str))
     }
 
     /// Returns the response to the last request of a When step.

@@ -1,0 +1,33 @@
+//! Finds names that are similar to an unknown name.
+
+/// The minimum similarity of two names, from 0 to 1.
+const SIMILAR: f64 = 0.6;
+
+/// Returns the name that is most similar to `text`; `None` if no name is similar.
+pub(crate) fn most_similar<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let similarity = |name: &str| strsim::normalized_damerau_levenshtein(text, name);
+    let similar =
+        names.into_iter().map(|name| (similarity(name), name)).filter(|(likeness, _)| *likeness >= SIMILAR);
+    similar.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, name)| name)
+}
+
+/// Sorts names by their edit distance from `text`, so that the most similar name is the first.
+pub(crate) fn by_distance<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.into_iter().collect();
+    names.sort_by_cached_key(|name| strsim::damerau_levenshtein(text, name));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_with_the_smallest_edit_distance_is_the_first() {
+        let names = ["payments", "shipping", "shop"];
+        assert_eq!(by_distance("shpo", names), ["shop", "shipping", "payments"]);
+        assert_eq!(most_similar("shpo", names), Some("shop"));
+        assert_eq!(most_similar("paymets", names), Some("payments"));
+        assert_eq!(most_similar("kube-system", names), None);
+    }
+}
