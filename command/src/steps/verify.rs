@@ -126,7 +126,7 @@ fn result_for(mut report: Report, webhook: &str) -> Option<WebhookResult> {
 fn summary(outcome: &WebhookResult) -> String {
     let result = &outcome.result;
     match result.verdict {
-        Tally::Passed => format!("passed {} times", result.held),
+        Tally::Passed => format!("passed {}", times(result.held)),
         Tally::Found => {
             let kinds: Vec<&str> = outcome.findings.iter().map(|finding| finding.kind.as_str()).collect();
             format!("found {}", kinds.join("; "))
@@ -135,6 +135,10 @@ fn summary(outcome: &WebhookResult) -> String {
         Tally::NotExercised => format!("not exercised: {}", reasons(result)),
         Tally::NotApplicable => format!("not applicable: {}", reasons(result)),
     }
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 fn reasons(result: &CheckResult) -> String {

@@ -83,8 +83,9 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         Attribution::Again | Attribution::Nothing { note: None } => {}
         Attribution::Nothing { note: Some(note) } => webhook_probe.note(note),
         Attribution::Caused { count, first } => {
-            let message =
-                format!("in {} dry runs, the webhook wrote {count} times, first {first}", samples.len());
+            let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+            let runs = if samples.len() == 1 { "dry run" } else { "dry runs" };
+            let message = format!("in {} {runs}, the webhook wrote {times}, first {first}", samples.len());
             let violation = Violation::new("writes on dry runs", message);
             violations.push(violation.with_steps(dry_outcomes.first().cloned()));
         }
