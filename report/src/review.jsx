@@ -98,21 +98,25 @@ function actor(steps, by) {
   if (!step) return "unknown";
   const again = step.round === 2 ? ", second round" : "";
   if (step.by === "webhook") return `${step.name}${again}`;
+  if (step.by === "policy") return `${policyName({ ...step, policy: step.name })}${again}`;
   if (step.by === "plugin") return `${step.name || "admission plugin"}${again}`;
   return step.by === "defaults" ? "defaults" : "API server";
 }
 
-const KINDS = { webhook: "mutating webhook", plugin: "admission plugin", defaults: "defaults of the API", server: "API server" };
+const KINDS = { webhook: "mutating webhook", policy: "mutating admission policy", plugin: "admission plugin", defaults: "defaults of the API", server: "API server" };
 
-/** The index of the color of an actor: the same webhook has the same color in both rounds. */
+/** Whether the step is one of a webhook or a policy, which the user configures. */
+const isConfigured = (step) => ["webhook", "policy"].includes(step?.by);
+
+/** The index of the color of an actor: the same webhook or policy has the same color in both rounds. */
 function colors(steps) {
   const names = [];
-  const of = (step) => `${step.by} ${step.name ?? ""} ${step.configuration ?? ""}`;
-  steps.filter((step) => step.by === "webhook").forEach((step) => names.includes(of(step)) || names.push(of(step)));
+  const of = (step) => [step.by, step.name, step.configuration, step.binding, step.param].join(" ");
+  steps.filter(isConfigured).forEach((step) => names.includes(of(step)) || names.push(of(step)));
   return (by) => {
     if (by === CLIENT) return "client";
     const step = steps[by];
-    if (step?.by !== "webhook") return step?.by ?? "server";
+    if (!isConfigured(step)) return step?.by ?? "server";
     return `w${names.indexOf(of(step)) % 6}`;
   };
 }
@@ -133,7 +137,10 @@ export function Request({ report, base, focus }) {
   }, [report]);
   const open = calls.filter((call) => call.outcome === "failedOpen");
   const skipped = webhooks.filter((webhook) => !webhook.called);
-  const again = calls.filter((call) => call.round === 2);
+  const again = [...new Set([
+    ...policies.filter((policy) => policy.round === 2).map(policyName),
+    ...calls.filter((call) => call.round === 2).map((call) => call.webhook),
+  ])];
   const changed = calls.filter((call) => call.changed).length;
   const sections = [
     ["timeline", "Timeline"],
@@ -165,8 +172,7 @@ export function Request({ report, base, focus }) {
           </li>
           {again.length > 0 && (
             <li>
-              Reinvoked, because a later webhook or plugin changed the object:{" "}
-              <Text>{[...new Set(again.map((call) => call.webhook))].join(", ")}</Text>
+              Reinvoked, because a later webhook, policy, or plugin changed the object: <Text>{again.join(", ")}</Text>
             </li>
           )}
           {open.map((call) => (
@@ -251,7 +257,7 @@ function timeline({ calls, steps, policies = [] }) {
       if (at >= 0) take(at + 1);
     } else if (step.by === "server") {
       groups.end.push({ step });
-    } else {
+    } else if (step.by !== "policy") {
       const isLast = position >= mutating.length && mutating.length > 0;
       groups[isLast ? `mutating${mutating.at(-1).round}` : `mutating${step.round}`].push({ step });
     }
@@ -259,13 +265,20 @@ function timeline({ calls, steps, policies = [] }) {
   take(mutating.length);
   groups.validating = calls.filter((call) => call.type === "validating")
     .sort((one, other) => one.startedMs - other.startedMs).map((call) => ({ call }));
-  const applied = (phase) => policies.filter(({ type, outcome }) => type === phase && outcome !== "skipped")
-    .map((policy) => ({ policy }));
+  const applied = (phase, number) =>
+    policies.filter((policy) => policy.type === phase && (policy.round ?? 1) === number && policy.outcome !== "skipped")
+      .map((policy) => ({ policy, step: steps.find((step) => step.by === "policy" && step.name === policy.policy &&
+        step.binding === policy.binding && step.param === policy.param && step.round === number) }));
+  // Policies run after the plugins of a round, and before its webhooks.
+  const withPolicies = (rows, number) => {
+    const firstCall = rows.findIndex(({ call }) => call);
+    const at = firstCall < 0 ? rows.length : firstCall;
+    return [...rows.slice(0, at), ...applied("mutating", number), ...rows.slice(at)];
+  };
   return [
-    ["Mutating policies", applied("mutating")],
-    ["Mutation, first round", groups.mutating1],
-    ["Mutation, second round (reinvocation)", groups.mutating2],
-    ["Validating policies", applied("validating")],
+    ["Mutation, first round", withPolicies(groups.mutating1, 1)],
+    ["Mutation, second round (reinvocation)", withPolicies(groups.mutating2, 2)],
+    ["Validating policies", applied("validating", 1)],
     ["Validation, in parallel", groups.validating],
     ["Storage", groups.end],
   ].filter(([, rows]) => rows.length > 0);
@@ -290,7 +303,10 @@ function Timeline({ report, base }) {
           {group.map(({ call, step, policy }, index) => policy ? (
             <tr key={index} class="in-tree">
               <th scope="row"><Text>{policyName(policy)}</Text></th>
-              <td><PolicyOutcome policy={policy} /></td>
+              <td>
+                <PolicyOutcome policy={policy} />
+                {step && <>{" "}(<a href={`#${base}/step-${steps.indexOf(step)}`}>{count(step.changes.length, "field")}</a>)</>}
+              </td>
               <td /><td /><td class="bars" />
             </tr>
           ) : call ? (
@@ -332,11 +348,11 @@ const Axis = ({ end }) => (
 function Steps({ steps, history }) {
   if (steps.length === 0) return <p>No step changed the object.</p>;
   return steps.map((step, index) => (
-    <details key={index} id={`step-${index}`} class="step" open={step.by === "webhook"}>
+    <details key={index} id={`step-${index}`} class="step" open={isConfigured(step)}>
       <summary>
         {index + 1}. <strong><Text>{actor(steps, index)}</Text></strong>{" "}
         <span class="muted">
-          {KINDS[step.by]}{step.by === "webhook" && `, ${round(step.round)}`}: {count(step.changes.length, "change")}
+          {KINDS[step.by]}{isConfigured(step) && `, ${round(step.round)}`}: {count(step.changes.length, "change")}
         </span>
       </summary>
       <Changes caption={`Changes by ${visible(actor(steps, index))}`} changes={step.changes} />
@@ -554,7 +570,7 @@ function SkippedTable({ caption, webhooks }) {
                   <div key={at}>
                     <Badge>{TESTS[skipped.test] ?? skipped.test}</Badge>{" "}
                     <Text>{skipped.reason}</Text>{webhook.type === "mutating" && <span class="muted">{` (${skipped.rounds})`}</span>}
-                    {skipped.compared?.length > 0 && <ul>{skipped.compared.map((text, i) => <li key={i}><code><Text>{text}</Text></code></li>)}</ul>}
+                    <Compared lines={(skipped.compared ?? []).filter((line) => !skipped.reason.includes(line))} />
                   </div>
                 ))}
                 {webhook.skipped.length === 0 && <Badge>{webhook.considered ? "not called" : "not reached: the request ended before"}</Badge>}
@@ -569,6 +585,10 @@ function SkippedTable({ caption, webhooks }) {
   );
 }
 
+const Compared = ({ lines }) => lines.length > 0 && (
+  <ul>{lines.map((line, index) => <li key={index}><code><Text>{line}</Text></code></li>)}</ul>
+);
+
 const SLOW = 1000;
 
 /** A list of requests with filters. */
@@ -580,7 +600,7 @@ export function Requests({ requests, name, base, focus }) {
     all: () => true,
     rejected: ({ report }) => !report.decision.allowed,
     open: ({ report }) => report.calls.some((call) => call.outcome === "failedOpen"),
-    reinvoked: ({ report }) => report.calls.some((call) => call.round === 2),
+    reinvoked: ({ report }) => [...report.calls, ...(report.policies ?? [])].some(({ round }) => round === 2),
     slow: ({ report }) => report.durationMs >= SLOW,
   };
   const found = rows.filter((row) => tests[show](row) &&

@@ -123,6 +123,7 @@ function Step({ step }) {
     <li class={STATUS[step.status]?.[0] ?? "none"}>
       <Status status={step.status} /> <strong><Text>{step.keyword.trim()}</Text></strong> <Text>{step.text}</Text>{" "}
       {step.seconds >= 0.001 && <span class="muted">{duration(step.seconds * 1000)}</span>}
+      {step.argument?.length > 0 && <Pre label={`The argument of the step in line ${step.line}`}>{step.argument.join("\n")}</Pre>}
       {step.message && <Failure message={step.message} />}
       {step.notes.length > 0 && <ul class="told">{step.notes.map((note, index) => <li key={index}><Text>{note}</Text></li>)}</ul>}
     </li>
