@@ -26,6 +26,14 @@ impl From<PatchError> for MutationError {
     }
 }
 
+/// An object that a mutation has changed.
+pub(super) struct Mutated {
+    /// The object with its defaults set.
+    pub(super) object: Json,
+    /// Whether the object had labels before its defaults were set.
+    pub(super) had_labels: bool,
+}
+
 /// Evaluates a mutation and returns the changed object with its defaults set.
 ///
 /// Adds the evaluated expressions to `evaluated`. An object that a failed `test` operation leaves unchanged is returned
@@ -43,7 +51,7 @@ pub(super) fn mutate(
     param: ParamInput<'_>,
     state: &dyn ClusterState,
     evaluated: &mut Vec<EvaluatedExpression>,
-) -> Result<Json, MutationError> {
+) -> Result<Mutated, MutationError> {
     let change = policy::evaluate(composition, mutation, input, param, evaluated)?;
     let (subject, kind) = (&input.subject, input.subject.kind);
     let object = subject.object.unwrap_or(&Json::Null);
@@ -64,8 +72,9 @@ pub(super) fn mutate(
     if built_in {
         check_version(&changed, &subject.attributes.kind)?;
     }
+    let had_labels = mutation::has_labels(&changed);
     state.set_defaults(&mut changed);
-    Ok(changed)
+    Ok(Mutated { object: changed, had_labels })
 }
 
 /// Merges a configuration into an object.

@@ -12,6 +12,7 @@ use kubernetes_types::weight::weight;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::application::Mutated;
 use super::matching::{self, GroupVersionKind, Match};
 use super::params::{self, ParamsError};
 use super::{
@@ -25,7 +26,6 @@ use crate::conditions::Subject;
 use crate::config::{FailurePolicy, Phase, ReinvocationPolicy};
 use crate::event::Round;
 use crate::failure::{self, out_of_time};
-use crate::mutation::has_labels;
 use crate::policy::{
     self, Binding, BindingRecord, Input, MutatingHook, MutatingPolicy, MutationError, MutationRecord,
     ParamInput, PoliciesChecked, PolicyChange, PolicyMismatch, PolicyRecord, PolicyRun,
@@ -307,14 +307,14 @@ impl<'h> Mutating<'h> {
             let result = application::mutate(composition, mutation, &input, param, run.state(), expressions);
             let took = started.elapsed();
             let error = match result {
-                Ok(object) if weight(&object) > MAX_OBJECT_BYTES => {
+                Ok(mutated) if weight(&mutated.object) > MAX_OBJECT_BYTES => {
                     let what =
                         format!("objects that take more than {} MiB of memory", MAX_OBJECT_BYTES >> 20);
                     record.mutations.push(MutationRecord { outcome: Err(what.clone()), took });
                     return Err(not_supported(policy, Unsupported { what }));
                 }
-                Ok(object) => {
-                    let changed = self.replace(&invocation.found.kind, object, run);
+                Ok(mutated) => {
+                    let changed = self.replace(&invocation.found.kind, mutated, run);
                     record.mutations.push(MutationRecord { outcome: Ok(changed), took });
                     continue;
                 }
@@ -362,13 +362,13 @@ impl<'h> Mutating<'h> {
     /// Replaces the object of the request, and returns whether it changed.
     ///
     /// The object loses the fractions of seconds in its managed fields, as in [`crate::mutation::apply`].
-    fn replace(&mut self, kind: &GroupVersionKind, object: Value, run: &mut AdmissionRun<'_>) -> bool {
+    fn replace(&mut self, kind: &GroupVersionKind, mutated: Mutated, run: &mut AdmissionRun<'_>) -> bool {
+        let Mutated { object, had_labels } = mutated;
         let before = run.objects(kind).object;
         let changed = before.is_none_or(|before| !semantically_equal(before, &object, kind));
         self.record.mutated = true;
         self.record.changed |= changed;
         run.round_times();
-        let had_labels = has_labels(&object);
         run.patch(kind, object, had_labels);
         changed
     }
