@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::attributes::GroupVersionResource;
+use crate::cluster_state::{ClusterState, EquivalentResource};
 use crate::event::Event;
 use crate::ownership::TimePrecision;
 use crate::policy::{mutating_binding, mutating_policy};
@@ -107,6 +109,52 @@ fn a_policy_is_applied_again_only_if_its_reinvocation_policy_is_if_needed() {
     assert!(reinvocation::is_second_round_due(&run.record));
     let (data, _) = apply(&hooks, run, Round::Second);
     assert_eq!((&data["a"], &data["b"]), (&json!("xx"), &json!("x")));
+}
+
+/// A cluster whose `Gadget`s are also served as `widgets`, to which they cannot be converted.
+struct Gadgets;
+
+impl ClusterState for Gadgets {
+    fn namespace(&self, _: &str) -> Option<Arc<Value>> {
+        Some(Arc::new(json!({"metadata": {}})))
+    }
+
+    fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Arc<[EquivalentResource]> {
+        let resource = GroupVersionResource::new("example.com", "v1", "widgets").into();
+        let kind = Some(GroupVersionKind::new("example.com", "v1", "Widget").into());
+        [EquivalentResource { resource, kind }].into()
+    }
+
+    fn convert(&self, _: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+        Err(ConversionError::Refused(format!("cannot convert to {kind}")))
+    }
+
+    fn set_defaults(&self, _: &mut Value) {}
+
+    fn is_built_in(&self, _: &GroupVersionKind) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_failed_conversion_is_recorded_once() {
+    let rules = json!([{
+        "operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["widgets"],
+    }]);
+    let mutations = [applies("Object{data: {'b': 'b'}}")];
+    let spec = json!({"matchConstraints": {"resourceRules": rules}, "mutations": mutations});
+    let mut widgets = hook("widgets", spec);
+    widgets.bindings.push(Arc::clone(&widgets.bindings[0]));
+    let run = &mut AdmissionRun::new(create_config_map(), TimePrecision::Seconds, &Gadgets);
+    let (_, status) = apply(&[widgets], run, Round::First);
+    let message = "policy \"widgets\" denied request: failed to configure policy: cannot convert to example.com/v1, \
+                   Kind=Widget";
+    let status = status.unwrap();
+    assert_eq!((&*status.message, status.details.unwrap().causes.len()), (message, 2));
+    let [Event::Policies(record)] = run.record.events.as_slice() else { panic!("one record") };
+    let [policy] = record.policies.as_slice() else { panic!("one policy") };
+    assert_eq!(policy.error.as_deref(), Some("cannot convert to example.com/v1, Kind=Widget"));
+    assert_eq!(policy.bindings.len(), 2);
 }
 
 #[test]
