@@ -125,6 +125,17 @@ impl Patch {
         Ok(Self { operations: operations.collect::<Result<_, _>>()?, values })
     }
 
+    /// Quotes `op`, `path`, and `from` of each operation as kube-apiserver does for the operations of a policy.
+    ///
+    /// An operation fails if such a string is not JSON.
+    ///
+    /// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch.go`, `evaluatePatchExpression`.
+    #[must_use]
+    pub(crate) fn with_quoted_strings(mut self) -> Self {
+        self.operations.iter_mut().for_each(Operation::quote);
+        self
+    }
+
     /// Converts the patch into its operations, with their source text from `bytes`.
     pub(crate) fn operations_of(self, bytes: &[u8]) -> Operations {
         Operations::new(self.values, bytes)

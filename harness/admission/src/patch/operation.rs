@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::IntErrorKind;
 
+use kubernetes_types::json_text;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::Unsupported;
 
@@ -40,8 +41,19 @@ impl Operation {
         Self { members }
     }
 
+    /// Quotes the strings of the operation with Go's `strconv.Quote`.
+    ///
+    /// Its escapes `\a`, `\v`, `\x`, and `\U` are not JSON.
+    pub(super) fn quote(&mut self) {
+        for (_, node) in self.members.iter_mut().filter(|(name, _)| name.as_str() != "value") {
+            if let Some(text) = node.as_string() {
+                *node = Node::Scalar(quote(&text));
+            }
+        }
+    }
+
     fn kind(&self) -> String {
-        self.members.get("op").and_then(Node::as_string).unwrap_or_else(|| "unknown".to_owned())
+        self.text("op", "").unwrap_or_else(|_why| "unknown".to_owned())
     }
 
     fn path(&self) -> Result<String, String> {
@@ -55,9 +67,14 @@ impl Operation {
     fn text(&self, member: &str, missing: &str) -> Result<String, String> {
         match self.members.get(member) {
             None | Some(Node::Null) => Err(format!("{missing}: {MISSING}")),
-            Some(node) => node.as_string().ok_or_else(|| {
-                format!("json: cannot unmarshal {} into Go value of type string", node.kind())
-            }),
+            Some(node) => {
+                if let Node::Scalar(text) = node {
+                    json_text::scan(text.as_bytes(), 1, |_| {})?;
+                }
+                node.as_string().ok_or_else(|| {
+                    format!("json: cannot unmarshal {} into Go value of type string", node.kind())
+                })
+            }
         }
     }
 

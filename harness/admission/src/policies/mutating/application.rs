@@ -134,7 +134,7 @@ fn patched(
 ) -> Result<Option<Json>, MutationError> {
     let text = Json::Array(operations).to_string();
     patch::check_size(text.as_bytes()).map_err(MutationError::Unsupported)?;
-    let patch = Patch::decode(text.as_bytes()).map_err(|error| error.to_string())?;
+    let patch = Patch::decode(text.as_bytes()).map_err(|error| error.to_string())?.with_quoted_strings();
     let patched = match patch.apply(object) {
         Ok(patched) => patched,
         Err(ApplyError::TestFailed(_)) => return Ok(None),
