@@ -17,6 +17,7 @@ use super::spans;
 use super::state::State;
 use crate::apimachinery::{metadata, options};
 use crate::kinds::apiextensions::custom_resources;
+use crate::kinds::discovery::Resource;
 use crate::kinds::strategy;
 use crate::registry::answer::Answer;
 use crate::registry::{body, field_manager, undecodable};
@@ -227,6 +228,18 @@ pub(crate) async fn admit_and_store(
     Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
 }
 
+/// Normalizes the metadata of an object, and returns whether a custom resource loses metadata when it is read.
+///
+/// The metadata of a custom resource is stored with empty maps and nulls, which a read does not return. The next write
+/// stores the object again, even if it changes nothing.
+///
+/// Source: apiserver pkg/storage/etcd3/store.go, `GuaranteedUpdate`, which compares the encoded objects.
+pub(crate) fn loses_metadata(object: &mut Value, resource: &Resource) -> bool {
+    let before = object.get("metadata").filter(|_| resource.custom.is_some()).cloned();
+    schema::normalize_metadata(object);
+    before.is_some_and(|before| object.get("metadata") != Some(&before))
+}
+
 /// Rule: CNV-08, CNV-09.
 async fn store(
     request: &ObjectRequest<'_>,
@@ -244,9 +257,10 @@ async fn store(
         _ => Status::generate_name_conflict,
     };
     let taken = || Box::new(taken(&resource.gvr.group, &resource.gvr.resource, name));
+    let mut has_more_metadata = false;
     if resource.custom.is_some() && !dry_run {
         // Upstream encodes the object before the storage checks whether its name exists.
-        schema::normalize_metadata(&mut object);
+        has_more_metadata = loses_metadata(&mut object, resource);
         object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
     }
     if let Some(other) = state.storage.at(&key) {
@@ -281,7 +295,7 @@ async fn store(
     }
     state.storage.check_space(&key, &object)?;
     let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
-    if is_incomplete || lacks_default {
+    if is_incomplete || lacks_default || has_more_metadata {
         state.storage.note_incomplete(&key, &stored);
     }
     request.registry.has_changed(resource)?;

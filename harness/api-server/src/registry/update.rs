@@ -422,7 +422,7 @@ async fn store(
     normalize_stored(&mut new, resource);
     // Fields that a custom resource loses when it is stored count as a change.
     let mut is_same = new == **old;
-    schema::normalize_metadata(&mut new);
+    let loses_metadata = create::loses_metadata(&mut new, resource);
     // The last finalizer was removed: a terminating object without a remaining grace period is removed without a
     // DELETE.
     let goes = metadata::is_deleting(old)
@@ -430,12 +430,12 @@ async fn store(
         && !metadata::has_finalizers(&new)
         && !crate::kinds::deletion::waits_for_controllers(&new, &resource.gvr.group_resource());
     let by_webhook = State::asks_webhook(stored, resource);
-    let mut lacks_defaults = false;
+    let mut is_incomplete_as_stored = loses_metadata;
     let mut is_converted_anew = false;
     // A removed object is not converted to the storage version.
     if resource.custom.is_some() && !(goes && by_webhook) {
         new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;
-        lacks_defaults =
+        is_incomplete_as_stored |=
             state.complete_written(&mut new, resource).map_err(|what| create::unsupported(&what))?;
         // After a conversion by a webhook or from another version, the object is compared in its storage version.
         if by_webhook || GroupVersionKind::from_object(&new) != GroupVersionKind::from_object(stored) {
@@ -443,12 +443,12 @@ async fn store(
             is_same = new == **stored;
         }
     }
-    // If the stored object lacks defaults or differs from the conversion result, the attempt starts over and writes the
-    // object.
+    // If the stored object lacks defaults, has metadata that reads do not return, or differs from the conversion
+    // result, the attempt starts over and writes the object.
     // Source: apiserver pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
     let is_incomplete = is_same && {
         metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
-        lacks_defaults != state.storage.is_incomplete(&key, stored)
+        is_incomplete_as_stored != state.storage.is_incomplete(&key, stored)
             || (resource.custom.is_some() && new != **stored)
     };
     let differs_as_stored = is_incomplete || is_converted_anew;
@@ -471,7 +471,7 @@ async fn store(
     state.storage.check_space(&key, &new)?;
     match state.storage.replace(&key, Some(stored), new) {
         Ok(stored) => {
-            if lacks_defaults {
+            if is_incomplete_as_stored {
                 state.storage.note_incomplete(&key, &stored);
             }
             request.registry.has_changed(resource)?;

@@ -329,7 +329,7 @@ impl Storage {
         })
     }
 
-    /// Records that a stored object lacks defaults that clients read.
+    /// Records that a stored object differs from what clients read: it lacks defaults or has more metadata.
     pub(crate) fn note_incomplete(&self, key: &Key, object: &Arc<Value>) {
         if let Some(stored) = self.read().stored(key).filter(|stored| stored.is(object)) {
             stored.note_incomplete();
