@@ -173,7 +173,7 @@ fn capacity(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
     if set(get(spec, "capacity"), "storage").is_none() || count > 1 {
         let shown = match count {
-            0 => "null".to_owned(),
+            0 if get(spec, "capacity").is_null() => "null".to_owned(),
             _ => shown_amounts(get(spec, "capacity")),
         };
         let error = kubernetes_types::status::FieldError::not_supported(
