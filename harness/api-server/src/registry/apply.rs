@@ -175,7 +175,7 @@ fn check_former_managers(
 /// Converts the object to the type of `kind`. Custom resources are returned unchanged.
 fn converted(
     request: &mut ObjectRequest<'_>,
-    object: Value,
+    mut object: Value,
     patch: &ApplyPatch,
     kind: &GroupVersionKind,
     is_changed: bool,
@@ -196,18 +196,16 @@ fn converted(
         let version = kind.api_version();
         return Err(failed(format!("request to convert CR to an invalid group/version: {version}")));
     }
+    if let Some(members) = object.as_object_mut()
+        && let Err(Some(why)) = schema::from_unstructured(members, kind)
+    {
+        return Err(failed(format!("unable to convert unstructured object to {}: {why}", named(kind))));
+    }
     request.empty_fields = empty_fields::find(&object, kind, resource.built_in_kind());
     let typed = body::typed(object, kind, Types::for_resource(&resource, kind));
     typed.map(|(object, _)| object).map_err(|status| {
-        let why = status.message.split_once(" cannot be handled as a ");
-        let why = why.and_then(|(_, rest)| rest.split_once(": "));
-        let why = why.map_or(status.message.as_str(), |(_, why)| why);
-        if !why.starts_with("quantities must match") {
-            // admit does not reproduce this message of kube-apiserver's decoder of unstructured objects.
-            let what = format!("the error of an object that an apply produces: {why}");
-            return Box::new(Status::unsupported(&Unsupported { what }));
-        }
-        failed(format!("unable to convert unstructured object to {}: {why}", named(kind)))
+        let what = format!("the error of an object that an apply produces: {}", status.message);
+        Box::new(Status::unsupported(&Unsupported { what }))
     })
 }
 

@@ -213,8 +213,8 @@ fn patched(
     }
     request.empty_fields = empty_fields::find(&object, kind, request.target.resource.built_in_kind());
     let resource = Arc::clone(&request.target.resource);
-    if let (Change::Strategic(_), None, Some(members)) = (change, &resource.custom, object.as_object())
-        && let Err(Some(why)) = schema::conversion_error(members, kind)
+    if let (Change::Strategic(_), None, Some(members)) = (change, &resource.custom, object.as_object_mut())
+        && let Err(Some(why)) = schema::from_unstructured(members, kind)
     {
         return Err(bad_patch(&text(), &why));
     }

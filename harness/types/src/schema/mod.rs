@@ -17,7 +17,7 @@ pub use self::apply::applied;
 pub use self::decoding::{is_metadata, metadata_type_error, type_error};
 pub use self::empty_fields::EmptyFields;
 pub use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, Messages, PatchStrategy, Shape};
-pub use self::unstructured::conversion_error;
+pub use self::unstructured::from_unstructured;
 pub use self::walk::Type;
 use self::walk::is_type_meta;
 use crate::go_base64;

@@ -1,8 +1,8 @@
-//! Checks the conversion of unstructured objects to Go types. A strategic merge patch includes this conversion.
+//! Converts unstructured objects to Go types. Strategic merge patches and applies include this conversion.
 //!
 //! Source: apimachinery pkg/runtime/converter.go, `fromUnstructured`.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::table::{Field, Form, Kind, MESSAGES, Message, Shape};
 use super::walk::is_type_meta;
@@ -12,60 +12,65 @@ use crate::group_version::GroupVersionKind;
 use crate::json::json_type;
 use crate::quantity::{Quantity, QuantityError};
 
-/// The result of checking a conversion.
+/// The result of a conversion.
 ///
 /// The error is kube-apiserver's message, or `None` if its result or message is not known.
 type Conversion = Result<(), Option<String>>;
 
-/// Checks whether an object can be converted to the Go type of `kind`.
+/// Converts an object to the Go type of `kind`. Numbers become the integers that Go's conversion returns.
 ///
 /// Rule: APY-24.
 ///
 /// # Errors
 /// Returns kube-apiserver's message, or `None` for a value whose conversion admit does not support.
-pub fn conversion_error(object: &Map<String, Value>, kind: &GroupVersionKind) -> Conversion {
+pub fn from_unstructured(object: &mut Map<String, Value>, kind: &GroupVersionKind) -> Conversion {
     MESSAGES.of_kind(kind).map_or(Ok(()), |message| members(MESSAGES.get(message), object))
 }
 
-fn members(message: &'static Message, object: &Map<String, Value>) -> Conversion {
-    object.iter().try_for_each(|(name, value)| match message.member(name) {
+fn members(message: &'static Message, object: &mut Map<String, Value>) -> Conversion {
+    object.iter_mut().try_for_each(|(name, value)| match message.member(name) {
         Some(field) => of_field(field, value),
         None if message.is_kind && is_type_meta(name) && !value.is_null() => text(value, "string"),
         None => Ok(()),
     })
 }
 
-fn of_field(field: &'static Field, value: &Value) -> Conversion {
+fn of_field(field: &'static Field, value: &mut Value) -> Conversion {
     match (field.shape, value) {
         (_, Value::Null) => Ok(()),
-        (Shape::List, Value::Array(items)) => items.iter().try_for_each(|item| of_value(field, item)),
-        (Shape::Map, Value::Object(entries)) => entries.values().try_for_each(|entry| of_value(field, entry)),
-        (Shape::List, _) => wrong(format!("cannot restore slice from {}", go_kind(value))),
-        (Shape::Map, _) => wrong(format!("cannot restore map from {}", go_kind(value))),
-        (Shape::Plain | Shape::Optional, _) => of_value(field, value),
+        (Shape::List, Value::Array(items)) => items.iter_mut().try_for_each(|item| of_value(field, item)),
+        (Shape::Map, Value::Object(entries)) => {
+            entries.values_mut().try_for_each(|entry| of_value(field, entry))
+        }
+        (Shape::List, value) => wrong(format!("cannot restore slice from {}", go_kind(value))),
+        (Shape::Map, value) => wrong(format!("cannot restore map from {}", go_kind(value))),
+        (Shape::Plain | Shape::Optional, value) => of_value(field, value),
     }
 }
 
-fn of_value(field: &'static Field, value: &Value) -> Conversion {
+fn of_value(field: &'static Field, value: &mut Value) -> Conversion {
     let go_type = field.go_item_type();
-    match (field.kind, value) {
+    if let (Kind::Int32 | Kind::Int64, Value::Number(number)) = (field.kind, &*value) {
+        let integer = integer(number, go_type)?;
+        // Go keeps the lower 32 bits.
+        *value = if field.kind == Kind::Int32 { low_bits(integer).into() } else { integer.into() };
+        return Ok(());
+    }
+    if let Kind::Message(id) = field.kind
+        && !value.is_null()
+    {
+        return of_message(MESSAGES.get(id), value);
+    }
+    match (field.kind, &*value) {
         (_, Value::Null)
         | (Kind::Bool, Value::Bool(_))
         | (Kind::Double, Value::Number(_))
         | (Kind::IntOrString, Value::String(_))
         | (Kind::Json, _) => Ok(()),
-        (Kind::Message(id), _) => of_message(MESSAGES.get(id), value),
+        (Kind::Message(_), _) => Ok(()),
         (Kind::String, _) => text(value, go_type),
         (Kind::Bool, _) => wrong("unrecognized type: bool".to_owned()),
         (Kind::Double, _) => wrong("unrecognized type: float64".to_owned()),
-        (Kind::Int32, Value::Number(number)) => match number.as_i64() {
-            Some(number) if i32::try_from(number).is_ok() => Ok(()),
-            // Go keeps the lower 32 bits.
-            Some(_) => Err(None),
-            None => fraction(number.as_f64(), go_type),
-        },
-        (Kind::Int64, Value::Number(number)) if !number.is_i64() => fraction(number.as_f64(), go_type),
-        (Kind::Int64, Value::Number(_)) => Ok(()),
         (Kind::Int32, _) => wrong("unrecognized type: int32".to_owned()),
         (Kind::Int64, _) => wrong("unrecognized type: int64".to_owned()),
         (Kind::Bytes, Value::String(text)) => match go_base64::decode(text) {
@@ -96,12 +101,12 @@ fn of_value(field: &'static Field, value: &Value) -> Conversion {
     }
 }
 
-fn of_message(message: &'static Message, value: &Value) -> Conversion {
+fn of_message(message: &'static Message, value: &mut Value) -> Conversion {
     match (message.form, message.fields.as_slice(), value) {
         (Form::Object, _, Value::Object(object)) => members(message, object),
-        (Form::Object, _, _) => wrong(format!("cannot restore struct from: {}", go_kind(value))),
+        (Form::Object, _, value) => wrong(format!("cannot restore struct from: {}", go_kind(value))),
         (Form::Value, [only], _) if only.kind == Kind::Json => Ok(()),
-        (Form::Value, [only], _) => of_field(only, value),
+        (Form::Value, [only], value) => of_field(only, value),
         (Form::Value, _, _) => Err(None),
     }
 }
@@ -117,12 +122,23 @@ fn text(value: &Value, go_type: &str) -> Conversion {
     }
 }
 
-/// Checks a float in an integer field. Go accepts floats without a fraction, but admit does not support them.
-fn fraction(number: Option<f64>, go_type: &str) -> Conversion {
-    match number {
-        Some(number) if number.fract() != 0.0 => wrong(format!("cannot convert float64 to {go_type}")),
-        Some(_) | None => Err(None),
+/// Converts the number in an integer field. Go accepts floats without a fraction.
+fn integer(number: &Number, go_type: &str) -> Result<i64, Option<String>> {
+    if let Some(integer) = number.as_i64() {
+        return Ok(integer);
     }
+    let float = number.as_f64().unwrap_or(f64::NAN);
+    if float.fract() != 0.0 {
+        return Err(Some(format!("cannot convert float64 to {go_type}")));
+    }
+    // A processor of the architecture amd64 converts each float that is out of range to the lowest integer.
+    Ok(format!("{float:.0}").parse().unwrap_or(i64::MIN))
+}
+
+/// Returns the lower 32 bits of an integer.
+fn low_bits(integer: i64) -> i32 {
+    let [a, b, c, d, ..] = integer.to_le_bytes();
+    i32::from_le_bytes([a, b, c, d])
 }
 
 fn unmarshal(found: &str, go_type: &str) -> Conversion {
@@ -155,7 +171,7 @@ mod tests {
     #[track_caller]
     fn check(api_version: &str, kind: &str, object: &Value, expected: Result<(), Option<&str>>) {
         let kind = GroupVersionKind::from_object(&json!({"apiVersion": api_version, "kind": kind}));
-        let found = conversion_error(object.as_object().unwrap(), &kind);
+        let found = from_unstructured(object.clone().as_object_mut().unwrap(), &kind);
         assert_eq!(found, expected.map_err(|why| why.map(str::to_owned)), "{object}");
     }
 
@@ -190,7 +206,20 @@ mod tests {
     }
 
     #[test]
-    fn overflow_is_not_supported() {
-        check("apps/v1", "Deployment", &json!({"spec": {"replicas": 3_000_000_000_u32}}), Err(None));
+    fn integers_keep_their_lower_bits() {
+        let deployment = GroupVersionKind::new("apps", "v1", "Deployment");
+        for (given, expected) in [
+            (json!(2), 2),
+            (json!(3_000_000_000_u32), -1_294_967_296),
+            (json!(-4_294_967_295_i64), 1),
+            (json!(u64::MAX), 0),
+            (json!(1.0), 1),
+            (json!(3e9), -1_294_967_296),
+            (json!(1e300), 0),
+        ] {
+            let mut object = json!({"spec": {"replicas": given}});
+            assert_eq!(from_unstructured(object.as_object_mut().unwrap(), &deployment), Ok(()));
+            assert_eq!(object["spec"]["replicas"], expected, "{given}");
+        }
     }
 }

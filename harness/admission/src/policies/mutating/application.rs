@@ -107,9 +107,9 @@ fn merged(
             }
         };
     }
-    let merged = result?;
-    if let (true, Some(members)) = (state.is_built_in(kind), merged.as_object()) {
-        schema::conversion_error(members, kind).map_err(|error| match error {
+    let mut merged = result?;
+    if let (true, Some(members)) = (state.is_built_in(kind), merged.as_object_mut()) {
+        schema::from_unstructured(members, kind).map_err(|error| match error {
             Some(error) => {
                 MutationError::Failure(format!("unable to convert unstructured object to {kind}: {error}"))
             }
