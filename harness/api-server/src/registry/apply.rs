@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_admission::yaml;
 use kubernetes_types::json::json_type;
 use kubernetes_types::quoting::quote;
@@ -120,7 +119,7 @@ pub(crate) async fn apply(
     }
     let applied = field_manager::apply(request, kind, live, &patch.object, patch.force).await;
     let ManagedObject { object, times } = applied?;
-    let mut object = converted(request, object, patch, kind, times == TimePrecision::Nanos)?;
+    let mut object = converted(request, object, patch, kind, live)?;
     body::complete(request, &mut object)?;
     match FieldValidation::from_request(request) {
         FieldValidation::Strict if !patch.repeated.is_empty() => {
@@ -172,13 +171,20 @@ fn check_former_managers(
     Err(Box::new(Status::failure(500, "", message)))
 }
 
+/// Returns a copy of the object without its field managers.
+fn without_managers(object: &Value) -> Value {
+    let mut object = object.clone();
+    metadata::remove(&mut object, "managedFields");
+    object
+}
+
 /// Converts the object to the type of `kind`. Custom resources are returned unchanged.
 fn converted(
     request: &mut ObjectRequest<'_>,
     mut object: Value,
     patch: &ApplyPatch,
     kind: &GroupVersionKind,
-    is_changed: bool,
+    live: Option<&Value>,
 ) -> Result<Value, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
     let failed = |why: String| {
@@ -191,8 +197,9 @@ fn converted(
     if resource.custom.is_some() && *kind == resource.kind {
         return Ok(object);
     }
-    // A Scale is not a version of the custom resource.
-    if resource.custom.is_some() && is_changed {
+    // A Scale is not a version of the custom resource. An apply that changes nothing converts nothing.
+    let is_changed = || live.is_none_or(|live| without_managers(live) != without_managers(&object));
+    if resource.custom.is_some() && is_changed() {
         let version = kind.api_version();
         return Err(failed(format!("request to convert CR to an invalid group/version: {version}")));
     }
