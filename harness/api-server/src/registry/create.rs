@@ -184,6 +184,7 @@ pub(crate) async fn admit_and_store(
         }
         let first = strategy::admin_access(&object, None, &resource, "", &*request.registry.state);
         let told = strategy::validate_after(Vec::from_iter(first), &object, None, &resource, "")?;
+        strategy::canonicalize(&mut object, &resource)?;
         params::check(request, &object, None)?;
         request.warnings.extend(told);
         request.warnings.extend(strategy::warnings(&object, None, &resource, ""));

@@ -321,6 +321,7 @@ async fn attempt(
             .map_err(|status| about_sent_kind(status, &given, &resource))?;
         authorization::check_fields(request, &new, &old)?;
         request.warnings.extend(told);
+        strategy::canonicalize(&mut new, &resource)?;
         strategy::validate_conditions(&new, &old, &resource, subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource, subresource));
         request.empty_fields.remove(&mut new, &resource.kind);

@@ -69,6 +69,20 @@ pub(crate) fn validate(
     Ok(definition_update::warnings(object, old))
 }
 
+/// Removes unknown metadata from the defaults of a valid definition, as its validation does.
+///
+/// # Errors
+/// Returns 501 for constructs that admit does not support.
+pub(crate) fn coerce_defaults(object: &mut Value) -> Result<(), Box<Status>> {
+    let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+            definition::coerce_defaults(schema).map_err(|unsupported| Status::unsupported(&unsupported))?;
+        }
+    }
+    Ok(())
+}
+
 fn refuse(name: &str, errors: &[FieldError]) -> Result<(), Box<Status>> {
     if errors.is_empty() {
         return Ok(());

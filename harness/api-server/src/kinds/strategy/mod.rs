@@ -280,6 +280,17 @@ pub(crate) fn validate_after(
     Ok(Vec::new())
 }
 
+/// Changes a valid object as its validation upstream does.
+///
+/// # Errors
+/// Returns 501 for constructs that admit does not support.
+pub(crate) fn canonicalize(object: &mut Value, resource: &Resource) -> Result<(), Box<Status>> {
+    match resource.gvr.group_resource().as_str() {
+        "customresourcedefinitions.apiextensions.k8s.io" => definitions::coerce_defaults(object),
+        _ => Ok(()),
+    }
+}
+
 /// Returns an error for admin access to devices if the namespace does not allow it.
 pub(crate) fn admin_access(
     object: &Value,

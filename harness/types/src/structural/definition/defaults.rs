@@ -102,6 +102,38 @@ fn visit<'a>(
     Ok(())
 }
 
+/// Normalizes the metadata of the embedded objects in all defaults of a schema, as their validation does in place.
+///
+/// # Errors
+/// Returns [`Unsupported`] if the schema uses a feature that admit does not support.
+///
+/// Rule: SCH-21.
+pub(super) fn coerce(schema: &mut Value) -> Result<(), Unsupported> {
+    coerce_below(schema, true)
+}
+
+fn coerce_below(schema: &mut Value, is_root: bool) -> Result<(), Unsupported> {
+    let is_object = is_root || schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
+    if schema.get("default").is_some_and(|default| !default.is_null()) {
+        let parsed = parse(schema)?;
+        if let Some(default) = schema.get_mut("default") {
+            // Validation has reported the errors.
+            let _ = coerce::coerce(default, &parsed, false);
+        }
+    }
+    if let Some(items) = schema.get_mut("items").filter(|items| items.is_object()) {
+        coerce_below(items, false)?;
+    }
+    for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
+    {
+        // A default in metadata is validated in a copy.
+        if !(is_object && META_FIELDS.contains(&name.as_str())) {
+            coerce_below(property, false)?;
+        }
+    }
+    Ok(())
+}
+
 fn judge(
     schema: &Value,
     default: &Value,

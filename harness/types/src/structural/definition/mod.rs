@@ -72,6 +72,14 @@ pub fn errors(schema: &Value, path: &str, has_status: bool) -> Result<Vec<FieldE
     Ok(errors)
 }
 
+/// Normalizes the metadata of the embedded objects in all defaults of a valid `openAPIV3Schema`.
+///
+/// # Errors
+/// Returns [`Unsupported`] if the schema uses a feature that admit does not support.
+pub fn coerce_defaults(schema: &mut Value) -> Result<(), Unsupported> {
+    defaults::coerce(schema)
+}
+
 fn beside_status(schema: &Value, path: &str) -> Result<Option<FieldError>, Unsupported> {
     let Some(members) = schema.as_object() else { return Ok(None) };
     let kind = text(schema, "type");
