@@ -90,13 +90,14 @@ pub(crate) fn explanation(check: &Check) -> String {
     text
 }
 
-/// Returns a description of the webhooks that a check applies to.
+/// Returns a description of the webhooks or policies that a check applies to.
 pub(crate) fn audience(audience: Audience) -> &'static str {
     match audience {
         Audience::All => "all webhooks",
         Audience::Mutating => "mutating webhooks",
         Audience::Validating => "validating webhooks",
         Audience::Conversion => "conversion webhooks",
+        Audience::Policies => "admission policies",
     }
 }
 

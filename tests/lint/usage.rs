@@ -156,11 +156,7 @@ fn input_that_cannot_be_read_names_file_and_line() {
     fs::write(&file, "").expect("it is written");
     complains(&["-c", &path], 2, "it does not contain an object");
     fs::write(&file, "{apiVersion: v1, kind: ConfigMap}").expect("it is written");
-    complains(
-        &["-c", &path],
-        4,
-        "do not contain a MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
-    );
+    complains(&["-c", &path], 4, "do not contain a webhook configuration or an admission policy");
     complains(&["--list", "-o", "sarif"], 2, "expected --output text, json, yaml, or markdown");
     complains(&[], 2, "--configuration");
 }

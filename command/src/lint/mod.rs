@@ -1,4 +1,4 @@
-//! `admit lint`: checks webhook configurations without calling webhooks.
+//! `admit lint`: checks webhook configurations and admission policies without calling webhooks.
 
 mod baseline;
 mod lines;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use ::output::Readers;
 use harness::json::text;
 use harness::verify::checks;
-use harness::verify::{Check, lint};
+use harness::verify::{Audience, Check, lint};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -28,16 +28,17 @@ use crate::verify::chosen::Skip;
 use crate::verify::output::{FailOn, Format};
 use crate::{ExitCode, Failure, check_help, documents, screen};
 
-/// Check webhook configurations without calling anything.
+/// Check webhook configurations and admission policies without calling anything.
 ///
 /// Reports settings that kube-apiserver rejects, with its error messages, and settings that are valid but risky. The
 /// checks cover rules that match nothing, rules that match objects that the cluster or the webhook itself depends on,
-/// timeouts, caBundles, Services, and match conditions. They also use other objects in the files: namespaces, custom
+/// timeouts, caBundles, Services, match conditions, and the bindings and expressions of policies. They also use other objects in the files: namespaces, custom
 /// resource definitions, and the Service, workload, and Secrets of the webhook.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Lint {
-    /// Read webhook configurations and related manifests from these files or directories, or - for standard input
+    /// Read webhook configurations, policies, and related manifests from these files or directories, or - for standard
+    /// input
     #[arg(
         short = 'c',
         long = "configuration",
@@ -119,8 +120,8 @@ Exit status:
        that --baseline accepts
     1  there are such findings
     2  the command line or an input file is invalid
-    4  the files do not contain a webhook configuration, or all checks are
-       skipped";
+    4  the files do not contain a webhook configuration or an admission
+       policy, or all checks are skipped";
 
 fn known_check(id: &str) -> Result<&'static Check, String> {
     LINT.check(id.trim())
@@ -165,14 +166,19 @@ impl Lint {
             self.chosen().into_iter().filter(|check| !is_skipped(check)).collect();
         let horizon = self.horizon.map(|days| Duration::from_secs(u64::from(days) * 24 * 3600));
         let linted = lint::lint(&objects, &checks, Timestamp::now(), horizon);
-        if linted.configurations == 0 {
+        if linted.configurations + linted.policies == 0 {
             return Err(Failure::nothing_run(
-                "the files do not contain a MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
+                "the files do not contain a webhook configuration or an admission policy",
             ));
         }
         if checks.is_empty() {
             return Err(Failure::nothing_run("all checks are skipped"));
         }
+        let applies = |check: &&Check| match check.audience {
+            Audience::Policies => linted.policies > 0,
+            _ => linted.configurations > 0,
+        };
+        let checks: Vec<&'static Check> = checks.into_iter().filter(applies).collect();
         let mut report = self.report(linted, &places, checks);
         report.names = objects.iter().filter_map(configuration_name).collect();
         known.apply(&mut report)?;
@@ -250,7 +256,7 @@ impl Lint {
             self.skip.iter().map(|skip| Skipped { check: skip.check.id, reason: skip.reason.clone() });
         Report {
             version: LINT_VERSION,
-            configurations: linted.configurations,
+            configurations: linted.configurations + linted.policies,
             findings: findings.collect(),
             not_checked: not_checked.collect(),
             skipped: skipped.collect(),
@@ -263,9 +269,11 @@ impl Lint {
     }
 }
 
-/// Returns the name of a webhook configuration, or `None` for any other object.
+/// Returns the name of a webhook configuration, an admission policy, or a binding, or `None` for any other object.
 fn configuration_name(object: &Value) -> Option<String> {
-    let is_configuration = text(object, &["kind"]).ends_with("WebhookConfiguration");
+    let kind = text(object, &["kind"]);
+    let ends = ["WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding"];
+    let is_configuration = ends.iter().any(|end| kind.ends_with(end));
     is_configuration.then(|| text(object, &["metadata", "name"]).to_owned())
 }
 

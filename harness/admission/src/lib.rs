@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod ownership;
 pub mod patch;
 pub mod plugin;
+pub mod policies;
 pub mod policy;
 pub mod policy_expressions;
 pub mod reinvocation;
@@ -41,6 +42,5 @@ pub mod yaml;
 
 mod custom_scale;
 mod mutation;
-mod policies;
 #[cfg(test)]
 mod testing;

@@ -32,9 +32,9 @@ pub struct Check {
     pub probe: Probe,
 }
 
-/// The webhooks that a check applies to.
+/// The webhooks or policies that a check applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "admission has two phases, and there are conversions")]
+#[expect(clippy::exhaustive_enums, reason = "admission has two phases, conversions, and policies")]
 pub enum Audience {
     /// All webhooks.
     All,
@@ -44,6 +44,8 @@ pub enum Audience {
     Validating,
     /// Webhooks that convert the objects of a `CustomResourceDefinition`.
     Conversion,
+    /// Admission policies and their bindings, which do not have webhooks.
+    Policies,
 }
 
 impl Audience {
@@ -53,7 +55,7 @@ impl Audience {
             Self::All => true,
             Self::Mutating => phase == Phase::Mutating,
             Self::Validating => phase == Phase::Validating,
-            Self::Conversion => false,
+            Self::Conversion | Self::Policies => false,
         }
     }
 }

@@ -54,6 +54,7 @@ pub mod object_probe;
 pub mod other_webhooks;
 mod plan;
 mod plugins;
+mod policies;
 mod progress;
 mod reasons;
 pub mod recorder;

@@ -1,7 +1,7 @@
 //! Runs the static checks on manifests without calling webhooks.
 //!
 //! The static checks are the configuration checks that [`super::run`] starts with, and the `L` checks, which read
-//! manifests, including configurations that cannot be decoded.
+//! manifests, including configurations that cannot be decoded, and admission policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
 use serde_json::Value;
 
-use super::check::{Check, Observed, Probe, Severity, Skipped, Violation};
+use super::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use super::manifests::{Defect, Manifests};
 use super::subject::Subject;
 use super::substitutes::{Choice, Substitute};
@@ -65,8 +65,10 @@ pub struct Unchecked {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Linted {
-    /// The number of configurations.
+    /// The number of webhook configurations.
     pub configurations: usize,
+    /// The number of admission policies and their bindings.
+    pub policies: usize,
     /// The findings in the order of their objects. The findings about an object are sorted by descending severity.
     pub findings: Vec<LintFinding>,
     /// The checks that were not run, with the reasons.
@@ -88,6 +90,9 @@ pub fn lint(
     horizon: Option<Duration>,
 ) -> Linted {
     let manifests = Manifests::new(objects, now, horizon, &|_, _| 0);
+    let (of_policies, checks): (Vec<&Check>, Vec<&Check>) =
+        checks.iter().copied().partition(|check| check.audience == Audience::Policies);
+    let checks = checks.as_slice();
     let mut linted = examined(&manifests, checks);
     let variants = Variants::new(&manifests, &linted, checks, |choice| {
         examined(&Manifests::new(objects, now, horizon, choice), checks)
@@ -100,6 +105,7 @@ pub fn lint(
     for (position, error) in &manifests.unreadable {
         linted.note_rejected(&manifests, *position, error, checks, &variants);
     }
+    linted.findings.extend(examined(&manifests, &of_policies).findings);
     linted.findings.sort_by(|a, b| {
         let key = |found: &LintFinding| (found.position, std::cmp::Reverse(found.severity), found.check.id);
         key(a).cmp(&key(b))
@@ -111,6 +117,7 @@ pub fn lint(
 fn examined(manifests: &Manifests<'_>, checks: &[&'static Check]) -> Linted {
     let mut linted = Linted {
         configurations: manifests.configurations.len(),
+        policies: manifests.policy_count(),
         findings: Vec::new(),
         unchecked: Vec::new(),
         unreadable: Vec::new(),

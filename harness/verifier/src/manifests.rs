@@ -1,5 +1,6 @@
 //! Provides the objects in manifests to the static checks.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
 use serde_json::Value;
 
+use super::policies::{Policies, PolicyObject, is_policy_object};
 use super::subject::Subject;
 use super::substitutes::{Choice, Substitute, substituted};
 use super::violation::Violation;
@@ -30,6 +32,8 @@ pub struct Manifests<'a> {
     pub(super) substitutes: Vec<Substitute>,
     /// The namespaces and resources that the other objects define.
     pub(super) cluster_fixture: ClusterFixture,
+    /// The admission policies, read when a check needs them.
+    policies: OnceCell<Policies>,
     /// The time at which certificates must be valid.
     pub(super) now: Timestamp,
     /// The minimum remaining validity of certificates.
@@ -45,6 +49,13 @@ pub struct Defect {
     pub(super) position: usize,
     /// The violation. Its field is a path in the object.
     pub(super) violation: Violation,
+}
+
+impl Defect {
+    /// Creates a violation in an admission policy or a binding.
+    pub(super) fn in_policy(object: &PolicyObject, violation: Violation) -> Self {
+        Self { position: object.position, violation }
+    }
 }
 
 impl<'a> Manifests<'a> {
@@ -91,9 +102,20 @@ impl<'a> Manifests<'a> {
             unreadable,
             substitutes,
             cluster_fixture,
+            policies: OnceCell::new(),
             now,
             horizon,
         }
+    }
+
+    /// Returns the admission policies and their bindings.
+    pub(super) fn policies(&self) -> &Policies {
+        self.policies.get_or_init(|| Policies::new(self.objects, &self.cluster_fixture))
+    }
+
+    /// Returns the number of admission policies and their bindings.
+    pub(super) fn policy_count(&self) -> usize {
+        self.objects.iter().filter(|object| is_policy_object(object)).count()
     }
 
     pub(super) fn object(&self, position: usize) -> &'a Value {

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use harness::verify::Severity;
+use harness::verify::{Audience, Severity};
 use output::OneLine;
 
 use super::{Finding, Report, Skipped, counts};
 use crate::baseline::stale;
+use crate::check_help::linted;
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
 
@@ -144,7 +145,9 @@ fn diagnostic(same: &[&Finding], explained: &mut BTreeSet<&'static str>) -> Opti
         }
     };
     let webhooks = same.iter().map(|finding| finding.webhook.as_str()).collect();
-    if first.webhook.contains('/') {
+    if linted(first.check).is_some_and(|check| check.audience == Audience::Policies) {
+        list("object", "objects", webhooks);
+    } else if first.webhook.contains('/') {
         list("webhook", "webhooks", webhooks);
     } else {
         list("configuration", "configurations", webhooks);

@@ -4,6 +4,7 @@ mod explanation;
 mod matching;
 mod mutating;
 mod params;
+mod single;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use self::matching::Match;
 pub(crate) use self::mutating::select;
 use self::params::ParamsError;
+pub use self::single::{mutate_by, validate_by};
 use crate::admission_run::{AdmissionRun, Objects};
 use crate::attributes::Attributes;
 use crate::cluster_state::ConversionError;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kubernetes_admission::attributes::GroupVersionResource;
 use kubernetes_admission::cluster_state::ClusterState as _;
-use kubernetes_admission::config::{MatchPolicy, Rule, Webhook};
+use kubernetes_admission::config::{MatchPolicy, Rule};
 use kubernetes_admission::matching::exact_or_star;
 use kubernetes_api_server::{ClusterFixture, ServedResource, is_connection};
 
@@ -37,12 +37,29 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
             Violation::new("no rules", message).at("rules").with_help("Add a rule, or remove the webhook."),
         ]);
     }
+    let (violations, undefined) = unserved(&webhook.rules, webhook.match_policy, cluster_fixture);
+    if violations.is_empty() && !undefined.is_empty() {
+        let undefined: Vec<&str> = undefined.iter().map(String::as_str).collect();
+        return Err(Skipped::unequipped(format!(
+            "admit cannot determine whether {} is served: add the CustomResourceDefinition",
+            listed(undefined)
+        )));
+    }
+    Ok(violations)
+}
+
+/// Returns the violations in rules, and the resources that only a `CustomResourceDefinition` could define.
+pub(super) fn unserved<'r>(
+    rules: impl IntoIterator<Item = &'r Rule>,
+    policy: MatchPolicy,
+    cluster_fixture: &ClusterFixture,
+) -> (Vec<Violation>, BTreeSet<String>) {
     let served = cluster_fixture.resources();
     let mut violations = Vec::new();
     let mut undefined = BTreeSet::new();
-    for (index, rule) in webhook.rules.iter().enumerate() {
+    for (index, rule) in rules.into_iter().enumerate() {
         let field = |position: usize| format!("rules[{index}].resources[{position}]");
-        let matching = |entry: &str| served.iter().any(|it| names(rule, entry, it, webhook, cluster_fixture));
+        let matching = |entry: &str| served.iter().any(|it| names(rule, entry, it, policy, cluster_fixture));
         let unmatched: Vec<(usize, &String)> =
             rule.resources.iter().enumerate().filter(|(_, entry)| !matching(entry)).collect();
         let unknown: Vec<&str> =
@@ -65,7 +82,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
             }
         }
         for (position, entry) in rule.resources.iter().enumerate() {
-            let matched = served.iter().filter(|it| names(rule, entry, it, webhook, cluster_fixture));
+            let matched = served.iter().filter(|it| names(rule, entry, it, policy, cluster_fixture));
             let violation =
                 operations(rule, entry, matched).map(|message| Violation::new("no such operation", message));
             violations.extend(violation.map(|violation| {
@@ -75,14 +92,7 @@ fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
             }));
         }
     }
-    if violations.is_empty() && !undefined.is_empty() {
-        let undefined: Vec<&str> = undefined.iter().map(String::as_str).collect();
-        return Err(Skipped::unequipped(format!(
-            "admit cannot determine whether {} is served: add the CustomResourceDefinition",
-            listed(undefined)
-        )));
-    }
-    Ok(violations)
+    (violations, undefined)
 }
 
 /// Returns whether the group may belong to custom resources, because it contains a dot or is `*`.
@@ -97,7 +107,7 @@ fn names(
     rule: &Rule,
     entry: &str,
     served: &ServedResource,
-    webhook: &Webhook,
+    policy: MatchPolicy,
     cluster_fixture: &ClusterFixture,
 ) -> bool {
     let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
@@ -116,7 +126,7 @@ fn names(
     let subresource = if subresource == "*" { "" } else { subresource };
     let equivalent = || cluster_fixture.equivalent_resources(&served.name, subresource);
     is_named(&served.name)
-        || (webhook.match_policy == MatchPolicy::Equivalent
+        || (policy == MatchPolicy::Equivalent
             && equivalent().iter().any(|equivalent| is_named(&equivalent.resource)))
 }
 

@@ -68,59 +68,83 @@ fn is_metadata_field(key: &str) -> bool {
     matches!(Type::for_metadata(), Type::Object(message) if message.member(key).is_some())
 }
 
+/// A field that an expression reads and that an object or user does not have.
+pub(super) enum MissingField {
+    /// `metadata` does not have a field with this name.
+    Unknown,
+    /// The field is optional.
+    Optional {
+        /// The objects or users that do not have the field.
+        without: String,
+        /// The advice on how to read the field.
+        help: &'static str,
+    },
+}
+
+impl MissingField {
+    /// Returns the field `key` that the expression `text` reads, or `None` if the API server always sets the field.
+    pub(super) fn new(text: &str, key: &str) -> Option<Self> {
+        let reads = |parent: &str| {
+            let places =
+                [format!("{parent}.{key}"), format!("{parent}['{key}']"), format!("{parent}[\"{key}\"]")];
+            places.iter().any(|place| text.contains(place.as_str()))
+        };
+        let is_metadata = reads("metadata");
+        if is_metadata && SET_BY_SERVER.contains(&key) {
+            return None;
+        }
+        if is_metadata && !is_metadata_field(key) {
+            return Some(Self::Unknown);
+        }
+        if reads("userInfo") || reads("userInfo.extra") {
+            let help = "Guard the field, as in `has(request.userInfo.uid) && ...`.";
+            return Some(Self::Optional { without: format!("users without {key}"), help });
+        }
+        let without = if reads("labels") {
+            format!("objects without the label {key}")
+        } else if reads("annotations") {
+            format!("objects without the annotation {key}")
+        } else {
+            format!("objects without {key}")
+        };
+        let help = "Guard the field, as in `has(object.metadata.labels) && 'a' in object.metadata.labels && ...`, or \
+                    use optional syntax, as in `object.metadata.?labels.a.orValue('')`.";
+        Some(Self::Optional { without, help })
+    }
+}
+
+/// The advice for a field that no object has.
+pub(super) const CORRECT_NAME: &str = "Correct the name of the field.";
+
 /// Returns the finding for a condition that fails for `request` because an object does not have `key`.
 fn violation(webhook: &Webhook, condition: &Condition, request: &Attributes, key: &str) -> Option<Violation> {
     let name = &condition.name;
     let follows = consequence(webhook.failure_policy);
-    let reads = |parent: &str| {
-        let places =
-            [format!("{parent}.{key}"), format!("{parent}['{key}']"), format!("{parent}[\"{key}\"]")];
-        places.iter().any(|place| condition.text.contains(place.as_str()))
-    };
-    let is_metadata = reads("metadata");
-    if is_metadata && SET_BY_SERVER.contains(&key) {
-        return None;
-    }
-    if is_metadata && !is_metadata_field(key) {
-        let message = format!(
-            "condition {name} reads metadata.{key}, which no object has: it fails with `no such key: {key}`, and \
-             {follows} without a call"
-        );
-        let violation = Violation::new(format!("{name} reads an unknown field"), message);
-        return Some(violation.with_help("Correct the name of the field."));
-    }
-    let is_of_user = reads("userInfo") || reads("userInfo.extra");
-    let what = if is_of_user {
-        format!("users without {key}")
-    } else if reads("labels") {
-        format!("objects without the label {key}")
-    } else if reads("annotations") {
-        format!("objects without the annotation {key}")
-    } else {
-        format!("objects without {key}")
+    let (without, help) = match MissingField::new(&condition.text, key)? {
+        MissingField::Unknown => {
+            let message = format!(
+                "condition {name} reads metadata.{key}, which no object has: it fails with `no such key: {key}`, and \
+                 {follows} without a call"
+            );
+            let violation = Violation::new(format!("{name} reads an unknown field"), message);
+            return Some(violation.with_help(CORRECT_NAME));
+        }
+        MissingField::Optional { without, help } => (without, help),
     };
     let message = format!(
-        "condition {name} fails for {what}: on {} of {}, it returns `no such key: {key}`, and {follows} without a \
+        "condition {name} fails for {without}: on {} of {}, it returns `no such key: {key}`, and {follows} without a \
          call",
         request.operation,
         request.resource.group_resource()
     );
     let violation = Violation::new(format!("{name} has no value without an optional field"), message);
-    let violation = violation.with_severity(Severity::Warning);
-    if is_of_user {
-        let help = "Guard the field, as in `has(request.userInfo.uid) && ...`.";
-        return Some(violation.with_help(help));
-    }
-    Some(violation.with_help(
-        "Guard the field, as in `has(object.metadata.labels) && 'a' in object.metadata.labels && ...`, or use \
-         optional syntax, as in `object.metadata.?labels.a.orValue('')`.",
-    ))
+    Some(violation.with_severity(Severity::Warning).with_help(help))
 }
 
 /// Returns requests that create and update the object without labels and annotations, and with one of each.
 ///
 /// The two creations come first, followed by an unchanged update of each object.
-fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes> {
+pub(super) fn requests(object: &Value, cluster_fixture: &ClusterFixture) -> Vec<Attributes> {
     let mut bare = object.clone();
     for pointer in ["/metadata/labels", "/metadata/annotations"] {
         shape::remove(&mut bare, pointer);

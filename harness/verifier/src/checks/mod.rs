@@ -13,11 +13,19 @@ mod l07_ca_bundle;
 mod l08_service;
 mod l09_order;
 mod l10_duplicate_names;
+mod l11_policy_validity;
+mod l12_policy_bindings;
+mod l13_policy_rules;
+mod l14_policy_actions;
+mod l15_policy_expressions;
+mod l16_policy_reinvocation;
+mod l17_apply_configurations;
 mod large_object;
 mod match_conditions;
 mod match_outcome;
 mod outage;
 mod overwritten;
+mod policy_examples;
 mod recorded_writes;
 mod requests;
 mod typical_request;
@@ -184,6 +192,25 @@ macro_rules! practices {
     };
 }
 
+/// Creates a link to a section of the Kubernetes documentation on validating policies.
+macro_rules! validating {
+    ($anchor:literal) => {
+        concat!(
+            "https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/#",
+            $anchor
+        )
+    };
+}
+/// Creates a link to a section of the Kubernetes documentation on mutating policies.
+macro_rules! mutating {
+    ($anchor:literal) => {
+        concat!(
+            "https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/#",
+            $anchor
+        )
+    };
+}
+
 /// The static checks, sorted by ID, each with its page of the Kubernetes documentation. They require only manifests.
 pub const STATIC: &[(&Check, &str)] = &[
     (&l01_validity::CHECK, dynamic!("webhook-configuration")),
@@ -199,6 +226,13 @@ pub const STATIC: &[(&Check, &str)] = &[
     (&l08_service::CHECK, dynamic!("service-reference")),
     (&l09_order::CHECK, dynamic!("reinvocation-policy")),
     (&l10_duplicate_names::CHECK, dynamic!("webhook-configuration")),
+    (&l11_policy_validity::CHECK, validating!("getting-started-with-validating-admission-policy")),
+    (&l12_policy_bindings::CHECK, validating!("parameter-resources")),
+    (&l13_policy_rules::CHECK, validating!("match-criteria")),
+    (&l14_policy_actions::CHECK, validating!("getting-started-with-validating-admission-policy")),
+    (&l15_policy_expressions::CHECK, validating!("validation-expression")),
+    (&l16_policy_reinvocation::CHECK, mutating!("what-resources-make-a-policy")),
+    (&l17_apply_configurations::CHECK, mutating!("patch-type-apply-configuration")),
     (&v48_self_lockout::CHECK, practices!("avoid-self-mutation")),
     (&v49_dependency_loop::CHECK, practices!("avoid-dependency-loops")),
     (&v50_system_resources::CHECK, practices!("webhook-limit-scope")),

@@ -72,7 +72,8 @@ fn stars(webhook: &Webhook) -> Option<Violation> {
     Some(Violation::new(kind, message).with_severity(Severity::Note).at("rules"))
 }
 
-fn body_of_other_group(rule: &Rule) -> Option<Violation> {
+/// Reports a rule for a subresource in the group of the subresource's body.
+pub(super) fn body_of_other_group(rule: &Rule) -> Option<Violation> {
     let entry = rule.resources.iter().find_map(|entry| {
         let (_, subresource) = entry.split_once('/')?;
         let (_, group) = BODIES_OF_OTHER_GROUPS.into_iter().find(|(name, _)| *name == subresource)?;
@@ -88,7 +89,7 @@ fn body_of_other_group(rule: &Rule) -> Option<Violation> {
 }
 
 /// Reports resources that a rule names but that its scope excludes.
-fn scope(rule: &Rule, served: &[ServedResource]) -> Option<Violation> {
+pub(super) fn scope(rule: &Rule, served: &[ServedResource]) -> Option<Violation> {
     let (namespaced, word) = match rule.scope {
         Scope::All => return None,
         Scope::Cluster => (false, "Cluster"),

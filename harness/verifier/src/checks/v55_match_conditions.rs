@@ -163,7 +163,12 @@ fn known(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<KnownFields
     webhook.rules.iter().flat_map(|rule| known_of(rule, webhook.match_policy, cluster_fixture)).collect()
 }
 
-fn known_of(rule: &Rule, policy: MatchPolicy, cluster_fixture: &ClusterFixture) -> Vec<KnownFields> {
+/// Returns the fields of requests that a rule determines.
+pub(super) fn known_of(
+    rule: &Rule,
+    policy: MatchPolicy,
+    cluster_fixture: &ClusterFixture,
+) -> Vec<KnownFields> {
     let operations: Vec<Operation> =
         [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect]
             .into_iter()

@@ -14,7 +14,7 @@ use kubernetes_admission::attributes::{
     Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo,
 };
 use kubernetes_admission::authorizer::{Authorizer, RBAC_GROUP};
-use kubernetes_admission::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use kubernetes_admission::cluster_state::{ClusterState, ConversionError, EquivalentResource, MergeError};
 use kubernetes_admission::ownership::TimePrecision;
 use kubernetes_types::json::at;
 use kubernetes_types::schema;
@@ -72,6 +72,19 @@ impl ClusterFixture {
             add_access(&state, object);
         }
         Self { state, webhook_manifests }
+    }
+
+    /// Stores an object, such as the param of an admission policy, and returns whether its kind is served.
+    ///
+    /// An object without a namespace is stored in `namespace`.
+    pub fn add(&self, object: &Value, namespace: &str) -> bool {
+        let Some(resource) = self.resource_of(&GroupVersionKind::from_object(object)) else { return false };
+        let mut object = object.clone();
+        if resource.namespaced && metadata::text(&object, "namespace").is_empty() {
+            metadata::set(&mut object, "namespace", namespace.into());
+        }
+        add_access(&self.state, &object);
+        true
     }
 
     /// Returns the Services, workloads, Pods, and Secrets in the manifests.
@@ -297,7 +310,7 @@ fn add_namespace(state: &State, object: &Value) {
     put(state, &key, namespace);
 }
 
-/// Stores a role or a binding.
+/// Stores an object of a served kind, such as a role or a binding.
 fn add_access(state: &State, object: &Value) {
     let kind = GroupVersionKind::from_object(object);
     let resource = state.resources().of_kind(&kind).map(|resource| resource.gvr.clone());
@@ -345,8 +358,33 @@ impl ClusterState for ClusterFixture {
         self.state.set_defaults(object);
     }
 
+    fn merge_configuration(
+        &self,
+        live: &Value,
+        configuration: &Value,
+        kind: &GroupVersionKind,
+    ) -> Result<Value, MergeError> {
+        self.state.merge_configuration(live, configuration, kind)
+    }
+
     fn preserves_unpatched(&self, kind: &GroupVersionKind) -> bool {
         self.state.preserves_unpatched(kind)
+    }
+
+    fn is_namespaced(&self, kind: &GroupVersionKind) -> Option<bool> {
+        self.state.is_namespaced(kind)
+    }
+
+    fn stored(&self, kind: &GroupVersionKind, namespace: &str, name: &str) -> Vec<Arc<Value>> {
+        self.state.stored(kind, namespace, name)
+    }
+
+    fn read_stored(
+        &self,
+        stored: &Arc<Value>,
+        kind: &GroupVersionKind,
+    ) -> Result<Arc<Value>, ConversionError> {
+        self.state.read_stored(stored, kind)
     }
 
     fn pass_through_internal(&self, object: &mut Value, before: &Value) -> bool {

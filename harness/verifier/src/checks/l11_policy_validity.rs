@@ -1,0 +1,54 @@
+//! L11: the API server accepts the admission policies and their bindings.
+
+use kubernetes_types::status::StatusCause;
+
+use crate::check::{Audience, Check, Probe, Severity, Violation};
+use crate::manifests::{Defect, Manifests};
+use crate::policies::PolicyObject;
+
+pub(super) const CHECK: Check = Check {
+    id: "L11",
+    title: "policy validity: the API server accepts the admission policies and their bindings",
+    severity: Severity::Error,
+    why: "A policy or binding that the API server rejects is never stored, so requests are not checked, or an \
+          older version stays in effect. Policies with expressions that do not compile are rejected. The message \
+          is the API server's own.",
+    help: "Correct the field that the message names.",
+    source: "kubernetes pkg/apis/admissionregistration/validation/validation.go",
+    audience: Audience::Policies,
+    probe: Probe::Manifests(run),
+};
+
+fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
+    let objects = manifests.policies().objects.iter();
+    objects
+        .flat_map(|object| violations(object).map(|violation| Defect::in_policy(object, violation)))
+        .collect()
+}
+
+fn violations(object: &PolicyObject) -> impl Iterator<Item = Violation> {
+    let what = if object.is_binding() { "binding" } else { "policy" };
+    let rejected = move |kind: &str, error: &str, field: &str| {
+        let message = format!("the API server rejects the {what}: {error}");
+        Violation::new(kind, message).at(field)
+    };
+    let version = object.old_version.as_ref().map(|version| {
+        let message = format!(
+            "Kubernetes 1.37 does not serve {version} by default; the checks read the {what} as \
+             admissionregistration.k8s.io/v1"
+        );
+        let violation = Violation::new("version", message).with_severity(Severity::Note).at("apiVersion");
+        violation
+            .with_help("Set apiVersion to admissionregistration.k8s.io/v1 if all of your clusters serve it.")
+    });
+    let undecodable =
+        object.undecodable.as_ref().map(|status| rejected("cannot be decoded", &status.message, ""));
+    let unknown = object.unknown_fields.iter().map(move |field| {
+        let error = format!("strict decoding error: unknown field \"{field}\"");
+        rejected("unknown field", &error, field).with_help("Correct the spelling, or remove the field.")
+    });
+    let invalid = object.invalid.iter().map(move |StatusCause { message, field, .. }| {
+        rejected("invalid", &format!("{field}: {message}"), field)
+    });
+    version.into_iter().chain(undecodable).chain(unknown).chain(invalid)
+}

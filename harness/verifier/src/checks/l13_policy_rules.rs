@@ -1,0 +1,69 @@
+//! L13: the rules of policies and bindings match requests.
+
+use kubernetes_admission::config::{MatchPolicy, Rule};
+use kubernetes_admission::policy::{MatchResources, NamedRule};
+use kubernetes_api_server::ClusterFixture;
+
+use super::l04_served::unserved;
+use super::v53_rules::{body_of_other_group, scope};
+use crate::check::{Audience, Check, Probe, Severity, Violation};
+use crate::manifests::{Defect, Manifests};
+
+pub(super) const CHECK: Check = Check {
+    id: "L13",
+    title: "policy rules: the rules of policies and bindings match resources that are served and operations that \
+            these support",
+    severity: Severity::Warning,
+    why: "A rule for pod, for deployments in the core group, or for a removed API version is valid and matches \
+          nothing: the policy is just not applied. The same holds for operations that a resource does not support. \
+          Custom resources are served if the manifests have their CustomResourceDefinition.",
+    help: "Use the plural resource name, and a group, version, scope, and operations that the API server serves.",
+    source: "apiserver pkg/admission/plugin/policy/matching/matching.go; the discovery of kube-apiserver 1.37.1",
+    audience: Audience::Policies,
+    probe: Probe::Manifests(run),
+};
+
+fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
+    let mut defects = Vec::new();
+    for object in &manifests.policies().objects {
+        let (resources, field) = match (object.definition(), object.binding()) {
+            (Some(policy), _) => (&policy.match_constraints, "spec.matchConstraints"),
+            (None, Some(binding)) => {
+                let Some(resources) = &binding.match_resources else { continue };
+                (resources, "spec.matchResources")
+            }
+            (None, None) => continue,
+        };
+        let found = rules(resources, field, &manifests.cluster_fixture).into_iter();
+        defects.extend(found.map(|violation| Defect::in_policy(object, violation)));
+    }
+    defects
+}
+
+fn rules(resources: &MatchResources, field: &str, cluster_fixture: &ClusterFixture) -> Vec<Violation> {
+    let MatchResources { resource_rules, exclude_resource_rules, match_policy, .. } = resources;
+    let mut violations = Vec::new();
+    for (list, rules) in [("resourceRules", resource_rules), ("excludeResourceRules", exclude_resource_rules)]
+    {
+        let found = of_list(rules, *match_policy, cluster_fixture).into_iter();
+        violations.extend(found.map(|mut violation| {
+            let rest = violation.field.strip_prefix("rules").unwrap_or_default();
+            violation.field = format!("{field}.{list}{rest}");
+            // Exclusions often name resources of several releases.
+            if list == "resourceRules" { violation } else { violation.with_severity(Severity::Note) }
+        }));
+    }
+    violations
+}
+
+fn of_list(rules: &[NamedRule], policy: MatchPolicy, cluster_fixture: &ClusterFixture) -> Vec<Violation> {
+    let rules: Vec<&Rule> = rules.iter().map(|rule| &rule.rule).collect();
+    let (mut violations, _) = unserved(rules.iter().copied(), policy, cluster_fixture);
+    let served = cluster_fixture.resources();
+    for (index, rule) in rules.into_iter().enumerate() {
+        let at = |field: &str| format!("rules[{index}].{field}");
+        violations.extend(body_of_other_group(rule).map(|violation| violation.at(at("apiGroups"))));
+        violations.extend(scope(rule, &served).map(|violation| violation.at(at("scope"))));
+    }
+    violations
+}

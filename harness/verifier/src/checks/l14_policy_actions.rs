@@ -1,0 +1,56 @@
+//! L14: violations of policies reach the client.
+
+use kubernetes_admission::config::FailurePolicy;
+use kubernetes_admission::policy::ValidationAction;
+
+use crate::check::{Audience, Check, Probe, Severity, Violation};
+use crate::manifests::{Defect, Manifests};
+use crate::policies::Parsed;
+
+pub(super) const CHECK: Check = Check {
+    id: "L14",
+    title: "validation actions: violations of a policy deny requests or warn clients, also if an expression fails",
+    severity: Severity::Note,
+    why: "With only the action Audit, a violation appears only in the audit log, which many clusters do not keep. With \
+          failurePolicy Ignore, a request is admitted if an expression fails, for example because it reads a field \
+          that the object does not have: a client can then avoid the check.",
+    help: "Add Deny or Warn to validationActions, or set failurePolicy to Fail.",
+    source: "apiserver pkg/admission/plugin/policy/validating/dispatcher.go",
+    audience: Audience::Policies,
+    probe: Probe::Manifests(run),
+};
+
+fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
+    let policies = manifests.policies();
+    let mut defects = Vec::new();
+    for object in &policies.objects {
+        let Some(Parsed::ValidatingBinding(binding)) = &object.parsed else { continue };
+        if binding.validation_actions == [ValidationAction::Audit] {
+            let message = "violations appear only in the audit log: requests are admitted without a warning";
+            let violation = Violation::new("only Audit", message).at("spec.validationActions");
+            defects.push(Defect::in_policy(object, violation));
+        }
+        if !binding.validation_actions.contains(&ValidationAction::Deny) {
+            continue;
+        }
+        let is_ignored = policies.objects.iter().any(|other| {
+            matches!(&other.parsed, Some(Parsed::Validating(policy))
+                if *policy.definition.name == *binding.binding.policy_name
+                    && policy.definition.failure_policy == FailurePolicy::Ignore)
+        });
+        if is_ignored {
+            let message = format!(
+                "the binding denies violations, but the failurePolicy of the policy {} is Ignore: a request for which \
+                 an expression fails is admitted",
+                binding.binding.policy_name
+            );
+            let violation = Violation::new("Deny with failurePolicy Ignore", message);
+            let violation = violation.at("spec.validationActions");
+            defects.push(Defect::in_policy(
+                object,
+                violation.with_help("Set failurePolicy to Fail if no expression fails for a valid object."),
+            ));
+        }
+    }
+    defects
+}

@@ -1,0 +1,308 @@
+//! L15: the expressions of policies have a value for every request, and not the same value for all.
+
+use kubernetes_admission::attributes::{Attributes, Operation};
+use kubernetes_admission::conditions::{
+    Condition, EvaluationError, KnownFields, Outcome, constant_error, constant_value,
+};
+use kubernetes_admission::config::FailurePolicy;
+use kubernetes_admission::policies::{mutate_by, validate_by};
+use kubernetes_admission::policy::{Definition, ExpressionPart, PolicyRun, ValidationAction, Verdict};
+use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::json::{at, text};
+use serde_json::Value;
+
+use super::match_conditions::{CORRECT_NAME, MissingField};
+use super::policy_examples::{example_requests, single_run};
+use super::v55_match_conditions::known_of;
+use crate::check::{Audience, Check, Probe, Severity, Violation};
+use crate::manifests::{Defect, Manifests};
+use crate::policies::{Parsed, PolicyObject};
+
+pub(super) const CHECK: Check = Check {
+    id: "L15",
+    title: "policy expressions: the expressions of policies have a value for each request that the policy matches, \
+            and can be true and false",
+    severity: Severity::Warning,
+    why: "An expression that reads a field that an object does not have fails. With failurePolicy Fail, the request is \
+          rejected with an error about the expression, even if the object is valid. A match condition that is never \
+          true disables the policy, and a validation that is always true denies nothing.",
+    help: "Guard optional fields with `has()` or optional syntax, and check `object != null` if the rules match DELETE.",
+    source: "KEP-3488; apiserver pkg/admission/plugin/policy/validating/validator.go; apiserver \
+             pkg/admission/plugin/cel/condition.go",
+    audience: Audience::Policies,
+    probe: Probe::Manifests(run),
+};
+
+fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
+    let cluster_fixture = &manifests.cluster_fixture;
+    let mut defects = Vec::new();
+    for (object, definition) in manifests.policies().definitions() {
+        let expressions = expressions(object);
+        let follows = consequence(object, &manifests.policies().objects);
+        let mut violations = constant(object, &expressions, definition, cluster_fixture, follows);
+        let fails = definition.failure_policy == FailurePolicy::Fail;
+        // Without the params, expressions may fail that always have a value.
+        if fails && violations.is_empty() && definition.param_kind.is_none() {
+            violations = failing(object, &expressions, cluster_fixture, follows);
+        }
+        defects.extend(violations.into_iter().map(|violation| Defect::in_policy(object, violation)));
+    }
+    defects
+}
+
+/// Returns what happens to a request if an expression fails and the failure policy is `Fail`.
+///
+/// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`.
+fn consequence(policy: &PolicyObject, objects: &[PolicyObject]) -> &'static str {
+    let actions = objects.iter().filter_map(|object| match &object.parsed {
+        Some(Parsed::ValidatingBinding(binding)) if binding.binding.policy_name == policy.name() => {
+            Some(&binding.validation_actions)
+        }
+        _ => None,
+    });
+    let mut actions = actions.peekable();
+    let is_validating = matches!(policy.parsed, Some(Parsed::Validating(_)));
+    if is_validating && actions.peek().is_some() && actions.all(|all| !all.contains(&ValidationAction::Deny))
+    {
+        "the error is reported as a violation"
+    } else {
+        "the request is rejected"
+    }
+}
+
+/// An expression of a policy.
+struct PolicyExpression<'a> {
+    field: String,
+    text: &'a str,
+    is_condition: bool,
+    /// The expression as a condition. It does not compile if it uses `variables` or `params`.
+    condition: Condition,
+}
+
+impl PolicyExpression<'_> {
+    /// Returns the value if it is the same for all requests with the known fields.
+    fn value(&self, known: &KnownFields) -> Option<bool> {
+        // Only match conditions see a null `namespaceObject`.
+        constant_value(&self.condition, known).filter(|_| !self.text.contains("namespaceObject"))
+    }
+
+    fn is_literal(&self) -> bool {
+        ["true", "false"].contains(&self.text.trim())
+    }
+}
+
+/// Returns the match conditions and the validations of a policy.
+fn expressions(object: &PolicyObject) -> Vec<PolicyExpression<'_>> {
+    let spec = at(&object.object, &["spec"]);
+    let mut all = Vec::new();
+    for list in ["matchConditions", "validations"] {
+        for (index, entry) in spec.get(list).and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let written = text(entry, &["expression"]);
+            all.push(PolicyExpression {
+                field: format!("spec.{list}[{index}].expression"),
+                text: written,
+                is_condition: list == "matchConditions",
+                condition: Condition::new("", written),
+            });
+        }
+    }
+    all
+}
+
+/// Reports expressions whose value or error is the same for all requests that the rules match.
+fn constant(
+    object: &PolicyObject,
+    expressions: &[PolicyExpression<'_>],
+    definition: &Definition,
+    cluster_fixture: &ClusterFixture,
+    follows: &str,
+) -> Vec<Violation> {
+    let constraints = &definition.match_constraints;
+    let rules = constraints.resource_rules.iter().map(|rule| &rule.rule);
+    let known = rules.flat_map(|rule| known_of(rule, constraints.match_policy, cluster_fixture));
+    // kube-apiserver does not apply mutating policies to deletions.
+    let is_mutating = matches!(object.parsed, Some(Parsed::Mutating(_)));
+    let known: Vec<KnownFields> =
+        known.filter(|known| !(is_mutating && known.operation() == Operation::Delete)).collect();
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let conditions = || expressions.iter().filter(|expression| expression.is_condition);
+    let is_excluded =
+        |known: &KnownFields| conditions().any(|condition| condition.value(known) == Some(false));
+    if known.iter().all(is_excluded) {
+        let never = conditions().find(|it| known.iter().all(|known| it.value(known) == Some(false)));
+        let field = never.map_or_else(|| "spec.matchConditions".to_owned(), |it| it.field.clone());
+        let message =
+            "the match conditions are true for no request that the rules match: the policy has no effect";
+        let violation = Violation::new("never applied", message).at(field);
+        return vec![violation.with_help("Correct the match conditions or the rules.")];
+    }
+    let included: Vec<&KnownFields> = known.iter().filter(|known| !is_excluded(known)).collect();
+    let mut violations = failing_always(expressions, definition, &included, follows);
+    for expression in expressions.iter().filter(|expression| !expression.is_literal()) {
+        if !included.iter().all(|known| expression.value(known) == Some(true)) {
+            continue;
+        }
+        let (what, effect) =
+            if expression.is_condition { ("match condition", "excludes") } else { ("validation", "denies") };
+        let message =
+            format!("the {what} is true for every request that the rules match: it {effect} nothing");
+        let violation = Violation::new("always true", message).with_severity(Severity::Note);
+        violations.push(violation.at(&expression.field).with_help("Correct the expression, or remove it."));
+    }
+    violations
+}
+
+/// Reports expressions that fail for every request with an operation, because `object` or `oldObject` is null.
+fn failing_always(
+    expressions: &[PolicyExpression<'_>],
+    definition: &Definition,
+    included: &[&KnownFields],
+    follows: &str,
+) -> Vec<Violation> {
+    let is_open = |expression: &PolicyExpression<'_>| {
+        expression.is_condition && expression.condition.expression.is_err()
+    };
+    // These may exclude the requests for which an expression fails.
+    let has_exclusions = !definition.match_constraints.exclude_resource_rules.is_empty();
+    if definition.failure_policy == FailurePolicy::Ignore || has_exclusions || expressions.iter().any(is_open)
+    {
+        return Vec::new();
+    }
+    let mut violations = Vec::new();
+    for expression in expressions {
+        let failing = included.iter().find_map(|known| {
+            let error = constant_error(&expression.condition, known)?;
+            Some((known.operation(), error))
+        });
+        let Some((operation, error)) = failing else { continue };
+        let null = if operation == Operation::Delete { "object" } else { "oldObject" };
+        let message =
+            format!("for each {operation}, the expression fails because {null} is null: {error}; {follows}");
+        let violation = Violation::new(format!("fails for {operation}"), message);
+        violations.push(violation.at(&expression.field));
+    }
+    violations
+}
+
+/// Reports expressions that fail for an example object because it does not have an optional field.
+fn failing(
+    object: &PolicyObject,
+    expressions: &[PolicyExpression<'_>],
+    cluster_fixture: &ClusterFixture,
+    follows: &str,
+) -> Vec<Violation> {
+    let mut violations: Vec<Violation> = Vec::new();
+    for request in example_requests(cluster_fixture) {
+        let mut run = cluster_fixture.run(request.clone());
+        let record = match &object.parsed {
+            Some(Parsed::Validating(policy)) => validate_by(policy, None, &mut run),
+            Some(Parsed::Mutating(policy)) => mutate_by(policy, None, &mut run),
+            _ => None,
+        };
+        let Some(record) = record.and_then(single_run) else { continue };
+        // A denial by another validation takes precedence.
+        if record.decisions.iter().any(|decision| decision.verdict == Verdict::Denied) {
+            continue;
+        }
+        for error in errors(&record, object, expressions) {
+            let reads_null = request.old_object.is_none() && error.text.contains("oldObject");
+            if reads_null || violations.iter().any(|known| known.field == error.field) {
+                continue;
+            }
+            violations.extend(error.violation(&request, follows));
+        }
+    }
+    violations
+}
+
+/// An expression that fails because an object does not have a field.
+struct NoSuchKey<'a> {
+    field: String,
+    text: &'a str,
+    key: String,
+}
+
+/// Returns the expressions that failed in an evaluation because of a missing field.
+fn errors<'a>(
+    record: &PolicyRun,
+    object: &'a PolicyObject,
+    expressions: &'a [PolicyExpression<'a>],
+) -> Vec<NoSuchKey<'a>> {
+    let key = |error: &str| error.rsplit_once("no such key: ").map(|(_, key)| key.to_owned());
+    let mut found = Vec::new();
+    if let Some(evaluation) = &record.conditions
+        && matches!(evaluation.outcome, Outcome::Errors(_))
+    {
+        let conditions = expressions.iter().filter(|expression| expression.is_condition);
+        for (expression, evaluated) in conditions.zip(&evaluation.conditions) {
+            let error = evaluated.value.as_ref().err().map(EvaluationError::to_string);
+            let Some(key) = error.as_deref().and_then(key) else { continue };
+            found.push((expression.field.clone(), expression.text, key));
+        }
+    }
+    for evaluated in &record.expressions {
+        let (Some(key), Some((field, text))) =
+            (evaluated.value.as_ref().err().and_then(|error| key(error)), located(&evaluated.part, object))
+        else {
+            continue;
+        };
+        found.push((field, text, key));
+    }
+    // An error of a variable may not affect the expression that uses it.
+    let failed = found.iter().any(|(field, ..)| !field.starts_with("spec.variables"));
+    let is_variable = |field: &str| field.starts_with("spec.variables");
+    let keys: Vec<String> =
+        found.iter().filter(|(field, ..)| is_variable(field)).map(|(.., key)| key.clone()).collect();
+    found.retain(|(field, _, key)| failed && (is_variable(field) || !keys.contains(key)));
+    found.into_iter().map(|(field, text, key)| NoSuchKey { field, text, key }).collect()
+}
+
+/// Returns the field and the text of a variable, validation, or mutation.
+fn located<'a>(part: &ExpressionPart, object: &'a PolicyObject) -> Option<(String, &'a str)> {
+    let list = |name: &str| at(&object.object, &["spec"]).get(name).and_then(Value::as_array);
+    match part {
+        ExpressionPart::Variable(name) => {
+            let index = list("variables")?.iter().rposition(|variable| variable["name"] == **name)?;
+            let text = text(list("variables")?.get(index)?, &["expression"]);
+            Some((format!("spec.variables[{index}].expression"), text))
+        }
+        ExpressionPart::Validation(index) => {
+            let text = text(list("validations")?.get(*index)?, &["expression"]);
+            Some((format!("spec.validations[{index}].expression"), text))
+        }
+        ExpressionPart::Mutation(index) => {
+            let mutation = list("mutations")?.get(*index)?;
+            let (name, part) = ["applyConfiguration", "jsonPatch"]
+                .into_iter()
+                .find_map(|name| Some((name, mutation.get(name)?)))?;
+            Some((format!("spec.mutations[{index}].{name}.expression"), text(part, &["expression"])))
+        }
+        _ => None,
+    }
+}
+
+impl NoSuchKey<'_> {
+    fn violation(&self, request: &Attributes, follows: &str) -> Option<Violation> {
+        let Self { field, text, key } = self;
+        let (without, help) = match MissingField::new(text, key)? {
+            MissingField::Unknown => {
+                let message = format!(
+                    "the expression reads metadata.{key}, which no object has: it fails with `no such key: {key}`, and \
+                     {follows}"
+                );
+                let violation = Violation::new("reads an unknown field", message).at(field);
+                return Some(violation.with_severity(Severity::Error).with_help(CORRECT_NAME));
+            }
+            MissingField::Optional { without, help } => (without, help),
+        };
+        let message = format!(
+            "the expression fails for {without}: on {} of {}, it returns `no such key: {key}`, and {follows}",
+            request.operation,
+            request.resource.group_resource()
+        );
+        let violation = Violation::new("has no value without an optional field", message);
+        Some(violation.at(field).with_help(help))
+    }
+}
