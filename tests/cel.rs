@@ -168,3 +168,92 @@ fn text_output_shows_the_position_of_an_error_and_the_value_of_each_part() {
     assert_eq!(code(&output), Some(1));
     assert!(text(&output).contains("ERROR: <input>:1:8: Syntax error"), "{}", text(&output));
 }
+
+const POLICY: &str = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: stages}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+  matchConditions:
+  - {name: has-stage, expression: "'stage' in object.data"}
+  variables:
+  - {name: wanted, expression: params.data.stage}
+  validations:
+  - {expression: object.data.stage == variables.wanted, message: wrong stage, reason: Forbidden}
+  - {expression: object.metadata.labels.team == 'blue'}
+"#;
+
+#[test]
+fn policy_is_evaluated_with_its_variables_and_its_param() {
+    let (_kept, folder) = folder();
+    std::fs::write(folder.join("policy.yaml"), POLICY).unwrap();
+    let param = "{apiVersion: v1, kind: ConfigMap, metadata: {name: p}, data: {stage: production}}";
+    std::fs::write(folder.join("param.yaml"), param).unwrap();
+    let arguments = ["--policy", "policy.yaml", "--param", "param.yaml", "-f", "settings.yaml", "-o", "json"];
+    let output = cel(&folder, &arguments);
+    assert_eq!(code(&output), Some(0), "{output:?}");
+    let parts: Vec<(String, String, String)> = reports(&output)
+        .iter()
+        .map(|it| {
+            assert!(it["cost"].as_u64().unwrap() > 0, "{it}");
+            let part = |name: &str| it[name].as_str().unwrap_or_default().to_owned();
+            (part("field"), part("value"), part("result"))
+        })
+        .collect();
+    let expected = [
+        ("match condition has-stage", "true", ""),
+        ("variable wanted", "\"production\"", ""),
+        ("validation 0", "false", "denied: wrong stage (Forbidden)"),
+        ("validation 1", "true", ""),
+    ];
+    assert_eq!(parts, expected.map(|(field, value, result)| (field.into(), value.into(), result.into())));
+}
+
+#[test]
+fn policy_whose_expression_fails_or_that_does_not_match_has_an_exit_status() {
+    let (_kept, folder) = folder();
+    std::fs::write(folder.join("policy.yaml"), POLICY.replace("labels.team", "labels.other")).unwrap();
+    let output = cel(&folder, &["--policy", "policy.yaml", "-f", "settings.yaml"]);
+    assert_eq!(code(&output), Some(1), "{output:?}");
+    let text = text(&output);
+    assert!(text.contains("resulted in error: no such key: other"), "{text}");
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, image: b}]}}";
+    std::fs::write(folder.join("pod.yaml"), pod).unwrap();
+    let output = cel(&folder, &["--policy", "policy.yaml", "-f", "pod.yaml"]);
+    assert_eq!(code(&output), Some(4), "{output:?}");
+    std::fs::write(folder.join("policy.yaml"), POLICY.replace("variables.wanted", "variables.other"))
+        .unwrap();
+    let output = cel(&folder, &["--policy", "policy.yaml", "-f", "settings.yaml"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("policy.yaml:2: spec.validations[0].expression: Invalid value"), "{errors}");
+    assert_eq!(code(&output), Some(2), "{errors}");
+}
+
+#[test]
+fn mutation_of_a_policy_is_evaluated() {
+    let (_kept, folder) = folder();
+    let policy = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: labels}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/metadata/labels/a', value: 'b'}]"}
+  - patchType: JSONPatch
+    jsonPatch: {expression: "[JSONPatch{op: 'remove', path: '/metadata/labels/c'}]"}
+"#;
+    std::fs::write(folder.join("policy.yaml"), policy).unwrap();
+    let output = cel(&folder, &["--policy", "policy.yaml", "-f", "settings.yaml", "-o", "json"]);
+    assert_eq!(code(&output), Some(1), "{output:?}");
+    let reports = reports(&output);
+    assert_eq!(reports[0]["result"], "changed the object", "{reports:?}");
+    let error = reports[1]["run_error"].as_str().unwrap();
+    assert!(error.starts_with("JSON Patch: "), "{error}");
+}

@@ -18,8 +18,8 @@ pub use admission_webhook_client as client;
 pub use admission_webhook_verifier as verify;
 pub use kubernetes_admission::{
     admission_run, attributes, audit, authorizer, caller, cluster_state, conditions, config, dispatcher,
-    event, failure, manifests, matching, metrics, ownership, patch, plugin, policy, reinvocation, review,
-    trace_context, trace_log, warnings,
+    event, failure, manifests, matching, metrics, ownership, patch, plugin, policies, policy, reinvocation,
+    review, trace_context, trace_log, warnings,
 };
 pub use kubernetes_api_server as server;
 pub use kubernetes_types::{

@@ -117,6 +117,11 @@ impl Input {
         Ok(Self::new(attributes, kind, given.namespace_object, &cluster_fixture, notes))
     }
 
+    /// Returns the request.
+    pub(super) fn into_request(self) -> Attributes {
+        self.attributes
+    }
+
     /// Builds the input from the request in an `AdmissionReview`.
     pub(super) fn of_review(review: Document, given: Given) -> Result<Self, Failure> {
         let Document { place, object: mut review } = review;

@@ -1,6 +1,7 @@
 //! `admit cel`: evaluates CEL expressions as kube-apiserver does.
 
 mod input;
+mod policy;
 mod report;
 
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use self::report::Report;
 use crate::documents::{self, Document};
 use crate::{ExitCode, Failure, screen};
 
-/// Evaluate CEL expressions as kube-apiserver evaluates match conditions.
+/// Evaluate CEL expressions as kube-apiserver evaluates match conditions and admission policies.
 ///
 /// Prints the type, the cost, and the value or error of each expression. The variables are those of match
 /// conditions: object, oldObject, request, namespaceObject, and authorizer. No request is sent.
@@ -25,11 +26,18 @@ use crate::{ExitCode, Failure, screen};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Cel {
     /// Evaluate these expressions
-    #[arg(value_name = "EXPR", required_unless_present = "configurations")]
+    #[arg(value_name = "EXPR", required_unless_present_any = ["configurations", "policy"])]
     expressions: Vec<String>,
     /// Evaluate the match conditions in these webhook configurations: files, directories, or - for standard input
     #[arg(short = 'c', long = "configuration", value_name = "FILE", conflicts_with = "expressions")]
     configurations: Vec<PathBuf>,
+    /// Evaluate the match conditions, variables, and validations or mutations of the admission policy in this file
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["expressions", "configurations", "namespace_object", "stored", "each"]
+    )]
+    policy: Option<PathBuf>,
 
     /// Read the variable object from this file, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", help_heading = "Variables")]
@@ -44,6 +52,9 @@ pub(crate) struct Cel {
     /// Read the variable namespaceObject from this file; in match conditions of webhooks it is null
     #[arg(long, value_name = "FILE", help_heading = "Variables")]
     namespace_object: Option<PathBuf>,
+    /// Read the variable params of a policy from this file
+    #[arg(long, value_name = "FILE", help_heading = "Variables", requires = "policy")]
+    param: Option<PathBuf>,
     /// Read objects that exist in the cluster from these files: custom resource definitions, and the roles and bindings
     /// that authorizer uses
     #[arg(long = "with", value_name = "FILE", help_heading = "Variables")]
@@ -74,6 +85,7 @@ const EXAMPLES: &str = "\
 Examples:
   admit cel \"object.spec.replicas > 2\" -f deployment.yaml
   admit cel \"object.data == oldObject.data\" -f new.yaml --old old.yaml --each
+  admit cel --policy policy.yaml --param limits.yaml -f deployment.yaml
   admit cel -c webhook.yaml -f pod.yaml --as system:node:a --as-group system:nodes
   admit cel \"authorizer.requestResource.check('delete').allowed()\" -f pod.yaml --with roles.yaml --as jane -o json
 
@@ -103,6 +115,9 @@ impl Cel {
         let input = self.input()?;
         for note in &input.notes {
             screen::status!("note: {}", output::one_line(note));
+        }
+        if let Some(policy) = &self.policy {
+            return self.evaluate_policy(one(policy)?, input);
         }
         let environment = if self.stored { Environment::Stored } else { Environment::New };
         let declarations = conditions::declarations(environment);
@@ -154,8 +169,13 @@ impl Cel {
         Ok(all)
     }
 
+    /// Returns the objects that exist in the cluster.
+    fn existing(&self) -> Result<Vec<Document>, Failure> {
+        if self.existing.is_empty() { Ok(Vec::new()) } else { documents::read(&self.existing) }
+    }
+
     fn input(&self) -> Result<Input, Failure> {
-        let existing = if self.existing.is_empty() { Vec::new() } else { documents::read(&self.existing)? };
+        let existing = self.existing()?;
         let given = Given {
             object: self.object.as_ref().map(one).transpose()?,
             old_object: self.old.as_ref().map(one).transpose()?,

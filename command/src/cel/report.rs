@@ -153,7 +153,7 @@ impl<'a> Report<'a> {
             line("type", result_type);
         }
         if let Some(cost) = self.cost {
-            line("cost", &format_args!("{cost} of {COST_LIMIT} ({})", share(cost)));
+            line("cost", &self::cost(cost));
         }
         if let Some(error) = &self.compile_error {
             let name = if self.value.is_some() || self.run_error.is_some() { "note" } else { "error" };
@@ -209,6 +209,11 @@ fn each_of(observations: &[Observation<'_>]) -> Vec<Each> {
         }
     }
     each.into_iter().map(|(_, each)| each).collect()
+}
+
+/// Formats the cost with its share of the limit.
+pub(super) fn cost(cost: u64) -> String {
+    format!("{cost} of {COST_LIMIT} ({})", share(cost))
 }
 
 /// Formats the cost as a share of the limit.
