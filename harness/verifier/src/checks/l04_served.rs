@@ -57,7 +57,16 @@ pub(super) fn unserved<'r>(
     let served = cluster_fixture.resources();
     let mut violations = Vec::new();
     let mut undefined = BTreeSet::new();
-    for (index, rule) in rules.into_iter().enumerate() {
+    for (index, written) in rules.into_iter().enumerate() {
+        violations.extend(
+            misnamed_groups(written)
+                .map(|(position, violation)| violation.at(format!("rules[{index}].apiGroups[{position}]"))),
+        );
+        // With the groups that the rule means, so that a wrong group is not also reported as a wrong resource.
+        let rule = &Rule {
+            api_groups: written.api_groups.iter().map(|group| meant_group(group).to_owned()).collect(),
+            ..written.clone()
+        };
         let field = |position: usize| format!("rules[{index}].resources[{position}]");
         let matching = |entry: &str| served.iter().any(|it| names(rule, entry, it, policy, cluster_fixture));
         let unmatched: Vec<(usize, &String)> =
@@ -94,6 +103,43 @@ pub(super) fn unserved<'r>(
     }
     (violations, undefined)
 }
+
+/// Returns the group that an entry of `apiGroups` means: the core group for `core` and `v1`, and `apps` for `apps/v1`.
+///
+/// Returns other entries unchanged.
+fn meant_group(entry: &str) -> &str {
+    match entry.split_once('/') {
+        Some((group, _)) => meant_group(group),
+        None if ["core", "v1"].contains(&entry) => "",
+        None => entry,
+    }
+}
+
+/// Returns a violation for each entry of `apiGroups` that is not the name of a group, with its position.
+fn misnamed_groups(rule: &Rule) -> impl Iterator<Item = (usize, Violation)> {
+    let entries = rule.api_groups.iter().enumerate();
+    entries.map(|(position, entry)| (position, entry, meant_group(entry))).filter_map(
+        |(position, entry, group)| {
+            let (right, help) = match group {
+                group if group == entry => return None,
+                "" => ("the core group is \"\"".to_owned(), CORE_GROUP_HELP),
+                group => (format!("the group is \"{group}\""), GROUP_HELP),
+            };
+            let message = format!("apiGroups \"{entry}\" does not exist: {right}");
+            let violation = Violation::new("no such group", message).with_help(help);
+            // The entry has no effect if the rule also has the right one.
+            let is_redundant = exact_or_star(&rule.api_groups, group);
+            let severity = if is_redundant { Severity::Note } else { Severity::Warning };
+            Some((position, violation.with_severity(severity)))
+        },
+    )
+}
+
+/// The advice on an entry of `apiGroups` that means the core group.
+const CORE_GROUP_HELP: &str =
+    "Write \"\" in apiGroups for the core group, which has pods, services, and configmaps.";
+/// The advice on an entry of `apiGroups` with a version.
+const GROUP_HELP: &str = "Write only the name of the group in apiGroups, and the version in apiVersions.";
 
 /// Returns whether the group may belong to custom resources, because it contains a dot or is `*`.
 ///
