@@ -1,5 +1,6 @@
 //! Reads and writes `--baseline` of `admit verify` and `admit lint`: the findings that are accepted, each for a reason.
 
+mod changes;
 mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -215,6 +216,9 @@ impl Accepting {
             Self::All { file, known, reason } => {
                 let (text, missing) = known.rewritten(report, &reason)?;
                 file.write(&text)?;
+                for change in known.changes(report) {
+                    screen::status!("{change}");
+                }
                 if let Some(warning) = unfinished::warning(&report.unfinished()) {
                     screen::status!("{warning}");
                 }
@@ -415,8 +419,7 @@ impl Baseline {
             kind: known.kind.clone(),
             webhook: known.webhook.clone(),
             field: known.field.clone(),
-            lacks_fields: known.field.is_empty()
-                && found.iter().any(|it| Known { field: String::new(), ..it.clone() } == *known),
+            lacks_fields: known.is_without_the_fields_of(&found),
             place: accepted.place.clone(),
         });
         let stale = stale.collect();
@@ -431,7 +434,8 @@ impl Baseline {
         let found: BTreeSet<Known> = report.findings().into_iter().flat_map(|(known, _)| known).collect();
         let mut accepted: BTreeMap<&Known, &str> = found.iter().map(|known| (known, reason)).collect();
         for (known, Accepted { reason, .. }) in &self.entries {
-            if !reason.is_empty() && (found.contains(known) || !report.would_find(known)) {
+            let is_kept = if found.contains(known) { !reason.is_empty() } else { !report.would_find(known) };
+            if is_kept {
                 accepted.insert(known, reason);
             }
         }

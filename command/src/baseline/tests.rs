@@ -90,12 +90,53 @@ fn written_baseline_accepts_everything_and_keeps_the_reasons() {
     ];
     let text = parse(&file(&entries)).unwrap().rewritten(&mut report, "new").unwrap().0;
     assert_eq!((text.matches("kept").count(), text.matches("gone").count()), (2, 0), "{text}");
+    let entries = [entry("V22", "uid", "c/a", "''")];
+    let unfilled = Baseline::parse(&file(&entries), "b.yaml", &VERIFY, Reasons::Optional).unwrap();
+    let text = unfilled.rewritten(&mut report, "new").unwrap().0;
+    assert!(text.contains("check: V22"), "{text}");
     // An entry is not accepted until it has a reason.
     let (text, missing) = Baseline::empty(&VERIFY).rewritten(&mut report, "").unwrap();
     assert!(missing > 0);
     let refused = parse(&text).unwrap_err();
     assert!(refused.contains("why the finding is accepted") || refused.contains("must say why"), "{refused}");
     assert!(Baseline::parse(&text, "b.yaml", &VERIFY, Reasons::Optional).is_ok());
+}
+
+#[test]
+fn changes_of_a_rewritten_baseline_have_their_reasons() {
+    let changes = |entries: &[String], fields: &[&str]| {
+        let mut report = report();
+        report.checks[0].findings[0].fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        parse(&file(entries)).unwrap().changes(&mut report)
+    };
+    let grows = || entry("V01", "grows", "c/a, c/b", "known");
+    // The run did not complete V22 for c/a, so that entry is kept.
+    let kept = || entry("V22", "uid", "c/a", "known");
+    assert_eq!(changes(&[grows(), kept()], &[]), Vec::<String>::new());
+    assert_eq!(
+        changes(
+            &[entry("V01", "grows", "c/a", "known"), entry("V01", "shrinks", "c/a", "known"), kept()],
+            &[]
+        ),
+        [
+            "b.yaml: added V01 \"grows\" of c/b: the check finds it, and the baseline did not have it",
+            "b.yaml: removed V01 \"shrinks\" of c/a: the check no longer finds it",
+        ]
+    );
+    let with_fields = changes(&[entry("V01", "grows", "c/a", "known")], &["data", "spec"]);
+    assert_eq!(
+        with_fields,
+        [
+            "b.yaml: added V01 \"grows\" of c/a for data, spec: the check finds it, and the baseline did not have it",
+            "b.yaml: added V01 \"grows\" of c/b for data, spec: the check finds it, and the baseline did not have it",
+            "b.yaml: removed V01 \"grows\" of c/a without fields: the finding has fields",
+        ]
+    );
+    assert_eq!(Baseline::empty(&VERIFY).changes(&mut report()), Vec::<String>::new());
+    let many: Vec<String> =
+        (0..30).map(|number| entry("V01", &format!("kind {number}"), "c/a", "r")).chain([grows()]).collect();
+    let many = changes(&many, &[]);
+    assert_eq!((many.len(), many.last().unwrap().as_str()), (21, "b.yaml: and 10 more changes"));
 }
 
 #[test]

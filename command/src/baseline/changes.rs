@@ -1,0 +1,67 @@
+//! Describes how a baseline changes when it is written again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Baseline, Findings, Known};
+use crate::diagnostic::several;
+
+/// The maximum number of changes to list; any other changes are only counted.
+const MAX_LISTED: usize = 20;
+
+/// A change of the entries for the findings of one check and kind for one webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    /// The run has a finding that the baseline does not have.
+    Added,
+    /// The check no longer has the finding.
+    Removed,
+    /// The entry does not have fields, but the finding has fields.
+    ReplacedByFields,
+}
+
+impl Baseline {
+    /// Returns a line for each change, with its reason. Returns no lines if the baseline was empty.
+    pub(super) fn changes(&self, report: &mut impl Findings) -> Vec<String> {
+        let Some(first) = self.entries.values().next() else { return Vec::new() };
+        let file = &first.place.file;
+        let found: BTreeSet<Known> = report.findings().into_iter().flat_map(|(known, _)| known).collect();
+        let added = found.iter().filter(|known| !self.entries.contains_key(*known));
+        let added = added.map(|known| (known, Change::Added));
+        let removed = self.entries.keys().filter(|known| !found.contains(*known) && report.would_find(known));
+        let removed = removed.map(|known| {
+            let has_fields = known.is_without_the_fields_of(&found);
+            (known, if has_fields { Change::ReplacedByFields } else { Change::Removed })
+        });
+        let mut changes: BTreeMap<(Change, &str, &str, &str), Vec<&str>> = BTreeMap::new();
+        for (known, change) in added.chain(removed) {
+            let fields = changes.entry((change, &known.check, &known.kind, &known.webhook)).or_default();
+            fields.extend(Some(known.field.as_str()).filter(|field| !field.is_empty()));
+        }
+        let more = changes.len().saturating_sub(MAX_LISTED);
+        let lines = changes.into_iter().take(MAX_LISTED).map(|((change, check, kind, webhook), fields)| {
+            let fields =
+                if fields.is_empty() { String::new() } else { format!(" for {}", fields.join(", ")) };
+            let entry = format!("{check} \"{kind}\" of {webhook}{fields}");
+            let what = match change {
+                Change::Added => {
+                    format!("added {entry}: the check finds it, and the baseline did not have it")
+                }
+                Change::Removed => format!("removed {entry}: the check no longer finds it"),
+                Change::ReplacedByFields => format!("removed {entry} without fields: the finding has fields"),
+            };
+            output::one_line(&format!("{file}: {what}")).into_owned()
+        });
+        let mut lines: Vec<String> = lines.collect();
+        if more > 0 {
+            lines.push(format!("{file}: and {}", several(more, "more change")));
+        }
+        lines
+    }
+}
+
+impl Known {
+    /// Returns whether this key is without a field although `found` has the same finding with fields.
+    pub(super) fn is_without_the_fields_of(&self, found: &BTreeSet<Self>) -> bool {
+        self.field.is_empty() && found.iter().any(|it| Self { field: String::new(), ..it.clone() } == *self)
+    }
+}
