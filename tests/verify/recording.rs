@@ -64,6 +64,14 @@ async fn verify_with(
 }
 
 async fn report_of(checks: &str, behavior: impl FnOnce(&Value) -> Value) -> (Option<i32>, Report) {
+    report_about(&pods()[..1], checks, behavior).await
+}
+
+async fn report_about(
+    objects: &[Value],
+    checks: &str,
+    behavior: impl FnOnce(&Value) -> Value,
+) -> (Option<i32>, Report) {
     let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
     let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };
     let fake = FakeWebhook::start(first).await.expect("the fake starts");
@@ -71,7 +79,8 @@ async fn report_of(checks: &str, behavior: impl FnOnce(&Value) -> Value) -> (Opt
     let entry = entry("w", &fake.url(), fake.ca_bundle());
     let configuration = configuration("ValidatingWebhookConfiguration", "c", &[entry]);
     std::fs::write(folder.path().join("c.yaml"), configuration.to_string()).expect("the file is written");
-    std::fs::write(folder.path().join("p.yaml"), pods()[0].to_string()).expect("the file is written");
+    let objects: Vec<String> = objects.iter().map(ToString::to_string).collect();
+    std::fs::write(folder.path().join("p.yaml"), objects.join("\n---\n")).expect("the file is written");
     // The webhook listens only once it is started with the kubeconfig.
     let listen = fake.address();
     fake.stop().await;
@@ -110,6 +119,30 @@ async fn a_webhook_that_creates_something_with_each_call_is_found_by_all_three()
             "in 2 calls with a body that it had already answered, the webhook created 2 objects, first POST {OBJECTS}"
         )
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_invalid_response_does_not_hide_what_the_webhook_writes() {
+    let is_bare = json!({"equals": {"/metadata/name": "bare"}});
+    let invalid = |behavior: Value| json!({"when": {"if": is_bare, "then": {"fault": "E07-missing"}, "otherwise": behavior}});
+    let always_another = config_map(&json!({"generateName": "seen-"}));
+    let writes = |kubeconfig: &Value| invalid(writing(OBJECTS, always_another)(kubeconfig));
+    let (status, report) = report_about(&pods(), "V38,V39,V40", writes).await;
+    let verdicts: Vec<Tally> = report.checks.iter().map(|check| check.results[0].verdict).collect();
+    assert_eq!((status, verdicts), (Some(1), vec![Tally::Found; 3]));
+
+    let review =
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {}});
+    let reads = |kubeconfig: &Value| invalid(writing(QUESTIONS, review)(kubeconfig));
+    let (status, report) = report_about(&pods(), "V38,V39,V40", reads).await;
+    // The run is incomplete, because the invalid response was not judged.
+    assert_eq!(status, Some(6));
+    for check in &report.checks {
+        let result = &check.results[0];
+        assert_eq!((result.verdict, result.held), (Tally::Passed, 1), "{check:#?}");
+        let reasons: Vec<&str> = result.not_checked.keys().map(String::as_str).collect();
+        assert!(matches!(reasons[..], [reason] if reason.contains("expected response.uid")), "{reasons:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

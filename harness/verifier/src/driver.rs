@@ -93,12 +93,16 @@ pub async fn run_until<E: Send>(
     consequences::fold(&mut report.checks);
     let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
     report.caveats = caveats.collect();
-    if plan.active().any(|(_, check)| matches!(check.probe, Probe::Object(_) | Probe::Collection(_))) {
-        let counts = run.denials.into_iter().zip(run.mismatches);
-        let tried = plan.subjects.iter().zip(counts).map(|(subject, (denials, mismatches))| {
+    let sends_objects =
+        plan.active().any(|(_, check)| matches!(check.probe, Probe::Object(_) | Probe::Collection(_)));
+    let counts = run.denials.into_iter().zip(run.mismatches);
+    let tried =
+        plan.subjects.iter().zip(counts).map(|(subject, (denials, mismatches))| {
             (subject.name(), plan.tried(subject, denials, mismatches))
         });
-        report.webhooks = tried.collect();
+    report.webhooks =
+        tried.filter(|(_, tried)| sends_objects || tried.invalid_responses().is_some()).collect();
+    if sends_objects {
         exercised::mark(&mut report);
     }
     Ok(report)
@@ -352,9 +356,7 @@ impl Run<'_> {
             for (subject, found, samples) in plan.audience_with(check, samples) {
                 let webhook_probe = plan.webhook_probe(found, samples);
                 let observed = probe(&webhook_probe).await;
-                let place = (position, Some(subject));
-                self.finding_log.remark(place, webhook_probe.notes.into_inner());
-                self.finding_log.note(place, None, observed);
+                self.finding_log.note_webhook((position, Some(subject)), webhook_probe, observed);
                 done += 1;
                 self.tell(stage, done, Some(total));
             }
@@ -386,8 +388,7 @@ impl Run<'_> {
                 let observed = probe(&webhook_probes).await;
                 for ((place, webhook_probe), observed) in places.into_iter().zip(webhook_probes).zip(observed)
                 {
-                    self.finding_log.remark(place, webhook_probe.notes.into_inner());
-                    self.finding_log.note(place, None, observed);
+                    self.finding_log.note_webhook(place, webhook_probe, observed);
                 }
             }
         }

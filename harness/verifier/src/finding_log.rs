@@ -16,6 +16,7 @@ use super::report::{
 };
 use super::sample_request::SampleRequest;
 use super::shape;
+use super::webhook_probe::WebhookProbe;
 
 /// The maximum number of fields to keep for a finding.
 const MAX_FIELDS: usize = 100;
@@ -84,6 +85,23 @@ impl FindingLog {
                 }
             }
         }
+    }
+
+    /// Records the observation of a probe of one webhook, with its notes and the requests that it could not judge.
+    pub(super) fn note_webhook(
+        &mut self,
+        place: PlanPosition,
+        webhook_probe: WebhookProbe<'_>,
+        observed: Observed,
+    ) {
+        self.remark(place, webhook_probe.notes.into_inner());
+        // Without a result about the other requests, the reason for that is the better one.
+        if matches!(observed, Ok(_) | Err(Skipped::Uncontacted(_))) {
+            for reason in webhook_probe.unjudged.into_inner() {
+                self.note(place, None, Err(Skipped::NotChecked(reason)));
+            }
+        }
+        self.note(place, None, observed);
     }
 
     /// Records the notes of a probe, such as measurements.

@@ -166,6 +166,7 @@ impl Plan {
             samples,
             settings,
             notes: Notes::default(),
+            unjudged: Notes::default(),
         }
     }
 

@@ -19,6 +19,14 @@ pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
     *counts.entry(reason).or_default() += 1;
 }
 
+/// The part of kube-apiserver's error message that occurs only if a webhook did not respond.
+const NO_RESPONSE: &str = "failed to call webhook: Post \"";
+
+/// Returns whether `reason`, the error of a call, is an invalid response. Otherwise, there was no response.
+pub(super) fn is_invalid_response(reason: &str) -> bool {
+    !reason.contains(NO_RESPONSE)
+}
+
 /// Returns whether `reason`, the error of a call, is a timeout.
 ///
 /// Source: Go context, `DeadlineExceeded`; net/http, `Client.Timeout`.

@@ -10,6 +10,7 @@ use kubernetes_admission::matching::{self, Decision};
 use kubernetes_api_server::ClusterFixture;
 use serde::{Deserialize, Serialize};
 
+use super::reasons;
 use super::subject::Subject;
 
 /// The numbers of calls to a webhook by result, limited to requests that an API server sends.
@@ -56,9 +57,6 @@ const ADVICE: [(&str, &str); 4] = [
     ("none of its rules", "add objects that a rule of the webhook matches (-f)"),
 ];
 
-/// The part of kube-apiserver's error message that occurs only if a webhook did not respond.
-const NO_RESPONSE: &str = "failed to call webhook: Post \"";
-
 /// Returns the reason why `subject` is not called for `request`, or `None` if it is called.
 pub(super) fn mismatch(
     subject: &Subject,
@@ -102,8 +100,7 @@ impl Tried {
     ///
     /// Calls without a response, such as those that timed out, do not count.
     pub fn invalid_responses(&self) -> Option<(u64, &str)> {
-        let is_response = |reason: &&String| !reason.contains(NO_RESPONSE);
-        let invalid = || self.failures.iter().filter(|(reason, _)| is_response(reason));
+        let invalid = || self.failures.iter().filter(|(reason, _)| reasons::is_invalid_response(reason));
         let most = invalid().max_by_key(|(_, count)| **count)?;
         let count = invalid().map(|(_, count)| count).sum();
         (self.answered != Some(0)).then_some((count, most.0.as_str()))

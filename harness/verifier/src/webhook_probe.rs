@@ -30,6 +30,8 @@ pub struct WebhookProbe<'a> {
     pub settings: &'a Settings,
     /// Notes for the report, such as measurements.
     pub notes: Notes,
+    /// The reasons why single requests could not be judged. The result is about the other requests.
+    pub unjudged: Notes,
 }
 
 /// The configurations of all webhooks, for probes that do not call webhooks.
@@ -74,6 +76,11 @@ impl WebhookProbe<'_> {
     /// Adds a sentence to the notes for the report, such as a measurement.
     pub fn note(&self, sentence: impl Into<String>) {
         self.notes.add(sentence);
+    }
+
+    /// Records that a request could not be judged because of `reason`.
+    pub fn leave_unjudged(&self, reason: impl Into<String>) {
+        self.unjudged.add(reason);
     }
 
     /// Returns whether the user specified a new CA bundle that does not exist yet.

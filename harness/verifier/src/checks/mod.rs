@@ -100,6 +100,7 @@ mod webhook_response;
 mod write_attribution;
 
 pub use self::l07_ca_bundle::is_placeholder;
+pub use self::recorded_writes::NOT_OBSERVED;
 use super::check::Check;
 use super::comparison::Difference;
 

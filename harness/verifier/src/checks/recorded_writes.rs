@@ -7,6 +7,7 @@ use kubernetes_admission::attributes::Attributes;
 
 use crate::check::{Observed, Skipped};
 use crate::environment::{Outcome, Verdict};
+use crate::reasons::is_invalid_response;
 use crate::recorder::Recorder;
 use crate::webhook_probe::WebhookProbe;
 
@@ -14,6 +15,10 @@ use crate::webhook_probe::WebhookProbe;
 pub(super) const SAMPLES: usize = 8;
 /// The time after a response during which a write may still arrive.
 const SETTLING: Duration = Duration::from_millis(300);
+
+/// The reason for a result without the webhook's writes, because the user did not pass `--api-server-out`.
+pub const NOT_OBSERVED: &str =
+    "the webhook's writes were not observed; start it with the kubeconfig of --api-server-out";
 
 /// Waits for writes that arrive after the response.
 pub(super) async fn settle() {
@@ -34,9 +39,7 @@ pub(super) fn equipment<'a>(
         ));
     }
     let Some(recorder) = &webhook_probe.settings.recorder else {
-        let reason = "the webhook's writes were not observed; start it with the kubeconfig of \
-                      --api-server-out";
-        return Err(Skipped::unequipped(reason));
+        return Err(Skipped::unequipped(NOT_OBSERVED));
     };
     Ok((recorder, first_samples(webhook_probe)))
 }
@@ -46,23 +49,45 @@ pub(super) fn first_samples<'a>(webhook_probe: &WebhookProbe<'a>) -> &'a [Attrib
     webhook_probe.samples.get(..SAMPLES).unwrap_or(webhook_probe.samples)
 }
 
-/// Returns the outcome of a request that is sent only to the webhook, if the response is valid.
+/// Returns the outcome of a request that is sent only to the webhook, even if the response is invalid.
 ///
 /// # Errors
-/// Returns [`Skipped`] if the webhook fails.
-pub(super) async fn answered(
+/// Returns [`Skipped`] if the webhook does not respond.
+pub(super) async fn responded(
     webhook_probe: &WebhookProbe<'_>,
     request: &Attributes,
 ) -> Result<Arc<Outcome>, Skipped> {
     let outcome = Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), request).await);
     match outcome.verdict() {
-        Verdict::Failed(reason) => Err(Skipped::not_checked(reason)),
-        Verdict::Admitted
+        Verdict::Failed(reason) if !is_invalid_response(reason) => Err(Skipped::not_checked(reason)),
+        Verdict::Failed(_)
+        | Verdict::Admitted
         | Verdict::Denied(_)
         | Verdict::ServerError(_)
         | Verdict::NoConditions(_)
         | Verdict::Unsupported(_) => Ok(outcome),
     }
+}
+
+/// Returns the reason why the webhook's response is invalid, or `None` if it is valid.
+pub(super) fn failure(outcome: &Outcome) -> Option<&str> {
+    if let Verdict::Failed(reason) = outcome.verdict() { Some(reason) } else { None }
+}
+
+/// Records the invalid responses in `outcomes`, so that the result is about the other requests.
+///
+/// # Errors
+/// Returns [`Skipped`] if there are responses, but no valid ones.
+pub(super) fn leave_invalid_unjudged(
+    webhook_probe: &WebhookProbe<'_>,
+    outcomes: &[Arc<Outcome>],
+) -> Result<(), Skipped> {
+    let invalid: Vec<&str> = outcomes.iter().filter_map(|outcome| failure(outcome)).collect();
+    if let Some(reason) = invalid.first().filter(|_| invalid.len() == outcomes.len()) {
+        return Err(Skipped::not_checked(*reason));
+    }
+    invalid.into_iter().for_each(|reason| webhook_probe.leave_unjudged(reason));
+    Ok(())
 }
 
 /// Returns the result for a run in which no writes were recorded.

@@ -7,11 +7,11 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::caller::CallError;
 use kubernetes_types::json::at;
 
-use super::webhook_response;
+use super::{recorded_writes, webhook_response};
 use crate::call_recorder::Exchange;
 use crate::check::{Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
-use crate::reasons::is_timeout;
+use crate::reasons::{is_invalid_response, is_timeout};
 use crate::subject::Subject;
 use crate::webhook_probe::WebhookProbe;
 
@@ -25,25 +25,30 @@ pub(super) struct TypicalRequest<'a> {
 }
 
 impl<'a> TypicalRequest<'a> {
-    /// Sends the first sample to `subject` and keeps the response.
+    /// Sends samples to `subject` until its response is valid, and keeps that response.
     ///
     /// # Errors
-    /// Returns [`Skipped`] if there is no sample, or if the webhook fails.
+    /// Returns [`Skipped`] if there is no sample, if the webhook does not respond, or if the first responses are invalid.
     pub(super) async fn new(webhook_probe: &WebhookProbe<'a>, subject: &Subject) -> Result<Self, Skipped> {
-        let Some(request) = webhook_probe.samples.first() else {
-            return Err(Skipped::not_applicable(
-                "no object in the corpus matches the webhook's rules and \
-                                                 selectors",
-            ));
-        };
-        let outcome = Arc::new(webhook_probe.environment.admit(&subject.alone(), request).await);
-        if let Verdict::Failed(reason) = outcome.verdict() {
-            return Err(Skipped::not_checked(reason));
+        let mut skipped = Skipped::not_applicable(
+            "no object in the corpus matches the webhook's rules and \
+                                             selectors",
+        );
+        for request in recorded_writes::first_samples(webhook_probe) {
+            let outcome = Arc::new(webhook_probe.environment.admit(&subject.alone(), request).await);
+            if let Verdict::Failed(reason) = outcome.verdict() {
+                skipped = Skipped::not_checked(reason);
+                if is_invalid_response(reason) {
+                    continue;
+                }
+                return Err(skipped);
+            }
+            let Some(exchange) = outcome.exchanges_of(&subject.webhook.id).next() else {
+                return Err(Skipped::not_checked("the webhook is not called"));
+            };
+            return Ok(Self { request, review: exchange.review.clone(), outcome });
         }
-        let Some(exchange) = outcome.exchanges_of(&subject.webhook.id).next() else {
-            return Err(Skipped::not_checked("the webhook is not called"));
-        };
-        Ok(Self { request, review: exchange.review.clone(), outcome })
+        Err(skipped)
     }
 }
 

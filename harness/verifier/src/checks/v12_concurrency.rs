@@ -8,6 +8,7 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_types::json::set;
 use serde_json::Value;
 
+use super::recorded_writes;
 use super::v41_latency::written;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Order;
@@ -54,12 +55,12 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let alone = webhook_probe.alone();
     let mut expected = Vec::with_capacity(requests.len());
     for request in &requests {
-        let outcome = Arc::new(webhook_probe.environment.admit(&alone, request).await);
-        if let Verdict::Failed(reason) = outcome.verdict() {
-            return Err(Skipped::not_checked(reason));
-        }
-        expected.push(outcome);
+        expected.push(recorded_writes::responded(webhook_probe, request).await?);
     }
+    // Requests whose response is invalid even alone say nothing about concurrency.
+    recorded_writes::leave_invalid_unjudged(webhook_probe, &expected)?;
+    let (requests, expected): (Vec<Attributes>, Vec<Arc<Outcome>>) =
+        requests.into_iter().zip(expected).filter(|(_, outcome)| failure(outcome).is_none()).unzip();
     let found =
         join_all(requests.iter().map(|request| webhook_probe.environment.admit(&alone, request))).await;
     let found: Vec<Arc<Outcome>> = found.into_iter().map(Arc::new).collect();

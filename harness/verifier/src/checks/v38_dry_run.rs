@@ -10,7 +10,7 @@ use super::recorded_writes;
 use super::write_attribution::{Attribution, Watched, WriteAttribution};
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::{self, Order};
-use crate::environment::{Outcome, Verdict};
+use crate::environment::Outcome;
 use crate::finding_log::NOT_DETERMINISTIC;
 use crate::webhook_probe::WebhookProbe;
 
@@ -29,16 +29,22 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// Sends the requests as dry runs.
-async fn dry_runs(webhook_probe: &WebhookProbe<'_>, samples: &[Attributes]) -> Vec<Arc<Outcome>> {
+///
+/// # Errors
+/// Returns [`Skipped`] if the webhook does not respond.
+async fn dry_runs(
+    webhook_probe: &WebhookProbe<'_>,
+    samples: &[Attributes],
+) -> Result<Vec<Arc<Outcome>>, Skipped> {
     let mut outcomes = Vec::new();
     for sample in samples {
         let mut dry = Attributes { dry_run: true, ..sample.clone() };
         if let Some(options) = &mut dry.options {
             set(options, &["dryRun"], json!(["All"]));
         }
-        outcomes.push(Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), &dry).await));
+        outcomes.push(recorded_writes::responded(webhook_probe, &dry).await?);
     }
-    outcomes
+    Ok(outcomes)
 }
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
@@ -66,7 +72,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         if let Some(attribution) = &mut attribution {
             attribution.begin();
         }
-        let outcomes = dry_runs(webhook_probe, samples).await;
+        let outcomes = dry_runs(webhook_probe, samples).await?;
         // The responses of the first round are compared.
         if dry_outcomes.is_empty() {
             dry_outcomes = outcomes;
@@ -90,10 +96,11 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             violations.push(violation.with_steps(dry_outcomes.first().cloned()));
         }
     }
-    for (sample, dry) in samples.iter().zip(&dry_outcomes) {
-        if let Verdict::Failed(reason) = dry.verdict() {
-            return Err(Skipped::not_checked(reason));
-        }
+    if violations.is_empty() {
+        recorded_writes::leave_invalid_unjudged(webhook_probe, &dry_outcomes)?;
+    }
+    let valid = samples.iter().zip(&dry_outcomes).filter(|(_, dry)| recorded_writes::failure(dry).is_none());
+    for (sample, dry) in valid {
         let real = Arc::new(webhook_probe.environment.admit(&alone, sample).await);
         let differs = |other: &Outcome| {
             other.refusal.is_some() != real.refusal.is_some() || other.object != real.object
@@ -128,8 +135,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     }
     match &webhook_probe.settings.recorder {
         None => {
-            let reason = "the responses are the same, but the webhook's writes were not observed; \
-                          start it with the kubeconfig of --api-server-out";
+            let reason = format!("the responses are the same, but {}", recorded_writes::NOT_OBSERVED);
             Err(Skipped::unequipped(reason))
         }
         Some(recorder) if !recorder.was_contacted() => {

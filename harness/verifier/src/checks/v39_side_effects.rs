@@ -32,7 +32,8 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let (count, first) = loop {
         attribution.begin();
         for sample in samples {
-            outcomes.push(recorded_writes::answered(webhook_probe, sample).await?);
+            // A webhook may write whether or not its response is valid.
+            outcomes.push(recorded_writes::responded(webhook_probe, sample).await?);
         }
         match attribution.end().await {
             Attribution::Again => {}
@@ -41,6 +42,9 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
                 if let Some(note) = note {
                     webhook_probe.note(note);
                 }
+                // Each round has the same requests.
+                outcomes.truncate(samples.len());
+                recorded_writes::leave_invalid_unjudged(webhook_probe, &outcomes)?;
                 return recorded_writes::nothing_seen(recorder);
             }
         }

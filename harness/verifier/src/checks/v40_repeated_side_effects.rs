@@ -28,10 +28,15 @@ pub(super) const CHECK: Check = Check {
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let (recorder, samples) = recorded_writes::equipment(webhook_probe)?;
     let webhook = &webhook_probe.subject.webhook;
-    let mut called = Vec::new();
+    let mut outcomes = Vec::new();
     for sample in samples {
-        let first = recorded_writes::answered(webhook_probe, sample).await?;
+        outcomes.push(recorded_writes::responded(webhook_probe, sample).await?);
+    }
+    recorded_writes::leave_invalid_unjudged(webhook_probe, &outcomes)?;
+    let mut called = Vec::new();
+    for (sample, first) in samples.iter().zip(outcomes) {
         let review = first.exchanges_of(&webhook.id).next().map(|exchange| exchange.review.clone());
+        let review = review.filter(|_| recorded_writes::failure(&first).is_none());
         called.extend(review.map(|review| (sample, first, review)));
     }
     let mut attribution =
@@ -74,7 +79,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let again = loop {
         attribution.begin();
         for request in &reinvoked {
-            let outcome = recorded_writes::answered(webhook_probe, request).await?;
+            let outcome = recorded_writes::responded(webhook_probe, request).await?;
             second.get_or_insert(outcome);
         }
         match attribution.end().await {
