@@ -1,10 +1,10 @@
 //! Tests V12 and V23 to V28: requirements for responses, including parallel calls and other review versions.
 
-use harness::verify::Severity;
 use harness::verify::report::Tally;
+use harness::verify::{Settings, Severity};
 use serde_json::json;
 
-use super::environment::{TestedWebhook, finds, passes, pods, verdict, verify, verify_objects};
+use super::environment::{TestedWebhook, finds, passes, pods, verdict, verify, verify_objects, verify_with};
 
 /// The kind of the finding for a fake that responds regardless of the requested version.
 const BLIND: &str = "admits in an unsupported version";
@@ -36,6 +36,30 @@ async fn v23_finds_a_listed_version_that_is_not_answered() {
     let behavior = "when: {if: {review-version: v1beta1}, then: {bad-response: {status: 400}}}";
     let tested = TestedWebhook::mutating(behavior).with("admissionReviewVersions", json!(["v1", "v1beta1"]));
     finds(&verify("V23", vec![tested]).await, &["fails in v1beta1", BLIND]);
+}
+
+#[tokio::test]
+async fn v23_does_not_report_a_response_that_is_invalid_in_every_version() {
+    let behavior =
+        "when: {if: {equals: {/metadata/name: bare}}, then: {bad-response: {status: 500}}, otherwise: allow}";
+    for versions in [json!(["v1"]), json!(["v1", "v1beta1"])] {
+        let tested = TestedWebhook::validating(behavior).with("admissionReviewVersions", versions);
+        let check = verify("V23", vec![tested]).await;
+        finds(&check, &[BLIND]);
+        // The webhook fails on the creation and the update of the object.
+        assert_eq!(check.results[0].not_checked.values().sum::<u64>(), 2, "{check:#?}");
+    }
+}
+
+#[tokio::test]
+async fn one_invalid_response_does_not_keep_a_check_from_judging_the_others() {
+    let behavior =
+        "when: {if: {equals: {/metadata/name: bare}}, then: {fault: E07-missing}, otherwise: allow}";
+    for id in ["V12", "V41", "V44"] {
+        let settings = Settings { overload: 8, ..Settings::default() };
+        let check = verify_with(id, vec![TestedWebhook::validating(behavior)], settings).await;
+        passes(&check);
+    }
 }
 
 #[tokio::test]

@@ -45,9 +45,7 @@ const CAUSES: [Cause; 9] = [
         check: "V22",
         applies: |_| true,
         explains: |known, check, other| {
-            let member = |kind: &str| kind.split(' ').next().map(type_meta).unwrap_or_default().to_owned();
-            let is_same = member(&known.finding.kind) == member(&other.kind);
-            is_same && ["V22", "V23"].contains(&check)
+            envelope_member(known.finding) == envelope_member(other) && ["V22", "V23"].contains(&check)
         },
     },
     Cause {
@@ -216,6 +214,19 @@ fn type_meta(field: &str) -> &str {
     if field == "kind" { "apiVersion" } else { field }
 }
 
+/// Returns the member of the response envelope that a finding of V22 or V23 is about.
+///
+/// A version that fails is about the member that kube-apiserver's message names.
+fn envelope_member(finding: &Finding) -> &str {
+    let is_about = |message: &str| finding.message.contains(message);
+    match finding.kind.split(' ').next().unwrap_or_default() {
+        "fails" if is_about("expected response.uid") => "uid",
+        "fails" if is_about("expected webhook response of") => "apiVersion",
+        "response.uid" => "uid",
+        member => type_meta(member),
+    }
+}
+
 impl Known<'_> {
     /// Returns whether the message of `other` contains this finding's reason: the text after the first colon.
     fn has_reason_of(&self, other: &Finding) -> bool {
@@ -272,6 +283,24 @@ mod tests {
             json!({format!("{id} {}", found.kind): follow.collect::<Vec<_>>()})
         });
         assert_eq!(all.collect::<Value>(), *expected);
+    }
+
+    #[test]
+    fn invalid_envelope_is_one_finding_in_all_review_versions() {
+        let v22 = finding("uid when it denies", "error", "response.uid is missing", &["response.uid"]);
+        let fails = "the webhook lists v1 but fails on a review in that version: expected response.uid=\"u\", got \"\"";
+        let v23 = [
+            finding("fails in v1", "error", fails, &[]),
+            finding("response.uid in v1beta1", "warning", "m", &[]),
+            finding("kind in v1beta1", "warning", "m", &[]),
+        ];
+        check(
+            &[("V22", &[v22]), ("V23", &v23)],
+            &json!([
+                {"V22 uid when it denies": ["V23 fails in v1", "V23 response.uid in v1beta1"]},
+                {"V23 kind in v1beta1": []},
+            ]),
+        );
     }
 
     #[test]
