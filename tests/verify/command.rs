@@ -362,25 +362,6 @@ async fn objects_left_out_without_thorough_are_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn quick_runs_the_checks_about_reinvocation_and_dry_runs_and_reports_the_others_as_skipped() {
-    let stage = Stage::with("non-idempotent").await;
-    let arguments = ["-c", "configuration.yaml", "--quick", "-o", "json"];
-    let output = stage.verify(&arguments).await;
-    ends_with(&output, 1);
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let checks = report["checks"].as_array().expect("a list");
-    let ran = checks.iter().filter(|check| check["skipped"].is_null());
-    let ran: Vec<&str> = ran.filter_map(|check| check["id"].as_str()).collect();
-    assert_eq!(ran, ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V38", "V39", "V40"]);
-    assert_eq!(checks[0]["results"][0]["verdict"], "found");
-    assert!(checks.iter().all(|it| it["skipped"].is_null() || it["skipped"] == "skipped by --quick"));
-    let text = ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick"]).await, 1);
-    assert!(text.contains(": NOT idempotent") && text.contains("dry runs were not checked: "), "{text}");
-    ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--thorough"]).await, 2);
-    ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--check", "V01"]).await, 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_built_in_corpus_has_objects_in_every_version_that_is_served() {
     let stage = Stage::with("allow").await;
     for (policy, status, verdict) in [("Equivalent", 0, "passed"), ("Exact", 1, "found")] {

@@ -31,6 +31,7 @@ mod patches;
 mod proof_features;
 mod proofs;
 mod quality;
+mod quick;
 mod recording;
 mod reinvocation;
 mod reports;

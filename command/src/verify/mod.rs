@@ -180,6 +180,10 @@ enum Subcommand {
 /// The IDs of the checks that `--quick` runs.
 const QUICK: [&str; 10] = ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V38", "V39", "V40"];
 
+/// The number of times that `--quick` repeats the request for each object of the built-in corpus, to see whether the
+/// response varies. The corpus has several objects of most kinds, so that the requests for a kind are repeated more often.
+const QUICK_REPETITIONS: usize = 4;
+
 /// The reason why `--quick` skips a check.
 const SKIPPED_BY_QUICK: &str = "skipped by --quick";
 
@@ -294,6 +298,9 @@ impl Verify {
                 .with_redirects(redirects)
                 .with_credentials(plugins.credentials);
         environment.namespace.clone_from(&self.namespace);
+        if self.objects.quick && !self.objects.has_files() {
+            environment.repetitions = QUICK_REPETITIONS;
+        }
         let api_server = match &self.api_server_out {
             None => None,
             Some(kubeconfig) => {

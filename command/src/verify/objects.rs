@@ -90,6 +90,11 @@ impl Objects {
         })
     }
 
+    /// Returns whether the user passed files with objects.
+    pub(super) fn has_files(&self) -> bool {
+        !self.filename.is_empty()
+    }
+
     fn built_in(
         &self,
         subjects: &[Subject],

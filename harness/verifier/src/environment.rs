@@ -24,6 +24,12 @@ use super::{plugins, reasons, stored};
 /// The interval between calls of a webhook that has not recovered.
 const RECOVERY_PERIOD: Duration = Duration::from_millis(100);
 
+/// The default number of times that V11 repeats a request.
+///
+/// A webhook with two equally likely responses, such as one that writes a Go map of two keys in iteration order, gives
+/// the same response each time in 1 of 16,384 runs.
+const REPETITIONS: usize = 14;
+
 /// An admission chain that runs requests without storing objects.
 pub struct Environment {
     call_recorder: Arc<CallRecorder>,
@@ -34,6 +40,8 @@ pub struct Environment {
     pub user: UserInfo,
     /// The default namespace of objects.
     pub namespace: String,
+    /// The number of times that V11 repeats a request, unless a response differs earlier.
+    pub repetitions: usize,
 }
 
 impl std::fmt::Debug for Environment {
@@ -137,6 +145,7 @@ impl Environment {
             cluster_fixture,
             user,
             namespace: "default".to_owned(),
+            repetitions: REPETITIONS,
         }
     }
 
@@ -406,6 +415,12 @@ impl Outcome {
     /// Returns whether the webhook `id` was called in `round`.
     pub fn was_called(&self, id: &WebhookId, round: Round) -> bool {
         self.calls_of(id).any(|called| called.round == round)
+    }
+
+    /// Returns whether the webhook `id` changed the object in `round`.
+    pub fn was_changed(&self, id: &WebhookId, round: Round) -> bool {
+        let changes = |called: &Called| matches!(called.result, CallResult::Allowed { changed: true, .. });
+        self.calls_of(id).any(|called| called.round == round && changes(called))
     }
 
     /// Returns the reason why the webhook `id` was not called in the first round, including failed match conditions.

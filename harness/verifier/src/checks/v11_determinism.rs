@@ -9,12 +9,6 @@ use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 
-/// The number of repetitions, unless a response differs earlier.
-///
-/// A webhook with two equally likely responses, such as one that writes a Go map of two keys in iteration order, gives
-/// the same response each time in 1 of 16,384 runs.
-const REPETITIONS: usize = 14;
-
 pub(super) const CHECK: Check = Check {
     id: "V11",
     title: "determinism: the same request gets the same response",
@@ -33,7 +27,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let alone = object_probe.alone();
     let first = object_probe.answered(&alone, object_probe.request).await?;
     let mut other_bytes = None;
-    for _ in 0..REPETITIONS {
+    for _ in 0..object_probe.environment.repetitions {
         let again = object_probe.outcome_again(&alone, object_probe.request).await;
         let steps = [Arc::clone(&first), Arc::clone(&again)];
         if let Verdict::Failed(reason) = again.verdict() {
