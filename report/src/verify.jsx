@@ -23,7 +23,10 @@ export function Verification({ report, verdicts, base, focus }) {
     const all = report.checks.flatMap((check) => check.findings.map((finding) => ({ check, finding })));
     return all.sort((one, other) => ORDER.indexOf(one.finding.severity) - ORDER.indexOf(other.finding.severity));
   }, [report]);
-  const sections = [["verdicts", "Verdicts"], ["findings", "Findings"], ["results", "All results"], ["notes", "Notes"]];
+  const sections = [
+    ["verdicts", "Verdicts"], ["remarks", "Warnings and notes"], ["findings", "Findings"], ["denials", "Denials"],
+    ["results", "All results"],
+  ];
   return (
     <article>
       <Title focus={focus}>Verification of {count(verdicts.length, "webhook")}</Title>
@@ -36,11 +39,12 @@ export function Verification({ report, verdicts, base, focus }) {
         {sections.map(([id, text]) => <a key={id} href={`#${base}/${id}`}>{text}</a>)}
       </nav>
       <Section id="verdicts" title="Verdicts" base={base}><Verdicts report={report} verdicts={verdicts} /></Section>
+      <Section id="remarks" title="Warnings and notes" base={base}><Remarks remarks={report.remarks ?? []} /></Section>
       <Section id="findings" title="Findings" base={base}>
         <Findings findings={findings} webhooks={verdicts.map((verdict) => verdict.webhook)} />
       </Section>
+      <Section id="denials" title="Denials" base={base}><Denials webhooks={report.webhooks ?? {}} /></Section>
       <Section id="results" title="All results" base={base}><Matrix report={report} verdicts={verdicts} /></Section>
-      <Section id="notes" title="Notes" base={base}><Notes report={report} /></Section>
     </article>
   );
 }
@@ -111,6 +115,8 @@ const link = (page) => (/^https:\/\//.test(page ?? "") ? page : undefined);
 function Finding({ check, finding }) {
   const { differences, steps } = finding;
   const webhooks = Object.keys(finding.webhooks);
+  const hidden = Object.values(finding.webhooks).reduce((sum, number) => sum + number, 0) - finding.examples.length;
+  const objects = finding.examples.join(", ") + (hidden > 0 ? ` and ${hidden.toLocaleString("en-US")} more` : "");
   const help = finding.help ?? check.help;
   return (
     <section class={`finding ${SEVERITY[finding.severity]}`} aria-label={`${check.id}: ${visible(finding.message)}`}>
@@ -121,7 +127,8 @@ function Finding({ check, finding }) {
       <p class="muted"><Text>{check.title}</Text></p>
       <dl>
         <dt>Webhooks</dt><dd><Text>{webhooks.join(", ")}</Text></dd>
-        {finding.examples.length > 0 && <><dt>Objects</dt><dd><Text>{finding.examples.join(", ")}</Text></dd></>}
+        {finding.examples.length > 0 && <><dt>Objects</dt><dd><Text>{objects}</Text></dd></>}
+        {finding.fields?.length > 0 && <><dt>Fields</dt><dd><Text>{finding.fields.join(", ")}</Text></dd></>}
         {finding.request && <><dt>Request</dt><dd><Text>{finding.request}</Text></dd></>}
         {help && <><dt>What to change</dt><dd><Text>{help}</Text></dd></>}
         {finding.accepted && <><dt>Accepted</dt><dd><Text>{finding.accepted}</Text></dd></>}
@@ -183,7 +190,10 @@ function explain(result) {
 }
 
 function outcome(result) {
-  if (result.verdict === "passed") return `passed for ${count(result.held, "object")}`;
+  if (result.verdict === "passed") {
+    const unclear = reasons(result.notChecked).map((reason) => `not checked: ${reason}`);
+    return [`passed for ${count(result.held, "object")}`, ...unclear].join("; ");
+  }
   const why = reasons(["notChecked", "notExercised", "notApplicable"].includes(result.verdict) ? result[result.verdict] ?? {} : {});
   return [RESULTS[result.verdict]?.[2] ?? result.verdict, ...why].join(": ");
 }
@@ -266,22 +276,43 @@ function Matrix({ report, verdicts }) {
   );
 }
 
-function Notes({ report }) {
-  const notes = [
-    ...Object.entries(report.caveats ?? {}).map(([webhook, text]) => [webhook, text]),
-    ...Object.entries(report.unreached ?? {}).map(([reason, webhooks]) => [webhooks.join(", "), `could not be called: ${reason}`]),
-    ...Object.entries(report.leftOut).map(([reason, number]) => [count(number, "object"), `left out: ${reason}`]),
-    ...(report.unserved ?? []).map((it) => [`${it.verb} ${it.resource}`, `not served by --api-server-out: ${it.message}`]),
-    ...(report.stale ?? []).map((it) => [`${it.check} ${it.webhook}`, `the baseline entry no longer matches: ${it.kind} (${it.place.file}:${it.place.line})`]),
-  ];
-  if (notes.length === 0) return <p>None.</p>;
+/** The warnings and notes about the run as a whole. */
+function Remarks({ remarks }) {
+  if (remarks.length === 0) return <p>None.</p>;
   return (
-    <Table caption="Notes" columns={["About", "Note"]}>
+    <Table caption="Warnings and notes" columns={["Severity", "Warning or note"]}>
       <tbody>
-        {notes.map(([name, text], index) => (
-          <tr key={index}><th scope="row"><Text>{name}</Text></th><td><Text>{text}</Text></td></tr>
+        {remarks.map(({ severity, message, help = [] }, index) => (
+          <tr key={index}>
+            <th scope="row"><Severity severity={severity} /></th>
+            <td>
+              <Text>{message}</Text>
+              {help.map((text) => <p key={text} class="muted"><strong>What to do:</strong> <Text>{text}</Text></p>)}
+            </td>
+          </tr>
         ))}
       </tbody>
     </Table>
+  );
+}
+
+/** The reasons of the denials, the most frequent first. */
+function Denials({ webhooks }) {
+  const rows = Object.entries(webhooks).flatMap(([webhook, { denied = {}, objects }]) =>
+    Object.entries(denied).sort(([, one], [, other]) => other - one)
+      .map(([reason, number]) => [webhook, `${number.toLocaleString("en-US")} of ${count(objects ?? 0, "object")}`, reason]));
+  const [shown, more] = useLimit(rows, 50);
+  if (rows.length === 0) return <p>No webhook denied an object.</p>;
+  return (
+    <>
+      <Table caption="Denials" columns={["Webhook", "Denied", "Reason"]}>
+        <tbody>
+          {shown.map(([webhook, number, reason], index) => (
+            <tr key={index}><th scope="row"><Text>{webhook}</Text></th><td>{number}</td><td><Text>{reason}</Text></td></tr>
+          ))}
+        </tbody>
+      </Table>
+      {more}
+    </>
   );
 }

@@ -68,6 +68,8 @@ const checks = {
   async verify(page) {
     const verdicts = await texts(page.locator("#verdicts tbody tr"));
     assert(verdicts.some((row) => /injector[\s\S]*NOT idempotent/.test(row)), verdicts.join("\n"));
+    await text(page.locator("#remarks"), /dry runs were not checked/);
+    await text(page.locator("#denials"), /policy/);
     const first = page.locator(".finding").first();
     await text(first, /What to change/);
     await first.getByText("The smallest object that shows it").click();

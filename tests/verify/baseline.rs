@@ -113,7 +113,7 @@ async fn check_of_denials_is_not_exercised_without_a_denial() {
     let stage = Stage::with("always-mutate").await;
     let text = ends_with(&stage.verify(&checks).await, 0);
     let line = "1 check not exercised: V25: the webhook denied no object; add an object that the webhook denies \
-                (-f)\n";
+                to the files of -f\n";
     assert!(text.contains(line) && text.contains("\n2 checks passed"), "{text}");
     let text = ends_with(&stage.verify(&[&checks[..], &["-v"]].concat()).await, 0);
     assert!(
@@ -137,13 +137,13 @@ async fn checks_of_changes_are_not_exercised_without_a_change() {
     let checks = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V04,V11,V17,V24"];
     let text = ends_with(&stage.verify(&checks).await, 0);
     let line = "4 checks not exercised: V01, V04, V17, V24: the webhook never changed an object; add objects that \
-                the webhook changes (-f)\n";
+                the webhook changes to the files of -f\n";
     assert!(text.contains(line) && text.contains("\n1 check passed"), "{text}");
     assert!(text.starts_with("c/w.example.com: never changed an object\n"), "{text}");
     // The reasons of checks of changes and of denials are one sentence.
     let checks = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V25"];
     let text = ends_with(&stage.verify(&checks).await, 0);
     let line = "2 checks not exercised: V01, V25: the webhook denied no object and the webhook never changed an \
-                object; add objects that the webhook denies and objects that it changes (-f)\n";
+                object; add objects that the webhook denies and objects that it changes to the files of -f\n";
     assert!(text.contains(line), "{text}");
 }

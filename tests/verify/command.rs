@@ -163,7 +163,7 @@ async fn objects_of_the_built_in_corpus_get_the_annotations_by_which_a_webhook_a
     assert!(text.starts_with("c/w.example.com: never changed an object\n"), "{text}");
     assert!(
         text.contains(
-            " times and never changed an object: its mutation was not tested\n  = help: add objects"
+            " times and never changed an object: its mutation was not tested\n  = help: pass objects"
         ),
         "{text}"
     );
@@ -188,7 +188,7 @@ async fn webhook_without_matching_objects_is_not_a_success() {
     assert!(
         text.starts_with("c/w.example.com: never called\n")
             && text.contains(
-                "the webhook was not called for any of 18 objects: its match condition asked is false\n  = help: add \
+                "the webhook was not called for any of 18 objects: its match condition asked is false\n  = help: pass \
                  objects for which the matchConditions are true"
             ),
         "{text}"
@@ -429,7 +429,7 @@ async fn conditions_that_ask_the_authorizer_have_a_caveat_and_the_roles_of_the_f
     assert_eq!(report["caveats"].as_object().map(serde_json::Map::len), Some(1), "{}", report["caveats"]);
     let markdown = stage.verify(&[&base[..], &["-o", "markdown"]].concat()).await;
     let text = String::from_utf8_lossy(&markdown.stdout).into_owned();
-    assert!(text.contains(&format!("> **Caveat** c/w.example.com: {caveat}")), "{text}");
+    assert!(text.contains(&format!("> **note** c/w.example.com: {caveat}")), "{text}");
 
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "trusted"},
         "rules": [{"apiGroups": ["example.com"], "resources": ["webhooks"], "verbs": ["skip"]}]});

@@ -55,6 +55,47 @@ fn essence(report: &Value) -> (u64, BTreeSet<String>) {
     (report["objects"].as_u64().unwrap_or_default(), said)
 }
 
+/// Returns the messages of the warnings and notes in a text report that are not about a check.
+fn remarks_in(text: &str) -> Vec<&str> {
+    let lines = text.lines();
+    lines.filter_map(|line| line.strip_prefix("warning: ").or_else(|| line.strip_prefix("note: "))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_and_notes_of_the_text_report_are_in_the_json_report() {
+    let invalid =
+        "when: {if: {equals: {/metadata/name: bare}}, then: {fault: E07-missing}, otherwise: allow}";
+    for (behavior, expected) in [
+        ("allow", "never changed an object"),
+        (invalid, "did not return a valid response"),
+        ("fault: E07-missing", "did not return a valid response to any call"),
+    ] {
+        let stage = Stage::with(behavior).await;
+        let arguments =
+            ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V11,V25,V38", "--wait", "1"];
+        let text = stage.verify(&arguments).await;
+        let text = String::from_utf8(text.stdout).expect("a text");
+        let json = stage.verify(&[&arguments[..], &["-o", "json"]].concat()).await;
+        let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+        let remarks = report["remarks"].as_array().expect("a list");
+        let has = |message: &str| remarks.iter().any(|remark| remark["message"] == message);
+        let shown = remarks_in(&text);
+        assert!(shown.iter().any(|message| message.contains(expected)), "{text}");
+        for message in &shown {
+            assert!(has(message), "{message}: {remarks:#?}");
+        }
+        // The summary of the text report has the same reasons.
+        if let Some((_, reason)) = text.split_once("exit status 6: ") {
+            assert!(has(reason.lines().next().unwrap_or_default()), "{reason}: {remarks:#?}");
+        }
+        // Advice does not name an option that the user passed.
+        for help in remarks.iter().filter_map(|remark| remark["help"].as_array()).flatten() {
+            let help = help.as_str().unwrap_or_default();
+            assert!(!help.contains("--wait") && !help.contains("with -f"), "{help}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn merged_reports_of_all_shards_equal_the_report_of_one_run() {
     let stage = stage("non-idempotent").await;

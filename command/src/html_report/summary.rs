@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use harness::verify::Severity;
-use harness::verify::report::Report as Verification;
+use harness::verify::report::{Remark, Report as Verification};
 
 use super::document::{Attempt, Content, Document, Feature, Lint, Run, Scenario};
 use super::markup::{escape, paragraph, table};
@@ -143,9 +143,6 @@ impl Scenario {
 }
 
 fn verify_summary(html: &mut String, report: &Verification) {
-    if report.interrupted {
-        paragraph(html, "The run was interrupted before it finished.");
-    }
     paragraph(html, &format!("{}, {}", several(report.objects, "object"), several(report.calls, "call")));
     let rows: Vec<[String; 3]> = verdict_summaries(report)
         .into_iter()
@@ -155,6 +152,15 @@ fn verify_summary(html: &mut String, report: &Verification) {
         })
         .collect();
     table(html, "Verdicts", ["Webhook", "Verdict", "Findings"], &rows);
+    let remarks: Vec<[String; 3]> = report
+        .remarks
+        .iter()
+        .take(MAX_ROWS)
+        .map(|Remark { severity, message, help }| {
+            [word(*severity).to_owned(), message.clone(), help.join("; ")]
+        })
+        .collect();
+    table(html, "Warnings and notes", ["Severity", "Warning or note", "What to do"], &remarks);
     let mut findings: Vec<(Severity, [String; 4])> = report
         .new_findings()
         .map(|(check, finding)| {

@@ -63,6 +63,7 @@ fn verify(text: &str) -> Value {
     });
     json!({
         "version": 2, "objects": 1, "calls": 1, "leftOut": {text: 1},
+        "remarks": [{"severity": "warning", "message": text, "help": [text]}],
         "webhooks": {text: {"mutating": true, "called": 1, "patched": 1}},
         "checks": [{
             "id": "V01", "title": text, "severity": "error", "why": text, "source": text, "findings": [finding],
@@ -199,6 +200,8 @@ fn summary_names_what_failed() {
         "{page}"
     );
     assert!(page.contains("<p>1 finding, 0 accepted in 1 configuration; 0 not checked</p>"));
+    let page = rendered(&[verify("w was never called")]);
+    assert!(page.contains("<caption>Warnings and notes</caption>"));
     let documents = parse("a", verify("w").to_string().as_bytes()).unwrap();
     assert!(matches!(documents.as_slice(), [document] if matches!(document.content, Content::Verify(_))));
 }

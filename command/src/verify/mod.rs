@@ -4,6 +4,7 @@ mod api_server;
 mod baseline;
 pub(crate) mod chosen;
 mod cluster;
+mod complete;
 mod configurations;
 mod control;
 mod interventions;
@@ -29,7 +30,6 @@ use std::time::Duration;
 use harness::attributes::UserInfo;
 use harness::json::text;
 use harness::server::{AdmissionPlugins, ClusterFixture};
-use harness::verify::report::{Location, Report};
 use harness::verify::{Check, Converter, Environment, Plan, Recorder, Settings, Subject, checks, corpus};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -363,21 +363,6 @@ impl Verify {
             Proofs { folder, subjects, services, around, has_called_api_server }.write(&mut report)?;
         }
         self.outputs.write(files, &mut report)
-    }
-
-    /// Adds facts to the report that the verifier does not have, such as the locations of the webhooks.
-    fn complete(&self, report: &mut Report, locations: BTreeMap<String, Location>) {
-        report.shard = self.objects.shard;
-        report.locations = locations;
-        let is_named = |id: &str| self.check.iter().any(|check| check.id == id);
-        for check in &mut report.checks {
-            check.page = check_help::url(&check.id);
-        }
-        for check in report.checks.iter_mut().filter(|check| is_named(&check.id)) {
-            for result in &mut check.results {
-                result.unequipped = false;
-            }
-        }
     }
 
     fn settings(&self, recorder: Option<Recorder>) -> Settings {

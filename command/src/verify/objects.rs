@@ -15,8 +15,8 @@ use crate::{Failure, documents};
 /// The options that select the objects to send.
 #[derive(Debug, clap::Args)]
 pub(super) struct Objects {
-    /// Send these objects: files, directories, or - for standard input; by default, a built-in corpus of the kinds that
-    /// the rules match
+    /// Send only these objects, instead of a built-in corpus of the kinds that the rules match: files, directories, or -
+    /// for standard input
     #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
     filename: Vec<PathBuf>,
 
@@ -93,6 +93,16 @@ impl Objects {
     /// Returns whether the user passed files with objects.
     pub(super) fn has_files(&self) -> bool {
         !self.filename.is_empty()
+    }
+
+    /// Returns whether the user passed annotations to add.
+    pub(super) fn has_annotations(&self) -> bool {
+        !self.annotation.is_empty()
+    }
+
+    /// Returns whether the user passed labels to add.
+    pub(super) fn has_labels(&self) -> bool {
+        !self.label.is_empty()
     }
 
     fn built_in(
@@ -176,7 +186,7 @@ fn without_objects(kinds: &[String]) -> String {
     };
     let named = kinds.get(..MAX_SHOWN).unwrap_or(kinds).join(", ");
     format!(
-        "the rules match {named}{more}, but the built-in corpus has no objects of these kinds: pass some with -f"
+        "the rules match {named}{more}, but the built-in corpus has no objects of these kinds: pass some with -f, in a run of their own"
     )
 }
 

@@ -204,6 +204,8 @@ impl FindingLog {
             webhooks: BTreeMap::new(),
             unserved: Vec::new(),
             unreached: BTreeMap::new(),
+            options: BTreeSet::new(),
+            remarks: Vec::new(),
             checks: reports,
         }
     }

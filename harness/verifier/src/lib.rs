@@ -58,6 +58,7 @@ mod policies;
 mod progress;
 mod reasons;
 pub mod recorder;
+mod remark;
 pub mod report;
 mod request_context;
 pub mod sample_request;
@@ -88,6 +89,7 @@ pub use self::reasons::is_timeout;
 pub use self::recorder::Recorder;
 pub use self::report::Report;
 pub use self::subject::{Subject, with_phase};
+pub use self::tried::send;
 pub use self::validity::without_positions;
 pub use self::violation::{Observed, Severity, Skipped, Violation};
 pub use self::webhook_probe::{

@@ -48,6 +48,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     let mut whole = reports.next().ok_or(MergeError::Nothing)?;
     whole.shard = None;
     whole.stale = Vec::new();
+    whole.remarks = Vec::new();
     for report in reports {
         whole.interrupted |= report.interrupted;
         whole.objects += report.objects;
@@ -57,6 +58,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         whole.servers.extend(report.servers);
         whole.addresses.extend(report.addresses);
         whole.caveats.extend(report.caveats);
+        whole.options.extend(report.options);
         for (name, other) in report.webhooks {
             let tried = whole.webhooks.entry(name).or_insert_with(|| Tried {
                 mutating: other.mutating,

@@ -3,13 +3,34 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::report::Unserved;
+use serde::{Deserialize, Serialize};
 
 /// The maximum number of writes to keep. Additional writes are only counted.
 const MAX_WRITES: usize = 1000;
 
 /// The maximum number of distinct unserved requests to keep.
 const MAX_UNSERVED: usize = 100;
+
+/// A request of a webhook that its API server does not serve but a cluster might.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unserved {
+    /// The verb, such as `list` or `watch`.
+    pub verb: String,
+    /// The resource, such as `apps/v1 deployments/status`, or the path if it has no resource.
+    pub resource: String,
+    /// The HTTP status of the response.
+    pub status: u16,
+    /// The message of the response.
+    pub message: String,
+}
+
+impl std::fmt::Display for Unserved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { verb, resource, status, message } = self;
+        write!(f, "{verb} {resource}: {status} {message}")
+    }
+}
 
 /// Records the requests to an API server. Clones share the same record.
 #[derive(Clone, Debug, Default)]

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::comparison::Difference;
+pub use super::recorder::Unserved;
+pub use super::remark::Remark;
 use super::sample_request::SampleRequest;
 pub use super::tried::Tried;
 use super::violation::Severity;
@@ -51,7 +53,9 @@ pub struct Report {
     /// A caveat about all results of a webhook, by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub caveats: BTreeMap<String, String>,
-    /// The call counts of each webhook, by `CONFIGURATION/WEBHOOK`; empty if no check sent objects.
+    /// The call counts of each webhook, by `CONFIGURATION/WEBHOOK`.
+    ///
+    /// If no check sent objects, contains only the webhooks that returned an invalid response.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub webhooks: BTreeMap<String, Tried>,
     /// The baseline entries that do not match a finding.
@@ -63,6 +67,12 @@ pub struct Report {
     /// The webhooks (`CONFIGURATION/WEBHOOK`) that could not be called when the checks started, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unreached: BTreeMap<String, Vec<String>>,
+    /// The options that the user passed and that the advice in the report depends on, such as `-f`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub options: BTreeSet<String>,
+    /// The warnings and notes about the run as a whole, in the order in which they are displayed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
     /// The reports of all checks, including skipped checks, sorted by ID.
     pub checks: Vec<CheckReport>,
 }
@@ -85,27 +95,6 @@ pub struct StaleEntry {
     pub lacks_fields: bool,
     /// The location of the entry in the baseline.
     pub place: Location,
-}
-
-/// A request of a webhook that its API server does not serve but a cluster might.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Unserved {
-    /// The verb, such as `list` or `watch`.
-    pub verb: String,
-    /// The resource, such as `apps/v1 deployments/status`, or the path if it has no resource.
-    pub resource: String,
-    /// The HTTP status of the response.
-    pub status: u16,
-    /// The message of the response.
-    pub message: String,
-}
-
-impl std::fmt::Display for Unserved {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { verb, resource, status, message } = self;
-        write!(f, "{verb} {resource}: {status} {message}")
-    }
 }
 
 /// A part of the corpus: one of every `count` objects, starting with the object at position `index`.
@@ -458,8 +447,15 @@ impl Report {
     pub fn unseen(&self) -> Vec<(&str, String)> {
         let webhooks = self.webhooks.iter();
         webhooks
-            .filter_map(|(name, tried)| Some((name.as_str(), tried.unseen(name, self.objects)?)))
+            .filter_map(|(name, tried)| {
+                Some((name.as_str(), tried.unseen(name, self.objects, &self.options)?))
+            })
             .collect()
+    }
+
+    /// Returns whether the user passed `option`.
+    pub fn has_option(&self, option: &str) -> bool {
+        self.options.contains(option)
     }
 
     /// Returns whether a webhook was never called although objects were sent.

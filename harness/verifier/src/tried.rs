@@ -1,6 +1,6 @@
 //! Counts how often a webhook was called and responded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use kubernetes_admission::attributes::Attributes;
@@ -45,17 +45,37 @@ pub struct Tried {
     pub selects: Vec<String>,
 }
 
-/// The prefixes of the reasons in [`Tried::mismatches`], each with advice for the user.
-const ADVICE: [(&str, &str); 4] = [
-    (
-        "its namespaceSelector",
-        "add the manifest of the namespace, with the labels that the namespaceSelector requires, to the \
-         configurations (-c)",
-    ),
-    ("its objectSelector", "add objects with the labels that the objectSelector requires (-f, --label)"),
-    ("its match condition", "add objects for which the matchConditions are true (-f, --annotation, --label)"),
-    ("none of its rules", "add objects that a rule of the webhook matches (-f)"),
-];
+/// Returns the advice for the reasons in [`Tried::mismatches`] that start with a given prefix.
+///
+/// `options` are the options that the user passed.
+fn advice(options: &BTreeSet<String>) -> [(&'static str, String); 4] {
+    let has_files = options.contains("-f");
+    let or_pass = |option: &str| {
+        if has_files || options.contains(option) { String::new() } else { format!(", or pass {option}") }
+    };
+    let labels = send("objects with the labels that the objectSelector requires", has_files);
+    let conditions = send("objects for which the matchConditions are true", has_files);
+    [
+        (
+            "its namespaceSelector",
+            "add the manifest of the namespace, with the labels that the namespaceSelector requires, to the \
+             configurations (-c)"
+                .to_owned(),
+        ),
+        ("its objectSelector", labels + &or_pass("--label")),
+        ("its match condition", conditions + &or_pass("--annotation") + &or_pass("--label")),
+        ("none of its rules", send("objects that a rule of the webhook matches", has_files)),
+    ]
+}
+
+/// Returns the advice to send `objects`. `has_files` says whether the user passed objects with `-f`.
+pub fn send(objects: &str, has_files: bool) -> String {
+    if has_files {
+        format!("add {objects} to the files of -f")
+    } else {
+        format!("pass {objects} with -f, which replaces the built-in corpus")
+    }
+}
 
 /// Returns the reason why `subject` is not called for `request`, or `None` if it is called.
 pub(super) fn mismatch(
@@ -107,10 +127,12 @@ impl Tried {
     }
 
     /// Returns a note about a webhook that was not called or never changed an object, and a suggestion.
-    pub(super) fn unseen(&self, name: &str, objects: u64) -> Option<String> {
+    ///
+    /// `options` are the options that the user passed. The suggestion does not name them.
+    pub(super) fn unseen(&self, name: &str, objects: u64, options: &BTreeSet<String>) -> Option<String> {
         let what = match self {
             Self { called: 0, mismatches, .. } if !mismatches.is_empty() => {
-                return Some(uncalled(mismatches, &self.selects, objects));
+                return Some(uncalled(mismatches, &self.selects, objects, options));
             }
             Self { called: 0, .. } => {
                 format!("the webhook was not called for any of {}: nothing was tested", several(objects))
@@ -125,9 +147,13 @@ impl Tried {
             }
             Self { .. } => return None,
         };
-        let mut hint = "add objects that it mutates (-f), or the annotations and labels that it looks for \
-                        (--annotation, --label)"
-            .to_owned();
+        let has = |option: &str| options.contains(option);
+        let mut hint = send("objects that it mutates", has("-f"));
+        if has("--annotation") || has("--label") {
+            hint.push_str("; check whether it looks for other annotations or labels");
+        } else if !has("-f") {
+            hint.push_str("; add the annotations and labels that it looks for (--annotation, --label)");
+        }
         if !self.selects.is_empty() {
             let _ = write!(hint, "; its objectSelector names {}", self.selects.join(", "));
         }
@@ -147,7 +173,12 @@ fn several(objects: u64) -> String {
 /// Returns the reasons why a webhook was not called, the most frequent first, and the advice.
 ///
 /// Objects that no rule matches are mentioned only if there are no others.
-fn uncalled(mismatches: &BTreeMap<String, u64>, selects: &[String], objects: u64) -> String {
+fn uncalled(
+    mismatches: &BTreeMap<String, u64>,
+    selects: &[String],
+    objects: u64,
+    options: &BTreeSet<String>,
+) -> String {
     let mut reasons: Vec<(&str, u64)> =
         mismatches.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
     reasons
@@ -161,7 +192,7 @@ fn uncalled(mismatches: &BTreeMap<String, u64>, selects: &[String], objects: u64
     });
     let told = told.collect::<Vec<_>>().join(", ");
     let mut text = format!("the webhook was not called for any of {}: {told}", several(objects));
-    for (begin, advice) in ADVICE {
+    for (begin, advice) in advice(options) {
         if reasons.iter().any(|(reason, _)| reason.starts_with(begin)) {
             let _ = write!(text, "; {advice}");
         }
@@ -180,18 +211,20 @@ mod tests {
     fn single_call_is_counted_as_once() {
         for (called, expected) in [(1, "was called once and"), (2, "was called 2 times and")] {
             let tried = Tried { mutating: true, called, ..Tried::default() };
-            let text = tried.unseen("c/inject.example.com", 1).unwrap();
+            let text = tried.unseen("c/inject.example.com", 1, &BTreeSet::new()).unwrap();
             assert!(text.contains(expected), "{text}");
         }
     }
 
     #[test]
     fn reasons_of_objects_that_a_rule_matches_come_first_with_their_advice() {
-        let unseen = |reasons: &[(&str, u64)]| {
+        let unseen_with = |options: &[&str], reasons: &[(&str, u64)]| {
             let mismatches = reasons.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect();
             let tried = Tried { mutating: true, mismatches, ..Tried::default() };
-            tried.unseen("c/inject.example.com", 18).unwrap()
+            let options = options.iter().map(|option| (*option).to_owned()).collect();
+            tried.unseen("c/inject.example.com", 18, &options).unwrap()
         };
+        let unseen = |reasons: &[(&str, u64)]| unseen_with(&[], reasons);
         assert_eq!(
             unseen(&[
                 ("none of its rules matches the objects", 16),
@@ -207,11 +240,18 @@ mod tests {
                 ("its objectSelector does not select the objects", 3)
             ]),
             "the webhook was not called for any of 18 objects: its objectSelector does not select the objects (3 \
-             objects), its match condition asked is false (2 objects); add objects with the labels that the \
-             objectSelector requires (-f, --label); add objects for which the matchConditions are true (-f, \
-             --annotation, --label)"
+             objects), its match condition asked is false (2 objects); pass objects with the labels that the \
+             objectSelector requires with -f, which replaces the built-in corpus, or pass --label; pass objects for \
+             which the matchConditions are true with -f, which replaces the built-in corpus, or pass --annotation, or \
+             pass --label"
         );
-        let none = unseen(&[("none of its rules matches the objects", 18)]);
-        assert!(none.ends_with("; add objects that a rule of the webhook matches (-f)"), "{none}");
+        let of_selector = [("its objectSelector does not select the objects", 3)];
+        assert!(!unseen_with(&["--label"], &of_selector).contains("--label"));
+        let none = [("none of its rules matches the objects", 18)];
+        let expected =
+            "; pass objects that a rule of the webhook matches with -f, which replaces the built-in corpus";
+        assert!(unseen(&none).ends_with(expected), "{}", unseen(&none));
+        let expected = "; add objects that a rule of the webhook matches to the files of -f";
+        assert!(unseen_with(&["-f"], &none).ends_with(expected), "{}", unseen_with(&["-f"], &none));
     }
 }

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use harness::verify::Difference;
-use harness::verify::report::{CheckReport, Finding, Report, Tally};
+use harness::verify::report::{CheckReport, Finding, Remark, Report, Tally};
 use output::OneLine;
 
+use super::remarks;
 use super::table::{self, Line};
 use super::text::{self as people, CheckCounts, MAX_DIFFERENCES};
 use super::{details, word};
@@ -16,7 +17,7 @@ use crate::baseline::stale;
 use crate::check_help;
 use crate::diagnostic::several;
 use crate::markdown::{cell, fence, line};
-use crate::verdict::{Outcome, brief, verdicts};
+use crate::verdict::{Outcome, verdicts};
 use crate::verify::SKIPPED_BY_QUICK;
 
 /// Returns the summary of a report as Markdown.
@@ -85,26 +86,9 @@ fn finding(text: &mut String, report: &Report, check: &CheckReport, finding: &Fi
 
 /// Appends remarks about conditions that limit the whole report.
 fn remarks(text: &mut String, report: &Report) {
-    for (webhook, reason) in report.unanswered() {
-        let cause = brief(report, webhook, reason);
-        let what = format!("the webhook did not return a valid response to any call: {cause}");
-        let _ = writeln!(text, "\n> **Unanswered** {}: {}", line(webhook), line(&what));
-    }
-    for (webhook, what) in report.unseen() {
-        let _ = writeln!(text, "\n> **Unseen** {}: {}", line(webhook), line(&what));
-    }
-    for (webhook, caveat) in &report.caveats {
-        let _ = writeln!(text, "\n> **Caveat** {}: {}", line(webhook), line(caveat));
-    }
-    for (reason, webhooks) in &report.unreached {
-        let _ = writeln!(text, "\n> **Unreached** {}: {}", line(&webhooks.join(", ")), line(reason));
-    }
-    for request in &report.unserved {
-        let _ = writeln!(
-            text,
-            "\n> **Unserved** by the API server behind the webhooks: {}",
-            line(&request.to_string())
-        );
+    for Remark { severity, message, help } in remarks::limits(report) {
+        let words = [message].into_iter().chain(help).collect::<Vec<_>>().join("; ");
+        let _ = writeln!(text, "\n> **{}** {}", word(severity), line(&words));
     }
 }
 

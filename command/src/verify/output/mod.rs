@@ -3,6 +3,7 @@
 pub(crate) mod annotations;
 mod junit;
 mod markdown;
+mod remarks;
 pub(crate) mod sarif;
 mod table;
 mod text;
@@ -160,6 +161,8 @@ impl Outputs {
     /// Applies the baseline, writes all reports, and returns the exit status.
     pub(super) fn write(&self, files: Files, report: &mut Report) -> Result<ExitCode, Failure> {
         files.baseline.apply(report)?;
+        let code = self.fail_on.exit_code(report);
+        report.remarks = remarks::all(report, code);
         let complete = match self.output {
             Format::Json => Some(json(report)?),
             Format::Yaml => Some(yaml(report)?),
@@ -181,7 +184,6 @@ impl Outputs {
             screen::prompt(&annotations::commands(report));
         }
         files.summary.write(|| markdown::summary(report))?;
-        let code = self.fail_on.exit_code(report);
         match self.output {
             Format::Text => screen::print(&text::text(report, self.verbose, code, hidden))?,
             Format::Json | Format::Yaml => screen::print_document(&complete.unwrap_or_default())?,

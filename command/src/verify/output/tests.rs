@@ -119,10 +119,11 @@ fn reasons_of_checks_that_were_not_exercised_are_one_sentence() {
     };
     let (never, none) = (harness::verify::NEVER_CHANGED, harness::verify::NONE_CHANGED);
     let denied = "the webhook denied no object";
-    let expected = "the webhook denied no object and the webhook never changed an object; add objects that the webhook \
-                    denies and objects that it changes (-f)";
+    let expected = "the webhook denied no object and the webhook never changed an object; pass objects that the webhook \
+                    denies and objects that it changes with -f, which replaces the built-in corpus";
     assert_eq!(summary(&[never, none, denied, never]), expected);
-    let expected = "no webhook changed an object; add objects that the webhook changes (-f)";
+    let expected = "no webhook changed an object; pass objects that the webhook changes with -f, which replaces the \
+                    built-in corpus";
     assert_eq!(summary(&[none]), expected);
 }
 
@@ -218,17 +219,15 @@ fn unreachable_and_unserved_resources_are_reported_once() {
         {"verb": "patch", "resource": "v1 configmaps", "status": 415, "message": "unsupported: apply"},
     ]))
     .unwrap();
-    let unreached = "injector/a.example.com, injector/b.example.com: no TLS server at 127.0.0.1:1";
-    let unserved = "by the API server behind the webhooks: patch v1 configmaps: 415 unsupported: apply";
+    let unreached =
+        "could not reach injector/a.example.com, injector/b.example.com: no TLS server at 127.0.0.1:1";
+    let unserved =
+        "the API server behind the webhooks does not serve patch v1 configmaps: 415 unsupported: apply";
     let text = anstream::adapter::strip_str(&text::text(&report, false, ExitCode::Failed, 0)).to_string();
     let markdown = markdown::summary(&report);
     for (text, lines) in [
-        (text, [
-            "warning: could not reach injector/a.example.com, injector/b.example.com: no TLS server at \
-             127.0.0.1:1\n".to_owned(),
-            "warning: the API server behind the webhooks does not serve patch v1 configmaps: 415 unsupported: apply\n".to_owned(),
-        ]),
-        (markdown, [format!("> **Unreached** {unreached}\n"), format!("> **Unserved** {unserved}\n")]),
+        (text, [format!("warning: {unreached}\n"), format!("warning: {unserved}\n")]),
+        (markdown, [format!("> **warning** {unreached}\n"), format!("> **warning** {unserved}\n")]),
     ] {
         for line in lines {
             assert_eq!(text.matches(&line).count(), 1, "{line}{text}");

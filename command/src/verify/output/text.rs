@@ -3,22 +3,20 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use harness::verify::report::{CheckReport, Finding, Report, TOGETHER, Tally};
-use harness::verify::{NEVER_CHANGED, NONE_CHANGED, Severity};
+use harness::verify::Severity;
+use harness::verify::report::{CheckReport, Finding, Remark, Report, TOGETHER, Tally};
 use output::{OneLine, one_line};
 use serde_json::Value;
 
+use super::remarks::{self, MAX_IDS};
 use super::table;
 use super::{caveats, consequences, examples, other_fields};
 use crate::ExitCode;
 use crate::baseline::{self, stale};
 use crate::diagnostic::{self, BAD, Diagnostic, GOOD, WARNING, several};
 use crate::style::FAINT;
-use crate::verdict::{self, Outcome, brief, most, verdicts};
+use crate::verdict::{Outcome, verdicts};
 use crate::verify::SKIPPED_BY_QUICK;
-
-/// The maximum number of checks to list by ID; any other checks are only counted.
-const MAX_IDS: usize = 10;
 
 /// The maximum number of differences to show for a finding; any other differences are only counted.
 pub(super) const MAX_DIFFERENCES: usize = 12;
@@ -33,11 +31,8 @@ const MAX_OBJECT_LENGTH: usize = 400;
 /// shows.
 pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_notes: usize) -> String {
     let mut text = String::new();
-    if report.interrupted {
-        let message = format!("the run was interrupted after {}", several(report.objects, "object"));
-        let mut interrupted = Diagnostic::new(Severity::Warning, message);
-        interrupted.note("note", "this report contains only the findings so far");
-        interrupted.write(&mut text);
+    if let Some(interrupted) = remarks::interrupted(report) {
+        remark(&mut text, &interrupted, "note");
         text.push('\n');
     }
     for (webhook, verdict) in verdicts(report) {
@@ -53,7 +48,11 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
     }
     findings(&mut text, report);
     added(&mut text, report);
-    remarks(&mut text, report, lists_checks);
+    let left_out = remarks::left_out(report).filter(|_| lists_checks);
+    for limit in remarks::limits(report).into_iter().chain(left_out) {
+        text.push('\n');
+        remark(&mut text, &limit, "help");
+    }
     accepted(&mut text, report);
     for (webhook, denials) in denials(report) {
         let _ = writeln!(text, "\n{} {}", OneLine(webhook), denials.sum);
@@ -66,7 +65,7 @@ pub(crate) fn text(report: &Report, lists_checks: bool, code: ExitCode, hidden_n
     }
     summary(&mut text, report, lists_checks, hidden_notes);
     if code == ExitCode::NotChecked {
-        incomplete(&mut text, report);
+        incomplete(&mut text, report, lists_checks);
     }
     text
 }
@@ -147,91 +146,29 @@ fn finding(report: &Report, check: &CheckReport, finding: &Finding, explains: bo
     shown
 }
 
-/// Appends remarks about conditions that limit the whole report.
-///
-/// The remarks mention skipped objects only if `lists_checks` is set.
-fn remarks(text: &mut String, report: &Report, lists_checks: bool) {
-    let mut remark = |severity: Severity, message: String| {
-        text.push('\n');
-        let (message, help) = message.split_once("; ").unwrap_or((&message, ""));
-        let mut remark = Diagnostic::new(severity, message);
-        for help in help.split("; ").filter(|help| !help.is_empty()) {
-            remark.note("help", help);
-        }
-        remark.write(text);
-    };
-    for (reason, webhooks) in &report.unreached {
-        remark(Severity::Warning, format!("could not reach {}: {reason}", webhooks.join(", ")));
+/// Appends a remark. `label` is the label of its advice.
+fn remark(text: &mut String, remark: &Remark, label: &'static str) {
+    let mut shown = Diagnostic::new(remark.severity, remark.message.as_str());
+    for help in &remark.help {
+        shown.note(label, help);
     }
-    for (webhook, reason) in report.unanswered() {
-        let cause = brief(report, webhook, reason);
-        let help = if cause.contains("connection refused") {
-            "; start the webhook before the run, or add --wait SECONDS to wait until it listens"
-        } else if cause.contains("certificate signed by unknown authority") {
-            "; correct the caBundle of the configuration, or pass --ca-file FILE if it is filled in during deployment, for \
-             example by cert-manager"
-        } else if cause.contains("unable to load root certificates") {
-            "; the caBundle of the configuration is not a PEM certificate, such as a placeholder that cert-manager replaces \
-             in a cluster: pass --ca-file FILE with the certificate of the webhook's authority"
-        } else if cause.contains("expected response.uid") {
-            "; copy request.uid to response.uid, also in denials and in responses about errors"
-        } else {
-            ""
-        };
-        let what =
-            format!("{webhook}: the webhook did not return a valid response to any call: {cause}{help}");
-        remark(Severity::Warning, what);
-    }
-    for (webhook, count, reason) in report.invalid_responses() {
-        let count = several(count, "call");
-        let cause = brief(report, webhook, reason);
-        remark(
-            Severity::Warning,
-            format!(
-                "{webhook}: {count} did not return a valid response: {cause}; --check V22 examines the responses"
-            ),
-        );
-    }
-    for (webhook, what) in report.unseen() {
-        remark(Severity::Warning, format!("{webhook}: {what}"));
-    }
-    for request in &report.unserved {
-        remark(Severity::Warning, format!("the API server behind the webhooks does not serve {request}"));
-    }
-    for (webhook, caveat) in &report.caveats {
-        remark(Severity::Note, format!("{webhook}: {caveat}"));
-    }
-    let dry_runs: BTreeSet<String> = verdict::unobserved_dry_runs(report).map(|(_, reason)| reason).collect();
-    for reason in dry_runs {
-        let help = if reason.contains("--api-server-out") { "" } else { "; see --api-server-out" };
-        remark(Severity::Note, format!("dry runs were not checked: {reason}{help}"));
-    }
-    for (reason, count) in report.left_out.iter().filter(|_| lists_checks) {
-        remark(Severity::Note, format!("{} skipped: {reason}", several_objects(*count)));
-    }
+    shown.write(text);
 }
 
 /// Appends the reasons why the run is incomplete. They determine the exit status.
-fn incomplete(text: &mut String, report: &Report) {
+fn incomplete(text: &mut String, report: &Report, lists_checks: bool) {
     const MAX_REASONS: usize = 3;
-    let mut reasons: Vec<(Vec<&str>, &str, String)> = Vec::new();
-    for (check, result) in report.incomplete() {
-        let reason = brief(report, &result.webhook, &most(&result.not_checked));
-        let same = |known: &&mut (Vec<&str>, &str, String)| known.1 == result.webhook && known.2 == reason;
-        match reasons.iter_mut().find(same) {
-            Some((checks, ..)) => checks.push(&check.id),
-            None => reasons.push((vec![&check.id], &result.webhook, reason)),
-        }
-    }
-    for (checks, webhook, reason) in reasons.iter().take(MAX_REASONS) {
-        let ids = if checks.len() > MAX_IDS { several(checks.len(), "check") } else { checks.join(", ") };
+    let reasons = remarks::incomplete(report);
+    let most = if lists_checks { reasons.len() } else { MAX_REASONS };
+    for (checks, webhook, reason) in reasons.iter().take(most) {
+        let ids = remarks::listed(checks);
         let _ = writeln!(
             text,
             "{WARNING}exit status 6{WARNING:#}: {ids} could not be completed for {}",
             OneLine(format!("{webhook}: {reason}"))
         );
     }
-    let more = reasons.len().saturating_sub(MAX_REASONS);
+    let more = reasons.len().saturating_sub(most);
     if more > 0 {
         let _ = writeln!(text, "and {more} more (-v lists them)");
     }
@@ -301,7 +238,7 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes:
         let count = several(unexercised.len(), "check");
         let list =
             if unexercised.len() > MAX_IDS { String::new() } else { format!(": {}", unexercised.join(", ")) };
-        let why = unexercised_reason(report, &unexercised);
+        let why = remarks::unexercised_reason(report, &unexercised);
         let _ = writeln!(text, "{WARNING}{count} not exercised{WARNING:#}{list}: {why}");
     }
     let style = match report.new_findings().map(|(_, finding)| finding.severity).max() {
@@ -318,24 +255,6 @@ fn summary(text: &mut String, report: &Report, lists_checks: bool, hidden_notes:
             "{FAINT}--proofs DIR writes the reviews of each finding, and commands that send them{FAINT:#}"
         );
     }
-}
-
-/// Returns what did not occur in the run although the checks judge it, and what to do.
-fn unexercised_reason(report: &Report, ids: &[&str]) -> String {
-    let checks = report.checks.iter().filter(|check| ids.contains(&check.id.as_str()));
-    let results = checks.flat_map(|check| &check.results);
-    let reasons: BTreeSet<&str> =
-        results.flat_map(|result| result.not_exercised.keys()).map(String::as_str).collect();
-    let lacks = |word: &str| reasons.iter().any(|reason| reason.contains(word));
-    let objects = match (lacks("denied"), lacks("patch") || lacks("changed")) {
-        (true, true) => "objects that the webhook denies and objects that it changes",
-        (true, false) => "an object that the webhook denies",
-        (false, _) => "objects that the webhook changes",
-    };
-    let is_redundant = |reason: &str| reason == NONE_CHANGED && reasons.contains(NEVER_CHANGED);
-    let reasons: Vec<&str> = reasons.iter().copied().filter(|reason| !is_redundant(reason)).collect();
-    // At most one reason is about denials, and one about changes.
-    format!("{}; add {objects} (-f)", reasons.join(" and "))
 }
 
 /// Formats a value on one line and truncates it.

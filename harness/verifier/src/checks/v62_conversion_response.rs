@@ -58,8 +58,8 @@ async fn look(probe: &ConverterProbe<'_>, cases: &[Case]) -> Observed {
         // A converter may not understand every value that a schema allows.
         Answer::Failed(message) if cases.iter().any(|case| !case.is_given) => {
             Err(Skipped::not_checked(format!(
-                "an object generated from the schema could not be converted ({message}): add your own \
-                 objects with -f"
+                "an object generated from the schema could not be converted ({message}): pass objects that the \
+                 webhook converts with -f"
             )))
         }
         Answer::Failed(message) => {

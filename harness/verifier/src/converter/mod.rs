@@ -257,7 +257,7 @@ impl ConverterProbe<'_> {
             Skipped::not_applicable("the definition serves only one version")
         } else {
             Skipped::not_checked(
-                "no object generated from the schemas is valid: add your own objects with \
+                "no object generated from the schemas is valid: pass your own objects with \
                                    -f",
             )
         }
@@ -289,9 +289,9 @@ impl ConverterProbe<'_> {
                 Some(object) => Ok((exchange, object)),
                 None => Err(Skipped::not_checked("the response has no converted object: see V62")),
             },
-            Answer::Failed(message) => Err(Skipped::not_checked(format!(
-                "an object could not be converted ({message}): see V62, and add your own objects with -f"
-            ))),
+            Answer::Failed(message) => {
+                Err(Skipped::not_checked(format!("an object could not be converted ({message}): see V62")))
+            }
             Answer::Invalid(fault) => Err(Skipped::not_checked(format!("{}: see V62", fault.message))),
         }
     }

@@ -1,0 +1,171 @@
+//! Creates the remarks of a report: warnings and notes about the run as a whole.
+
+use std::collections::BTreeSet;
+
+use harness::verify::report::{Remark, Report};
+use harness::verify::{NEVER_CHANGED, NONE_CHANGED, Severity, send};
+
+use super::text::{CheckCounts, several_objects};
+use crate::ExitCode;
+use crate::baseline::stale;
+use crate::diagnostic::several;
+use crate::verdict::{self, brief, most};
+
+/// The maximum number of checks to list by ID; any other checks are only counted.
+pub(super) const MAX_IDS: usize = 10;
+
+/// The ID of the check that examines every response.
+const ENVELOPE: &str = "V22";
+
+/// Returns all remarks, for the formats that do not have other places for them.
+///
+/// They include the reasons for the exit status `code`.
+pub(super) fn all(report: &Report, code: ExitCode) -> Vec<Remark> {
+    let mut all = Vec::new();
+    all.extend(interrupted(report));
+    all.extend(limits(report));
+    all.extend(left_out(report));
+    for entry in &report.stale {
+        let message = format!("{} ({}:{})", stale(entry), entry.place.file, entry.place.line);
+        all.push(Remark { severity: Severity::Warning, message, help: Vec::new() });
+    }
+    let unexercised = CheckCounts::new(report, false).unexercised;
+    if !unexercised.is_empty() {
+        let text =
+            format!("{} not exercised: {}", listed(&unexercised), unexercised_reason(report, &unexercised));
+        all.push(Remark::new(Severity::Note, &text));
+    }
+    if code == ExitCode::NotChecked {
+        for (checks, webhook, reason) in incomplete(report) {
+            let message = format!("{} could not be completed for {webhook}: {reason}", listed(&checks));
+            all.push(Remark { severity: Severity::Warning, message, help: Vec::new() });
+        }
+    }
+    all
+}
+
+/// Returns the remark about a run that was interrupted.
+pub(super) fn interrupted(report: &Report) -> Option<Remark> {
+    report.interrupted.then(|| Remark {
+        severity: Severity::Warning,
+        message: format!("the run was interrupted after {}", several(report.objects, "object")),
+        help: vec!["this report contains only the findings so far".to_owned()],
+    })
+}
+
+/// Returns the remarks about conditions that limit the whole report.
+pub(super) fn limits(report: &Report) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let mut remark = |severity: Severity, text: &str| remarks.push(Remark::new(severity, text));
+    for (reason, webhooks) in &report.unreached {
+        remark(Severity::Warning, &format!("could not reach {}: {reason}", webhooks.join(", ")));
+    }
+    for (webhook, reason) in report.unanswered() {
+        let cause = brief(report, webhook, reason);
+        let help = help_on_failure(report, &cause);
+        let what =
+            format!("{webhook}: the webhook did not return a valid response to any call: {cause}{help}");
+        remark(Severity::Warning, &what);
+    }
+    for (webhook, count, reason) in report.invalid_responses() {
+        let count = several(count, "call");
+        let cause = brief(report, webhook, reason);
+        let has_run = report.checks.iter().any(|check| check.id == ENVELOPE && check.skipped.is_none());
+        let help = if has_run { "" } else { "; --check V22 examines the responses" };
+        remark(
+            Severity::Warning,
+            &format!("{webhook}: {count} did not return a valid response: {cause}{help}"),
+        );
+    }
+    for (webhook, what) in report.unseen() {
+        remark(Severity::Warning, &format!("{webhook}: {what}"));
+    }
+    for request in &report.unserved {
+        let what = format!("the API server behind the webhooks does not serve {request}");
+        remark(Severity::Warning, &what);
+    }
+    for (webhook, caveat) in &report.caveats {
+        remark(Severity::Note, &format!("{webhook}: {caveat}"));
+    }
+    let dry_runs: BTreeSet<String> = verdict::unobserved_dry_runs(report).map(|(_, reason)| reason).collect();
+    for reason in dry_runs {
+        remark(Severity::Note, &format!("dry runs were not checked: {reason}"));
+    }
+    remarks
+}
+
+/// Returns the remarks about objects that were not sent.
+pub(super) fn left_out(report: &Report) -> impl Iterator<Item = Remark> {
+    report.left_out.iter().map(|(reason, count)| {
+        Remark::new(Severity::Note, &format!("{} skipped: {reason}", several_objects(*count)))
+    })
+}
+
+/// Returns the advice for a webhook that never returned a valid response; may be empty.
+///
+/// The advice does not name options that the user passed.
+fn help_on_failure(report: &Report, cause: &str) -> &'static str {
+    let has_ca_file = report.has_option("--ca-file");
+    if cause.contains("connection refused") {
+        if report.has_option("--wait") {
+            "; the webhook listened before the checks began: check whether it stopped"
+        } else {
+            "; start the webhook before the run, or add --wait SECONDS to wait until it listens"
+        }
+    } else if cause.contains("certificate signed by unknown authority") {
+        if has_ca_file {
+            "; the file of --ca-file must contain the certificate of the authority that signed the webhook's certificate"
+        } else {
+            "; correct the caBundle of the configuration, or pass --ca-file FILE if it is filled in during deployment, for \
+             example by cert-manager"
+        }
+    } else if cause.contains("unable to load root certificates") {
+        if has_ca_file {
+            "; the file of --ca-file must contain a certificate in PEM format"
+        } else {
+            "; the caBundle of the configuration is not a PEM certificate, such as a placeholder that cert-manager replaces \
+             in a cluster: pass --ca-file FILE with the certificate of the webhook's authority"
+        }
+    } else if cause.contains("expected response.uid") {
+        "; copy request.uid to response.uid, also in denials and in responses about errors"
+    } else {
+        ""
+    }
+}
+
+/// Returns what did not occur in the run although the checks `ids` judge it, and what to do.
+pub(super) fn unexercised_reason(report: &Report, ids: &[&str]) -> String {
+    let checks = report.checks.iter().filter(|check| ids.contains(&check.id.as_str()));
+    let results = checks.flat_map(|check| &check.results);
+    let reasons: BTreeSet<&str> =
+        results.flat_map(|result| result.not_exercised.keys()).map(String::as_str).collect();
+    let lacks = |word: &str| reasons.iter().any(|reason| reason.contains(word));
+    let objects = match (lacks("denied"), lacks("patch") || lacks("changed")) {
+        (true, true) => "objects that the webhook denies and objects that it changes",
+        (true, false) => "an object that the webhook denies",
+        (false, _) => "objects that the webhook changes",
+    };
+    let is_redundant = |reason: &str| reason == NONE_CHANGED && reasons.contains(NEVER_CHANGED);
+    let reasons: Vec<&str> = reasons.iter().copied().filter(|reason| !is_redundant(reason)).collect();
+    // At most one reason is about denials, and one about changes.
+    format!("{}; {}", reasons.join(" and "), send(objects, report.has_option("-f")))
+}
+
+/// Returns the reasons why the run is incomplete: the checks, the webhook, and the reason.
+pub(super) fn incomplete(report: &Report) -> Vec<(Vec<&str>, &str, String)> {
+    let mut reasons: Vec<(Vec<&str>, &str, String)> = Vec::new();
+    for (check, result) in report.incomplete() {
+        let reason = brief(report, &result.webhook, &most(&result.not_checked));
+        let same = |known: &&mut (Vec<&str>, &str, String)| known.1 == result.webhook && known.2 == reason;
+        match reasons.iter_mut().find(same) {
+            Some((checks, ..)) => checks.push(&check.id),
+            None => reasons.push((vec![&check.id], &result.webhook, reason)),
+        }
+    }
+    reasons
+}
+
+/// Returns the IDs of checks, or their number if there are many.
+pub(super) fn listed(checks: &[&str]) -> String {
+    if checks.len() > MAX_IDS { several(checks.len(), "check") } else { checks.join(", ") }
+}
