@@ -1,10 +1,12 @@
 package mirror
 
 import (
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/admit-dev/admit/go/admittest"
@@ -13,21 +15,15 @@ import (
 
 func TestSidecarIsPulledFromTheMirror(t *testing.T) {
 	server := admittest.Start(t)
-	handler, err := Handler()
-	check(t, err)
-	server.Webhook("webhook.yaml", handler)
+	server.Webhook("webhook.yaml", must(Handler()))
 	server.Fakes("fakes.yaml")
-	kube, err := client.New(rest.Config(server), client.Options{})
-	check(t, err)
+	kube := must(client.New(rest.Config(server), client.Options{}))
 	check(t, kube.Create(t.Context(), pod.DeepCopy()))
-
-	calls := server.Calls()
-	if len(calls) != 3 || calls[2].Webhook != "mirror.example.com" || calls[2].Round != 2 {
-		t.Fatalf("the webhook was not reinvoked after the injector: %+v", calls)
-	}
-	if change := calls[2].Changes[0]; change.From != "envoy" || change.To != "mirror.example.com/envoy" {
-		t.Errorf("the image of the sidecar changes from %v to %v", change.From, change.To)
-	}
+	again := server.Calls()[2] // after the webhook and the injector
+	equal(t, again.Webhook, "mirror.example.com")
+	equal(t, again.Round, 2)
+	equal(t, image(again.Object(), 1), "envoy")
+	equal(t, again.Changes, []admittest.Change{{Path: "spec.containers[1].image", From: "envoy", To: "mirror.example.com/envoy"}})
 }
 
 var pod = &corev1.Pod{
@@ -40,4 +36,27 @@ func check(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func equal[T any](t *testing.T, actual, expected T) {
+	t.Helper()
+	if !reflect.DeepEqual(actual, expected) {
+		t.Fatalf("got %v, expected %v", actual, expected)
+	}
+}
+
+// image returns the image of a container in a Pod.
+func image(pod map[string]any, index int) string {
+	var decoded corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(pod, &decoded); err != nil {
+		panic(err)
+	}
+	return decoded.Spec.Containers[index].Image
 }
