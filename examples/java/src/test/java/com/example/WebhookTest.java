@@ -5,17 +5,23 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import dev.admit.junit.Admit;
 import dev.admit.junit.AdmitServer;
 import dev.admit.junit.Call;
+import io.fabric8.kubernetes.api.model.Pod;
+import io.fabric8.kubernetes.api.model.PodBuilder;
+import io.fabric8.kubernetes.client.KubernetesClient;
 import org.junit.jupiter.api.Test;
 
 @Admit
 class WebhookTest {
-  private static final String POD = "{metadata: {name: web}, spec: {containers: [{name: web, image: nginx}]}}";
+  private static final Pod POD = new PodBuilder()
+      .withNewMetadata().withName("web").endMetadata()
+      .withNewSpec().addNewContainer().withName("web").withImage("nginx").endContainer().endSpec()
+      .build();
 
   @Test
-  void sidecarIsPulledFromTheMirror(AdmitServer server) throws Exception {
+  void sidecarIsPulledFromTheMirror(AdmitServer server, KubernetesClient client) throws Exception {
     server.webhook("webhook.yaml", Webhook::handle);
     server.fakes("fakes.yaml");
-    server.create("/api/v1/namespaces/default/pods", POD);
+    client.pods().resource(POD).create();
     Call again = server.calls().get(2);
     assertEquals("mirror.example.com", again.webhook());
     assertEquals(2, again.round());

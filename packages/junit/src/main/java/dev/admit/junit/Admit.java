@@ -7,7 +7,10 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** Starts an API server for each test that has a parameter of the type {@link AdmitServer}. */
+/**
+ * Starts an API server for each test that has a parameter of the type {@link AdmitServer} or {@link
+ * io.fabric8.kubernetes.client.KubernetesClient}. In one test, the client uses that server.
+ */
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)
 @Inherited

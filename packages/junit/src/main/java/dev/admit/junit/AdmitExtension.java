@@ -1,5 +1,6 @@
 package dev.admit.junit;
 
+import io.fabric8.kubernetes.client.KubernetesClient;
 import java.io.IOException;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
@@ -8,7 +9,7 @@ import org.junit.jupiter.api.extension.ParameterResolutionException;
 import org.junit.jupiter.api.extension.ParameterResolver;
 import org.junit.platform.commons.support.AnnotationSupport;
 
-/** Resolves parameters of the type {@link AdmitServer}, and stops the server with the test. */
+/** Resolves parameters of the types {@link AdmitServer} and {@link KubernetesClient}, and stops the server with the test. */
 final class AdmitExtension implements ParameterResolver {
   private static final Namespace NAMESPACE = Namespace.create(AdmitExtension.class);
 
@@ -22,7 +23,8 @@ final class AdmitExtension implements ParameterResolver {
 
   @Override
   public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
-    return parameter.getParameter().getType() == AdmitServer.class;
+    Class<?> type = parameter.getParameter().getType();
+    return type == AdmitServer.class || type == KubernetesClient.class;
   }
 
   @Override
@@ -30,9 +32,14 @@ final class AdmitExtension implements ParameterResolver {
     String[] args = AnnotationSupport.findAnnotation(context.getRequiredTestClass(), Admit.class)
         .map(Admit::args)
         .orElse(new String[0]);
-    return context.getStore(NAMESPACE)
+    AdmitServer server = context.getStore(NAMESPACE)
         .getOrComputeIfAbsent(AdmitServer.class, key -> start(args), Resource.class)
         .server();
+    try {
+      return parameter.getParameter().getType() == AdmitServer.class ? server : server.client();
+    } catch (IOException error) {
+      throw new ParameterResolutionException("create the client: " + error.getMessage(), error);
+    }
   }
 
   private static Resource start(String[] args) {

@@ -6,6 +6,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.net.httpserver.HttpHandler;
 import com.sun.net.httpserver.HttpsConfigurator;
 import com.sun.net.httpserver.HttpsServer;
+import io.fabric8.kubernetes.client.Config;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientBuilder;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
@@ -53,6 +56,7 @@ public final class AdmitServer implements AutoCloseable {
   private String token;
   private String ca;
   private HttpClient client;
+  private KubernetesClient kubernetes;
 
   private AdmitServer() throws IOException {}
 
@@ -98,6 +102,17 @@ public final class AdmitServer implements AutoCloseable {
     token = field(content, "token");
     ca = new String(Base64.getDecoder().decode(field(content, "certificate-authority-data")), StandardCharsets.US_ASCII);
     client = HttpClient.newBuilder().sslContext(Tls.client(ca)).build();
+  }
+
+  /** Returns a client for a cluster administrator, in the namespace {@code default}. The server closes it. */
+  public synchronized KubernetesClient client() throws IOException {
+    if (kubernetes == null) {
+      Config config = Config.fromKubeconfig(Files.readString(kubeconfig()));
+      config.setNamespace("default");
+      kubernetes = new KubernetesClientBuilder().withConfig(config).build();
+      closers.push(kubernetes::close);
+    }
+    return kubernetes;
   }
 
   /** Returns the path of a kubeconfig for a cluster administrator. */
