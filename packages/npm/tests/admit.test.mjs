@@ -3,9 +3,11 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { binary, start, StatusError } from "@admit-dev/admit";
 
 const manifest = `
@@ -131,7 +133,9 @@ test("command passes SIGTERM on to the binary", async () => {
 });
 
 test("unsupported platform error says how to build", async () => {
-  const { binary: find } = await import(new URL("binary.js", import.meta.resolve("@admit-dev/admit")));
+  // import.meta.resolve is asynchronous in Node 18.
+  const folder = dirname(createRequire(import.meta.url).resolve("@admit-dev/admit"));
+  const { binary: find } = await import(pathToFileURL(join(folder, "binary.js")));
   assert.throws(() => find("plan9-mips", { PATH: "" }), /@admit-dev\/plan9-mips .*cargo install --locked --git/);
   assert.throws(() => find("linux-x64", { ADMIT: "/missing" }), /invalid environment variable ADMIT: \/missing/);
   assert.ok(existsSync(binary()));
