@@ -309,3 +309,35 @@ fn missing_file_names_a_similar_one() {
         assert!(text.contains(expected), "{text}");
     }
 }
+
+#[test]
+fn misspelled_names_suggest_the_most_similar_name_of_the_scenario() {
+    let feature = r#"
+Feature: Names
+  Scenario: A namespace
+    Given these objects exist:
+      """yaml
+      {apiVersion: v1, kind: Namespace, metadata: {name: payments}}
+      ---
+      {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+      """
+    When this object is created:
+      """yaml
+      {apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shpo}}
+      """
+    Then the request is admitted
+  Scenario: A webhook
+    Given a mutating webhook "labels" for pods
+    And a mutating webhook "sidecar" for pods
+    And "sidecra" adds the container "proxy"
+    When a pod is created
+    Then the request is admitted
+"#;
+    let found = run(feature);
+    for expected in [
+        r#"= help: did you mean the namespace "shop"? Otherwise, create the namespace with the step"#,
+        r#"= message: unknown webhook "sidecra": the scenario defines "sidecar", "labels""#,
+    ] {
+        assert!(found.contains(expected), "{expected}\n{found}");
+    }
+}
