@@ -117,7 +117,7 @@ impl Cel {
             screen::status!("note: {}", output::one_line(note));
         }
         if let Some(policy) = &self.policy {
-            return self.evaluate_policy(one(policy)?, input);
+            return self.evaluate_policy(&one(policy)?, input);
         }
         let environment = if self.stored { Environment::Stored } else { Environment::New };
         let declarations = conditions::declarations(environment);

@@ -38,12 +38,12 @@ struct Evaluated {
 }
 
 impl Cel {
-    pub(super) fn evaluate_policy(&self, policy: Document, input: Input) -> Result<ExitCode, Failure> {
+    pub(super) fn evaluate_policy(&self, policy: &Document, input: Input) -> Result<ExitCode, Failure> {
         let existing = self.existing()?;
         let cluster_fixture = ClusterFixture::new(existing.iter().map(|document| &document.object));
         let request = input.into_request();
         let param_ref = self.param_ref(&cluster_fixture, &request)?;
-        let stored = accepted(&policy, &cluster_fixture)?;
+        let stored = accepted(policy, &cluster_fixture)?;
         let mut run = cluster_fixture.run(request).with_authorizer(cluster_fixture.authorizer());
         let wrong = |error: policy::PolicyError| policy.place.failure(error);
         let record = if text(&stored, &["kind"]) == "MutatingAdmissionPolicy" {
@@ -195,7 +195,7 @@ fn result(run: &PolicyRun, part: &ExpressionPart) -> Option<String> {
             Ok(false) => Some("did not change the object".to_owned()),
             Err(_) => None,
         },
-        _ => None,
+        ExpressionPart::Variable(_) | ExpressionPart::MessageExpression(_) | _ => None,
     }
 }
 

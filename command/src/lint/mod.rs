@@ -176,7 +176,9 @@ impl Lint {
         }
         let applies = |check: &&Check| match check.audience {
             Audience::Policies => linted.policies > 0,
-            _ => linted.configurations > 0,
+            Audience::All | Audience::Mutating | Audience::Validating | Audience::Conversion => {
+                linted.configurations > 0
+            }
         };
         let checks: Vec<&'static Check> = checks.into_iter().filter(applies).collect();
         let mut report = self.report(linted, &places, checks);

@@ -279,7 +279,7 @@ fn located<'a>(part: &ExpressionPart, object: &'a PolicyObject) -> Option<(Strin
                 .find_map(|name| Some((name, mutation.get(name)?)))?;
             Some((format!("spec.mutations[{index}].{name}.expression"), text(part, &["expression"])))
         }
-        _ => None,
+        ExpressionPart::MessageExpression(_) | ExpressionPart::AuditAnnotation(_) | _ => None,
     }
 }
 
