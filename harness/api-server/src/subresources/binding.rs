@@ -15,9 +15,18 @@ use crate::registry::request::ObjectRequest;
 ///
 /// # Errors
 /// Returns 500 with the validation errors, as in kube-apiserver.
+pub(crate) fn check(binding: &Value) -> Result<(), Box<Status>> {
+    let errors = errors(binding);
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Box::new(Status::failure(500, "", aggregate(errors.iter().map(ToString::to_string)))))
+}
+
+/// Returns the validation errors of a binding.
 ///
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodBinding`.
-pub(crate) fn check(binding: &Value) -> Result<(), Box<Status>> {
+pub(crate) fn errors(binding: &Value) -> Vec<FieldError> {
     let text = |field: &str| {
         binding.get("target").and_then(|target| target.get(field)).and_then(Value::as_str).unwrap_or_default()
     };
@@ -33,10 +42,7 @@ pub(crate) fn check(binding: &Value) -> Result<(), Box<Status>> {
         let wrong = names::dns1123_subdomain(name);
         errors.extend(wrong.iter().map(|why| FieldError::invalid("target.name", Value::from(name), why)));
     }
-    if errors.is_empty() {
-        return Ok(());
-    }
-    Err(Box::new(Status::failure(500, "", aggregate(errors.iter().map(ToString::to_string)))))
+    errors
 }
 
 /// Assigns the Pod of an admitted binding to the node.

@@ -110,9 +110,12 @@ fn completed(object: &mut Value, request: &ObjectRequest<'_>) -> Result<Arc<Valu
 
 /// Validates a token request.
 ///
+/// # Errors
+/// Returns 422 for an invalid duration, or 501 for attestations.
+///
 /// Source: kubernetes pkg/apis/authentication/validation/validation.go, `ValidateTokenRequest`.
 /// Rule: TOK-03.
-fn validate(object: &Value) -> Result<(), Box<Status>> {
+pub(crate) fn validate(object: &Value) -> Result<(), Box<Status>> {
     let spec = json::at(object, &["spec"]);
     let kind = json::text(spec, &["boundObjectRef", "kind"]);
     let of_webhook = WEBHOOK_CONFIGURATIONS.contains(&kind)

@@ -1,5 +1,6 @@
 //! Cluster state for callers that admit single requests without running a server.
 
+mod subresource_bodies;
 mod webhook_manifests;
 
 use std::fmt;
@@ -182,8 +183,8 @@ impl ClusterFixture {
 
     /// Validates the object of a request and returns the causes of its 422; empty if the object is valid.
     ///
-    /// The object must already be [prepared](Self::prepare). Objects of subresources other than the status are not
-    /// validated.
+    /// The object must already be [prepared](Self::prepare). The body of a subresource may have another kind: a `Scale`, a
+    /// `TokenRequest`, and a `Binding` are validated, other bodies are not.
     ///
     /// # Errors
     /// Returns 501 for constructs that admit does not support, or the server's error if the server rejects the object
@@ -192,10 +193,16 @@ impl ClusterFixture {
     /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and pkg/registry/rest/update.go, `BeforeUpdate`.
     pub fn invalid_fields(&self, request: &Attributes) -> Result<Vec<StatusCause>, Box<Status>> {
         let resources = self.state.resources();
-        let resource = resources.get(&request.resource).filter(|resource| request.kind == resource.kind);
+        let resource = resources.get(&request.resource);
         let (Some(resource), Some(object)) = (resource, &request.object) else { return Ok(Vec::new()) };
-        match strategy::validate(object, request.old_object.as_ref(), resource, &request.subresource) {
-            Ok(_) => Ok(Vec::new()),
+        let old = request.old_object.as_ref();
+        let validated = if request.kind == resource.kind {
+            strategy::validate(object, old, resource, &request.subresource).map(drop)
+        } else {
+            subresource_bodies::validate(object, old, resource, &request.subresource)
+        };
+        match validated {
+            Ok(()) => Ok(Vec::new()),
             Err(status) if status.code == 422 => {
                 Ok(status.details.map(|details| details.causes).unwrap_or_default())
             }
