@@ -10,7 +10,7 @@ use kubernetes_admission::conditions::{
 };
 use kubernetes_admission::config::{self, MatchPolicy, Rule, Webhook};
 use kubernetes_admission::matching::{self, exact_or_star};
-use kubernetes_api_server::ClusterFixture;
+use kubernetes_api_server::{ClusterFixture, ServedSubresource};
 use kubernetes_types::status::FieldError;
 
 use super::match_conditions::{consequence, unguarded};
@@ -121,12 +121,12 @@ fn refused(subject: &Subject) -> Vec<Violation> {
 /// Reports conditions that have the same value for every request that the rules match.
 fn constant(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
     let conditions = &webhook.match_conditions;
-    let is_always = |condition: &&Condition, value: bool| {
-        known.iter().all(|known| constant_value(condition, known) == Some(value))
+    let is_true =
+        |condition: &Condition| known.iter().all(|known| constant_value(condition, known) == Some(true));
+    let is_false = |condition: &Condition, known: &KnownFields| {
+        constant_value(condition, known) == Some(false) || lacks_subresource(condition, known)
     };
-    let is_left_out = |known: &KnownFields| {
-        conditions.iter().any(|condition| constant_value(condition, known) == Some(false))
-    };
+    let is_left_out = |known: &KnownFields| conditions.iter().any(|condition| is_false(condition, known));
     let never = |which: String, at: String| {
         let message = format!("{which} for no request that the rules match: the webhook is never called");
         let help =
@@ -137,15 +137,17 @@ fn constant(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
     if known.is_empty() {
         return Vec::new();
     }
-    if let Some((index, condition)) =
-        conditions.iter().enumerate().find(|(_, condition)| is_always(condition, false))
+    if let Some((index, condition)) = conditions
+        .iter()
+        .enumerate()
+        .find(|(_, condition)| known.iter().all(|known| is_false(condition, known)))
     {
         return vec![never(format!("condition {} is true", condition.name), format!("{}[{index}]", all()))];
     }
     if known.iter().all(is_left_out) {
         return vec![never("the conditions are all true".to_owned(), all())];
     }
-    let idle = conditions.iter().enumerate().filter(|(_, condition)| is_always(condition, true));
+    let idle = conditions.iter().enumerate().filter(|(_, condition)| is_true(condition));
     idle.map(|(index, condition)| {
         let message = format!(
             "condition {} is true for every request that the rules match: it excludes nothing",
@@ -156,6 +158,20 @@ fn constant(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
         violation.with_help("Remove the condition, or correct it if it should exclude requests.")
     })
     .collect()
+}
+
+/// Returns whether a condition fails because it reads the subresource of requests that have none.
+///
+/// A condition that reads an object as well may have a value for some of them.
+fn lacks_subresource(condition: &Condition, known: &KnownFields) -> bool {
+    const FIELD: &str = "request.subResource";
+    let has_one = Condition::new("", &format!("has({FIELD})"));
+    let reads_object = ["object", "oldObject"].iter().any(|variable| condition.mentions(variable));
+    condition.text.contains(FIELD)
+        && !condition.text.contains(&*has_one.text)
+        && !reads_object
+        && constant_value(&has_one, known) == Some(false)
+        && constant_value(condition, known).is_none()
 }
 
 /// Returns the fields of requests that the rules of `webhook` determine.
@@ -169,41 +185,87 @@ pub(super) fn known_of(
     policy: MatchPolicy,
     cluster_fixture: &ClusterFixture,
 ) -> Vec<KnownFields> {
-    let operations: Vec<Operation> =
-        [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect]
-            .into_iter()
-            .filter(|operation| exact_or_star(&rule.operations, operation.as_str()))
-            .collect();
+    let operations: Vec<Operation> = OPERATIONS
+        .into_iter()
+        .filter(|operation| exact_or_star(&rule.operations, operation.as_str()))
+        .collect();
     let mut known = Vec::new();
     for entry in &rule.resources {
-        let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
-        let subresource = (subresource != "*").then_some(subresource);
         for group in &rule.api_groups {
             for version in &rule.api_versions {
-                let about = if [name, group, version].contains(&"*") {
-                    None
-                } else {
-                    let resource = GroupVersionResource::new(group, version, name);
-                    requested(&resource, subresource, policy, cluster_fixture)
-                };
-                for operation in &operations {
-                    match &about {
-                        None => known.push(KnownFields::new(*operation, None, subresource, None, None)),
-                        Some((kind, requested)) => known.extend(requested.iter().map(|(resource, own)| {
-                            KnownFields::new(
-                                *operation,
-                                Some(resource),
-                                subresource,
-                                kind.as_ref(),
-                                own.as_ref(),
-                            )
-                        })),
+                for (subresource, possible) in subresources((group, version, entry), cluster_fixture) {
+                    let name = entry.split('/').next().unwrap_or(entry);
+                    let subresource = subresource.as_deref();
+                    let about = if [name, group, version].contains(&"*") {
+                        None
+                    } else {
+                        let resource = GroupVersionResource::new(group, version, name);
+                        requested(&resource, subresource, policy, cluster_fixture)
+                    };
+                    for operation in operations.iter().filter(|operation| possible.contains(operation)) {
+                        match &about {
+                            None => known.push(KnownFields::new(*operation, None, subresource, None, None)),
+                            Some((kind, requested)) => {
+                                known.extend(requested.iter().map(|(resource, own)| {
+                                    KnownFields::new(
+                                        *operation,
+                                        Some(resource),
+                                        subresource,
+                                        kind.as_ref(),
+                                        own.as_ref(),
+                                    )
+                                }))
+                            }
+                        }
                     }
                 }
             }
         }
     }
     known
+}
+
+const OPERATIONS: [Operation; 4] =
+    [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
+
+/// Returns the subresources that an entry of a rule matches, each with the operations of its requests.
+///
+/// An entry such as `pods/*` matches every subresource that the server serves. `None` is an unknown subresource: another
+/// server may serve other resources, such as those of an aggregated API.
+fn subresources(
+    (group, version, entry): (&str, &str, &str),
+    cluster_fixture: &ClusterFixture,
+) -> Vec<(Option<String>, Vec<Operation>)> {
+    let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
+    if subresource != "*" {
+        return vec![(Some(subresource.to_owned()), OPERATIONS.to_vec())];
+    }
+    let mut served = cluster_fixture.resources();
+    served.retain(|served| {
+        let is_version = version == "*" || served.name.version == version;
+        served.name.group == group && served.name.resource == name && is_version
+    });
+    if served.is_empty() {
+        return vec![(None, OPERATIONS.to_vec())];
+    }
+    let whole = [Operation::Create, Operation::Update, Operation::Delete].to_vec();
+    let named = served.iter().flat_map(|served| &served.subresources);
+    let named = named.map(|subresource| (Some(subresource.name.clone()), operations(subresource)));
+    [(Some(String::new()), whole)].into_iter().chain(named).collect()
+}
+
+/// Returns the operations of the requests for a subresource that the server serves.
+fn operations(subresource: &ServedSubresource) -> Vec<Operation> {
+    if subresource.kind.kind.ends_with("Options") {
+        return vec![Operation::Connect];
+    }
+    let operation = |verb: &String| match verb.as_str() {
+        "create" => Some(Operation::Create),
+        "update" | "patch" => Some(Operation::Update),
+        "delete" | "deletecollection" => Some(Operation::Delete),
+        _ => None,
+    };
+    subresource.verbs.iter().filter_map(operation).collect()
 }
 
 /// A requested resource, and its kind if known.
@@ -322,4 +384,55 @@ fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Ve
         }
     }
     violations
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Checks the kinds of the findings about a condition of a webhook for all operations on `resources`.
+    #[track_caller]
+    fn check(resources: &str, expression: &str, expected: &[&str]) {
+        let rule =
+            json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": [resources]});
+        let configuration: Value = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "c"},
+            "webhooks": [{
+                "name": "w.example.com", "clientConfig": {"url": "https://localhost/"}, "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "rules": [rule],
+                "matchConditions": [{"name": "c", "expression": expression}],
+            }],
+        });
+        let subject = Subject::from_configurations(&[configuration]).unwrap().remove(0);
+        let found = configuration_of(&subject);
+        assert_eq!(found, expected, "{resources}: {expression}");
+    }
+
+    fn configuration_of(subject: &Subject) -> Vec<String> {
+        let found = configuration(subject, &ClusterFixture::new([])).unwrap();
+        found.into_iter().map(|violation| violation.kind).collect()
+    }
+
+    #[test]
+    fn misspelled_subresource_is_never_called() {
+        check("pods/*", "request.subResource == 'stauts'", &["never called"]);
+        let guarded = "has(request.subResource) && request.subResource";
+        check("pods/*", &format!("{guarded} == 'stauts'"), &["never called"]);
+        check("pods/*", &format!("!({guarded} == 'stauts')"), &["c is always true"]);
+        check("pods/*", &format!("{guarded} == 'status'"), &[]);
+        check("pods/*", "request.subResource == 'status'", &[]);
+        check("pods/*", "request.subResource in ['status', 'exec']", &[]);
+        check("pods/*", "!has(request.subResource) && object.spec.hostNetwork", &[]);
+        check("*/*", "request.subResource == 'stauts'", &[]);
+        check("others/*", "request.subResource == 'stauts'", &[]);
+    }
+
+    #[test]
+    fn condition_is_not_evaluated_for_operations_that_a_subresource_does_not_have() {
+        check("pods/*", "request.subResource != 'resize' || oldObject.spec != object.spec", &[]);
+        check("pods/*", "request.subResource != 'eviction' || object.kind == 'Eviction'", &[]);
+    }
 }
