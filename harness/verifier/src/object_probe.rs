@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::comparison::{self, Difference, Order};
 use super::environment::{Environment, Outcome, Verdict, WebhookSet};
-use super::stored::as_stored;
+use super::stored::{as_stored, update};
 use super::subject::Subject;
 use super::turn::Turn;
 use super::violation::Skipped;
@@ -171,6 +171,23 @@ impl ObjectProbe<'_> {
     /// Returns the errors of [`Self::admitted`].
     pub async fn first(&self) -> Result<Arc<Outcome>, Skipped> {
         self.admitted(&self.alone(), self.request).await
+    }
+
+    /// Returns the object that exists before an update, and the creation if the webhook's rules match creations.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Self::first`] if the rules match creations.
+    pub async fn created(&self) -> Result<(Option<Arc<Outcome>>, Option<Value>), Skipped> {
+        let is_matched = |request| self.subject.asks_for(request, &self.environment.cluster_fixture);
+        if self.request.subresource.is_empty() && !is_matched(self.request) {
+            let stored = self.stored(self.object())?;
+            if is_matched(&update(self.request, stored.clone(), stored)) {
+                return Ok((None, Some(self.object().clone())));
+            }
+        }
+        let created = self.first().await?;
+        let object = created.object.clone();
+        Ok((Some(created), object))
     }
 
     /// Returns `object` as the server stores it. The object must have the request's kind.

@@ -7,7 +7,7 @@ mod pods;
 
 use std::collections::BTreeMap;
 
-use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::attributes::{Attributes, GroupVersionKind};
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::set;
 use kubernetes_types::selector::Selector;
@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::custom::{Made, NearMiss, Version, versions};
 use super::environment::Environment;
+use super::stored::{as_stored, update};
 use super::subject::Subject;
 
 /// A generator for the objects of one kind.
@@ -193,10 +194,21 @@ impl Maker {
     }
 }
 
-/// Returns whether the rules of a webhook match the creation of `object`, regardless of its selectors.
+/// Returns whether the rules of a webhook match the creation or an update of `object`, regardless of its selectors.
 fn is_matched(object: &Value, subjects: &[Subject], environment: &Environment) -> bool {
-    let Ok(request) = environment.create(object.clone()) else { return false };
-    subjects.iter().any(|subject| subject.asks_for(&request, &environment.cluster_fixture))
+    let Ok(creation) = environment.create(object.clone()) else { return false };
+    let cluster_fixture = &environment.cluster_fixture;
+    let is_called =
+        |request: &Attributes| subjects.iter().any(|subject| subject.asks_for(request, cluster_fixture));
+    if is_called(&creation) {
+        return true;
+    }
+    // The body of a subresource request is not stored.
+    let Some(object) = creation.object.as_ref().filter(|_| creation.subresource.is_empty()) else {
+        return false;
+    };
+    let stored = as_stored(object, &environment.user, cluster_fixture);
+    is_called(&update(&creation, stored.clone(), stored))
 }
 
 /// Returns the kinds that the rules of `subjects` may match but that the corpus does not contain.
@@ -274,15 +286,19 @@ mod tests {
         built(groups, resources, selector, Extent::Whole)
     }
 
-    fn built(groups: &[&str], resources: &[&str], selector: &Value, extent: Extent) -> Vec<Value> {
-        let configuration = json!({
+    fn configuration(operations: &[&str], groups: &[&str], resources: &[&str], selector: &Value) -> Value {
+        json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": "c"}, "webhooks": [{
                 "name": "w.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
                 "admissionReviewVersions": ["v1"], "objectSelector": selector,
-                "rules": [{"operations": ["CREATE"], "apiGroups": groups, "apiVersions": ["*"], "resources": resources}],
+                "rules": [{"operations": operations, "apiGroups": groups, "apiVersions": ["*"], "resources": resources}],
             }],
-        });
+        })
+    }
+
+    fn built(groups: &[&str], resources: &[&str], selector: &Value, extent: Extent) -> Vec<Value> {
+        let configuration = configuration(&["CREATE"], groups, resources, selector);
         let subjects = Subject::from_configurations(&[configuration]).unwrap();
         let cluster_fixture = ClusterFixture::new(&namespaces(&subjects));
         let environment = Environment::new(Arc::new(NoServices), cluster_fixture, UserInfo::default());
@@ -298,6 +314,19 @@ mod tests {
         assert_eq!(kinds(&pods), BTreeSet::from(["Pod".to_owned()]));
         assert!(pods.len() >= 200, "{}", pods.len());
         assert_eq!(kinds(&objects(&["*"], &["*"], &json!({}))).len(), 43);
+    }
+
+    #[test]
+    fn webhook_for_updates_gets_objects() {
+        let environment = |fixture| Environment::new(Arc::new(NoServices), fixture, UserInfo::default());
+        for (operation, expected) in [("UPDATE", true), ("CONNECT", false)] {
+            let subjects =
+                Subject::from_configurations(&[configuration(&[operation], &[""], &["pods"], &json!({}))]);
+            let subjects = subjects.unwrap();
+            let environment = environment(ClusterFixture::new(&namespaces(&subjects)));
+            let mut objects = built_in(&subjects, &[], &environment, Extent::Representative);
+            assert_eq!(objects.next().is_some(), expected, "{operation}");
+        }
     }
 
     #[test]
