@@ -9,8 +9,11 @@ use super::environment::{configuration, entry, pods, run_checks};
 
 /// Returns the report of all checks for a mutating webhook that sends these operations.
 async fn report(operations: Value) -> Report {
-    let behavior: Behavior =
-        serde_json::from_value(json!({"patch": {"operations": operations}})).expect("a behavior");
+    report_of(json!({"patch": {"operations": operations}})).await
+}
+
+async fn report_of(behavior: Value) -> Report {
+    let behavior: Behavior = serde_json::from_value(behavior).expect("a behavior");
     let fake = FakeWebhook::start(Fake { behavior, ..Fake::default() }).await.expect("the fake starts");
     let webhook = entry("w", &fake.url(), fake.ca_bundle());
     let configurations = [configuration("MutatingWebhookConfiguration", "a", &[webhook])];
@@ -19,7 +22,7 @@ async fn report(operations: Value) -> Report {
 
 /// Returns the findings of checks that send objects, except for notes, by check.
 fn grave(report: &Report) -> Vec<(&str, &Finding)> {
-    let ids = ["V03", "V04", "V08", "V09", "V10", "V14", "V17", "V18", "V19", "V21", "V58"];
+    let ids = ["V03", "V04", "V08", "V09", "V10", "V14", "V17", "V18", "V19", "V21", "V34", "V58"];
     let found = report
         .findings()
         .filter(|(check, finding)| ids.contains(&check.id.as_str()) && finding.severity > Severity::Note);
@@ -53,6 +56,24 @@ async fn what_the_api_server_rejects_comes_first() {
     let (_, cause) = found[0];
     assert!(cause.message.starts_with("the API server rejects the result: "), "{}", cause.message);
     assert!(cause.consequences.iter().any(|it| it.check == "V21"), "{:#?}", cause.consequences);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_api_server_rejects_on_an_update_comes_first() {
+    let env =
+        json!([{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "A", "value": "b"}]}]);
+    let behavior =
+        json!({"when": {"if": {"operations": ["UPDATE"]}, "then": {"patch": {"operations": env}}}});
+    let report = report_of(behavior).await;
+    let found = grave(&report);
+    assert_eq!(found.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ["V09"], "{found:#?}");
+    let (_, cause) = found[0];
+    assert!(
+        cause.message.starts_with("the API server rejects the webhook's changes on "),
+        "{}",
+        cause.message
+    );
+    assert!(cause.consequences.iter().any(|it| it.check == "V34"), "{:#?}", cause.consequences);
 }
 
 #[tokio::test(flavor = "multi_thread")]

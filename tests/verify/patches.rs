@@ -22,6 +22,18 @@ async fn v14_finds_a_webhook_that_denies_unknown_fields() {
 }
 
 #[tokio::test]
+async fn v14_finds_a_result_that_the_api_server_rejects_only_with_unknown_fields() {
+    let invalid = |then: &str| {
+        let patch =
+            format!("{{patch: {{operations: [{{op: add, path: /spec/restartPolicy, value: {then}}}]}}}}");
+        TestedWebhook::mutating(&format!("when: {{if: {{present: /spec/admitUnknownField}}, then: {patch}}}"))
+    };
+    let check = verify("V14", vec![invalid("Sometimes")]).await;
+    finds(&check, &["the API server rejects an object with unknown fields"]);
+    passes(&verify("V14", vec![invalid("Never")]).await);
+}
+
+#[tokio::test]
 async fn v14_passes_patches_of_single_fields() {
     for behavior in ["always-mutate", "sidecar", "container-env", "allow"] {
         passes(&verify("V14", vec![TestedWebhook::mutating(behavior)]).await);

@@ -2,7 +2,7 @@
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify, verify_objects};
 
@@ -17,6 +17,15 @@ async fn v04_finds_a_webhook_that_denies_scheduled_pods() {
     .await;
     finds(&check, &["denies a restored object"]);
     assert!(check.findings[0].message.contains("only the scheduler binds"));
+}
+
+#[tokio::test]
+async fn v04_finds_changes_that_the_api_server_rejects() {
+    let behavior =
+        "when: {if: {present: /spec/nodeName}, then: {mutate: [{set: {/spec/restartPolicy: Sometimes}}]}}";
+    let check = verify("V04", vec![TestedWebhook::mutating(behavior)]).await;
+    finds(&check, &["the API server rejects a restored object"]);
+    assert!(check.findings[0].message.contains("spec.restartPolicy"), "{}", check.findings[0].message);
 }
 
 #[tokio::test]
@@ -114,6 +123,55 @@ async fn v09_finds_a_webhook_that_matches_updates_but_mutates_only_creations() {
 async fn v09_finds_a_webhook_that_denies_an_apply() {
     let frozen = "when: {if: {operations: [UPDATE]}, then: {deny: {message: frozen}}}";
     finds(&verify("V09", vec![TestedWebhook::mutating(frozen)]).await, &["denies a second apply"]);
+}
+
+/// Returns a behavior that adds a value on UPDATE.
+fn on_update(path: &str, value: &Value) -> String {
+    let operations = json!([{"op": "add", "path": path, "value": value}]);
+    json!({"when": {"if": {"operations": ["UPDATE"]}, "then": {"patch": {"operations": operations}}}})
+        .to_string()
+}
+
+#[tokio::test]
+async fn v09_finds_changes_that_the_api_server_rejects() {
+    let env = on_update("/spec/containers/0/env", &json!([{"name": "A", "value": "b"}]));
+    let check = verify("V09", vec![TestedWebhook::mutating(&env)]).await;
+    finds(&check, &["the API server rejects a second apply"]);
+    let finding = &check.findings[0];
+    assert_eq!(finding.severity, Severity::Error);
+    assert!(finding.message.contains("pod updates may not change fields other than"), "{}", finding.message);
+
+    // The image of a Pod may change, but not the image in the template of a Job.
+    let image = on_update("/spec/containers/0/image", &json!("mirror.example.com/app:1"));
+    let check = verify("V09", vec![TestedWebhook::mutating(&image)]).await;
+    assert_eq!(kinds(&check)[0], "changed by a second apply");
+    let image = on_update("/spec/template/spec/containers/0/image", &json!("mirror.example.com/app:1"));
+    let rule =
+        json!({"operations": ["*"], "apiGroups": ["batch"], "apiVersions": ["v1"], "resources": ["jobs"]});
+    let tested = TestedWebhook::mutating(&image).with("rules", json!([rule]));
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "app", "image": "app"}]});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
+        "spec": {"template": {"spec": pod}}});
+    let check = verify_objects("V09", vec![tested], vec![job], &[]).await;
+    finds(&check, &["the API server rejects a second apply"]);
+    assert!(check.findings[0].message.contains("field is immutable"), "{}", check.findings[0].message);
+}
+
+#[tokio::test]
+async fn v09_starts_with_an_update_if_the_rules_match_no_creation() {
+    let webhook = |path: &str, value: Value| {
+        let operations = json!([{"op": "add", "path": path, "value": value}]);
+        let behavior =
+            json!({"when": {"if": {"absent": path}, "then": {"patch": {"operations": operations}}}});
+        TestedWebhook::mutating(&behavior.to_string()).on(&["UPDATE"])
+    };
+    let check = verify("V09", vec![webhook("/spec/containers/0/env", json!([{"name": "A"}]))]).await;
+    finds(&check, &["the API server rejects an update"]);
+    let check = verify("V09", vec![TestedWebhook::mutating("non-idempotent").on(&["UPDATE"])]).await;
+    assert_eq!(kinds(&check)[0], "changed by a second apply");
+    let labels = webhook("/metadata/labels", json!({"mine": "yes"}));
+    let check = verify("V09", vec![labels]).await;
+    passes(&check);
 }
 
 #[tokio::test]

@@ -118,9 +118,59 @@ async fn v31_finds_changes_of_existing_ephemeral_containers() {
     };
     let existing = patch("/spec/ephemeralContainers/0/image");
     let check = verify("V31", vec![seeing(existing, &["UPDATE"], &resources)]).await;
-    finds(&check, &["rewrites existing ephemeral containers on UPDATE of ephemeralcontainers"]);
+    finds(&check, &["the API server rejects UPDATE of ephemeralcontainers"]);
+    let message = &check.findings[0].message;
+    assert!(message.contains("existing ephemeral containers"), "{message}");
     let new = patch("/spec/ephemeralContainers/1/image");
     passes(&verify("V31", vec![seeing(new, &["UPDATE"], &resources)]).await);
+}
+
+/// Returns a webhook that sets one value, on the operations that reach the resource.
+fn setting(resource: &str, path: &str, value: &Value) -> TestedWebhook {
+    let operations = json!([{"op": "add", "path": path, "value": value}]);
+    let behavior = json!({"patch": {"operations": operations}}).to_string();
+    seeing(TestedWebhook::mutating(&behavior), &["*"], &[resource])
+}
+
+#[tokio::test]
+async fn v31_finds_results_that_the_api_server_rejects() {
+    for (resource, path, invalid, valid, reason) in [
+        ("deployments/scale", "/spec/replicas", json!(-1), json!(0), "greater than or equal to 0"),
+        ("serviceaccounts/token", "/spec/expirationSeconds", json!(1), json!(600), "less than 10 minutes"),
+        ("pods/binding", "/target/name", json!(""), json!("node-2"), "target.name: Required value"),
+        ("jobs/status", "/status/active", json!(-1), json!(1), "status.active: Invalid value"),
+        (
+            "pods/resize",
+            "/spec/containers/0/resources/limits",
+            json!({"cpu": "100m"}),
+            json!({"cpu": "300m"}),
+            "must be less than or equal to cpu limit",
+        ),
+    ] {
+        let check = verify("V31", vec![setting(resource, path, &invalid)]).await;
+        let (_, subresource) = resource.split_once('/').expect("a subresource");
+        assert_eq!(check.findings.len(), 1, "{resource}: {check:#?}");
+        let finding = &check.findings[0];
+        assert!(finding.kind.starts_with("the API server rejects"), "{finding:#?}");
+        assert!(finding.kind.ends_with(&format!("of {subresource}")), "{finding:#?}");
+        assert!(finding.message.contains(reason), "{finding:#?}");
+        assert_eq!(finding.severity, Severity::Error);
+        let check = verify("V31", vec![setting(resource, path, &valid)]).await;
+        assert_eq!(check.findings, Vec::new(), "{resource}: {check:#?}");
+    }
+}
+
+#[tokio::test]
+async fn v31_finds_a_status_that_is_written_whole_for_every_kind() {
+    for (resource, field) in [
+        ("deployments/status", "status.conditions"),
+        ("ingresses/status", "status.loadBalancer"),
+        ("resourcequotas/status", "status.used"),
+    ] {
+        let check = verify("V31", vec![setting(resource, "/status", &json!({}))]).await;
+        finds(&check, &["overwrites the status on UPDATE of status"]);
+        assert!(check.findings[0].message.contains(field), "{}", check.findings[0].message);
+    }
 }
 
 /// A behavior that rejects every request with the message that it cannot be decoded.
@@ -269,6 +319,19 @@ async fn v34_finds_changes_that_the_api_server_rejects() {
     finds(&check, &["the API server rejects the finalizer removal"]);
     let message = &check.findings[0].message;
     assert!(message.contains("pod updates may not change fields"), "{message}");
+}
+
+#[tokio::test]
+async fn v34_starts_with_an_update_if_the_rules_match_no_creation() {
+    let own = json!([{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/own"]}]);
+    let behavior = json!({"patch": {"operations": own}});
+    let check = verify("V34", vec![TestedWebhook::mutating(&behavior.to_string()).on(&["UPDATE"])]).await;
+    finds(&check, &["adds a finalizer"]);
+    let is_deleting = json!({"present": "/metadata/deletionTimestamp"});
+    let careful = json!({"when": {"if": is_deleting, "then": "allow", "otherwise": behavior}});
+    passes(&verify("V34", vec![TestedWebhook::mutating(&careful.to_string()).on(&["UPDATE"])]).await);
+    let check = verify("V34", vec![TestedWebhook::validating("fault: M29-deny").on(&["UPDATE"])]).await;
+    finds(&check, &["denies a finalizer removal"]);
 }
 
 #[tokio::test]

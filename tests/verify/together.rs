@@ -2,7 +2,9 @@
 
 use harness::verify::report::Tally;
 
-use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify};
+use serde_json::json;
+
+use super::environment::{TestedWebhook, finds, kinds, passes, verdict, verify, verify_objects};
 
 /// Returns webhooks that set the same label to different values.
 fn duel() -> Vec<TestedWebhook> {
@@ -39,6 +41,26 @@ async fn v05_finds_a_container_that_came_too_late() {
     let reinvoked =
         TestedWebhook::mutating("container-env").with("reinvocationPolicy", serde_json::json!("IfNeeded"));
     passes(&verify("V05", vec![reinvoked, TestedWebhook::mutating("sidecar")]).await);
+}
+
+#[tokio::test]
+async fn v05_finds_a_result_that_the_api_server_rejects_only_with_all_webhooks() {
+    let same = |label: &str| {
+        let operations = json!([
+            {"op": "add", "path": format!("/metadata/annotations/{label}"), "value": "yes"},
+            {"op": "add", "path": "/spec/volumes/-", "value": {"name": "shared", "emptyDir": {}}},
+        ]);
+        let is_new = json!({"absent": format!("/metadata/annotations/{label}")});
+        let behavior = json!({"when": {"if": is_new, "then": {"patch": {"operations": operations}}}});
+        TestedWebhook::mutating(&behavior.to_string())
+    };
+    let check = verify("V05", vec![same("a"), same("b")]).await;
+    finds(&check, &["the API server rejects the result of all webhooks"]);
+    assert!(
+        check.findings[0].message.contains("Duplicate value: \"shared\""),
+        "{}",
+        check.findings[0].message
+    );
 }
 
 #[tokio::test]
@@ -101,6 +123,34 @@ async fn v10_finds_a_webhook_that_reverts_writes_of_the_owner() {
 async fn v10_finds_items_that_every_update_adds() {
     let check = verify("V10", vec![TestedWebhook::mutating("non-idempotent")]).await;
     finds(&check, &["changes the object on every update"]);
+}
+
+#[tokio::test]
+async fn v10_finds_an_update_that_the_api_server_rejects_only_with_all_webhooks() {
+    let limiting = |path: &str, value: serde_json::Value| {
+        let operations = json!([{"op": "add", "path": path, "value": value}]);
+        let behavior = json!({"when": {"if": {"operations": ["UPDATE"]}, "then": {"patch": {"operations": operations}}}});
+        let rule = json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["limitranges"]});
+        TestedWebhook::mutating(&behavior.to_string()).with("rules", json!([rule]))
+    };
+    let max = |cpu: &str| limiting("/spec/limits/0/max/cpu", json!(cpu));
+    let min = |cpu: &str| limiting("/spec/limits/0/min", json!({"cpu": cpu}));
+    let range = json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"},
+        "spec": {"limits": [{"type": "Pod", "max": {"memory": "1Gi"}}]}});
+    let check = verify_objects("V10", vec![max("1"), min("2")], vec![range.clone()], &[]).await;
+    finds(&check, &["the API server rejects an update by the owner"]);
+    // The owner's list has no keys, so that each of its writes removes the limits.
+    let check = verify_objects("V10", vec![max("2"), min("1")], vec![range], &[]).await;
+    finds(&check, &["undoes what the owner writes"]);
+}
+
+#[tokio::test]
+async fn v10_leaves_changes_of_one_webhook_that_the_api_server_rejects_to_v09() {
+    let behavior = "when: {if: {operations: [UPDATE]}, then: {mutate: [{set: {/spec/hostname: x}}]}}";
+    let check = verify("V10", vec![TestedWebhook::mutating(behavior)]).await;
+    let (verdict, reasons) = verdict(&check);
+    assert_eq!(verdict, Tally::NotChecked, "{check:#?}");
+    assert!(reasons.keys().all(|reason| reason.contains("see V09")), "{reasons:?}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::check::Severity;
+use super::rejection::REJECTS;
 use super::report::{CheckReport, Consequence, Finding, TOGETHER};
 use super::validity::without_positions;
 
@@ -33,7 +34,7 @@ const CHANGES: [&str; 22] = [
 ];
 
 /// The causes, in the order in which they are applied, starting with objects that the API server rejects.
-const CAUSES: [Cause; 9] = [
+const CAUSES: [Cause; 16] = [
     Cause {
         check: "V19",
         applies: |finding| finding.severity == Severity::Error,
@@ -41,6 +42,13 @@ const CAUSES: [Cause; 9] = [
             CHANGES.contains(&check) && (known.has_reason_of(other) || known.has_fields_of(other))
         },
     },
+    rejected("V09"),
+    rejected("V34"),
+    rejected("V31"),
+    rejected("V05"),
+    rejected("V07"),
+    rejected("V10"),
+    rejected("V04"),
     Cause {
         check: "V22",
         applies: |_| true,
@@ -106,6 +114,17 @@ const CAUSES: [Cause; 9] = [
         },
     },
 ];
+
+/// Returns the rule for a check whose findings name what the API server rejects.
+const fn rejected(check: &'static str) -> Cause {
+    Cause {
+        check,
+        applies: |finding| finding.kind.starts_with(REJECTS),
+        explains: |known, check, other| {
+            CHANGES.contains(&check) && (known.has_reason_of(other) || known.has_fields_of(other))
+        },
+    }
+}
 
 /// The fields that every write changes.
 const COUNTERS: [&str; 2] = ["metadata.resourceVersion", "metadata.generation"];

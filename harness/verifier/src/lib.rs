@@ -58,6 +58,7 @@ mod policies;
 mod progress;
 mod reasons;
 pub mod recorder;
+mod rejection;
 mod remark;
 pub mod report;
 mod request_context;

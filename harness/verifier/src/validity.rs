@@ -18,6 +18,11 @@ pub(super) fn faults(environment: &Environment, request: &Attributes, object: &V
     environment.cluster_fixture.invalid_fields(&request).unwrap_or_default()
 }
 
+/// Returns whether the cause only states that rules were not evaluated because of other errors.
+pub(super) fn is_remark(cause: &StatusCause) -> bool {
+    cause.field == "<nil>"
+}
+
 /// Returns an error as text without positions and keys, such as `spec.volumes.name: Duplicate value`.
 pub(super) fn place(cause: &StatusCause) -> String {
     let what = cause.message.split(':').next().unwrap_or_default();

@@ -29,6 +29,7 @@ mod policy_examples;
 mod recorded_writes;
 mod requests;
 mod typical_request;
+mod typical_status;
 mod v01_idempotence;
 mod v02_completeness;
 mod v03_preserves_others;

@@ -7,6 +7,7 @@ use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violatio
 use crate::comparison::Order;
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
+use crate::rejection;
 
 pub(super) const CHECK: Check = Check {
     id: "V04",
@@ -49,6 +50,10 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         let message =
             format!("the webhook denies its own result when a backup restores it: {}", status.message);
         return Ok(vec![Violation::new("denies a restored object", message).with_steps(steps)]);
+    }
+    let rejected = rejection::rejection(object_probe.environment, "a restored object", &replay, &[&first]);
+    if let Some(rejected) = rejected {
+        return Ok(vec![rejected.with_steps(steps)]);
     }
     let (Some(restored), Some(found)) = (&request.object, &replay.object) else { return Ok(Vec::new()) };
     // Built-in plugins run again after a webhook changed something, and restore what they had set.

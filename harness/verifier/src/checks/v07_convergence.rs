@@ -10,6 +10,7 @@ use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violatio
 use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
+use crate::rejection;
 
 pub(super) const CHECK: Check = Check {
     id: "V07",
@@ -30,6 +31,13 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let again = |subject: &crate::subject::Subject| subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
     let two_rounds = collection::admitted(object_probe, &subjects, again).await?;
     let Some(then) = two_rounds.object.clone() else { return collection::HOLDS };
+    // V05 judges the result of one round.
+    let one_round = |subject: &crate::subject::Subject| subject.with_reinvocation(ReinvocationPolicy::Never);
+    let once = collection::admitted(object_probe, &subjects, one_round).await?;
+    let what = "the result of two rounds";
+    if let Some(rejected) = rejection::rejection(object_probe.environment, what, &two_rounds, &[&once]) {
+        return Ok(vec![rejected]);
+    }
     // Runs one more round: webhooks that still change the object were cut off by the server.
     let webhook_set = ObjectProbe::in_order(
         subjects.iter().map(|subject| subject.with_reinvocation(ReinvocationPolicy::Never)),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kubernetes_admission::attributes::Attributes;
 use serde_json::Value;
 
 use super::v10_write_loop::overlay;
@@ -9,6 +10,7 @@ use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violatio
 use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
+use crate::rejection;
 use crate::stored::{as_updated, update};
 
 pub(super) const CHECK: Check = Check {
@@ -26,9 +28,23 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let created = object_probe.first().await?;
-    let Some(made) = &created.object else { return Ok(Vec::new()) };
-    let stored = object_probe.stored(made)?;
+    let (created, made) = object_probe.created().await?;
+    let Some(made) = made else { return Ok(Vec::new()) };
+    let mut stored = object_probe.stored(&made)?;
+    let mut earlier: Vec<Arc<Outcome>> = created.into_iter().collect();
+    if earlier.is_empty() {
+        // The webhook sees the object for the first time when it is updated.
+        let request = update(object_probe.request, stored.clone(), stored.clone());
+        let updated = answered(object_probe, &request).await?;
+        if let Some(rejected) = rejection::rejection(object_probe.environment, "an update", &updated, &[]) {
+            return Ok(vec![rejected.with_help(rejection::ALLOWED)]);
+        }
+        let Some(result) = updated.admitted() else {
+            return Err(Skipped::not_applicable("the webhook denies the update"));
+        };
+        stored = as_updated(&request, result, &object_probe.environment.cluster_fixture);
+        earlier.push(updated);
+    }
     let mut applied = stored.clone();
     overlay(&mut applied, object_probe.object());
     let mut violations = Vec::new();
@@ -39,19 +55,27 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     ];
     for (way, written, order) in ways {
         let request = update(object_probe.request, stored.clone(), written);
-        let updated = match object_probe.answered(&object_probe.alone(), &request).await {
-            Ok(updated) => updated,
-            Err(Skipped::NotApplicable(_)) => {
-                let reason = "the webhook's rules and selectors do not match UPDATE of the object";
-                return Err(Skipped::not_applicable(reason));
-            }
-            Err(skip) => return Err(skip),
-        };
-        let steps = [Arc::clone(&created), Arc::clone(&updated)];
+        let updated = answered(object_probe, &request).await?;
+        let steps: Vec<Arc<Outcome>> = earlier.iter().chain([&updated]).map(Arc::clone).collect();
+        let what = format!("a second {way}");
+        if let Some(rejected) = rejection::rejection(object_probe.environment, &what, &updated, &[]) {
+            violations.push(rejected.with_steps(steps).with_help(rejection::ALLOWED));
+            break;
+        }
         violations
             .extend(judge(object_probe, way, &stored, &updated, order).map(|found| found.with_steps(steps)));
     }
     Ok(violations)
+}
+
+/// Returns the outcome of an update that the webhook answers.
+async fn answered(object_probe: &ObjectProbe<'_>, request: &Attributes) -> Result<Arc<Outcome>, Skipped> {
+    object_probe.answered(&object_probe.alone(), request).await.map_err(|skip| match skip {
+        Skipped::NotApplicable(_) => {
+            Skipped::not_applicable("the webhook's rules and selectors do not match UPDATE of the object")
+        }
+        other => other,
+    })
 }
 
 fn judge(

@@ -9,6 +9,7 @@ use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violatio
 use crate::comparison::{self, Order};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
+use crate::rejection;
 use crate::stored::{as_updated, update};
 
 /// The number of writes by the owner.
@@ -48,6 +49,10 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         if !called {
             return Err(Skipped::not_applicable("no mutating webhook is called for updates of the object"));
         }
+        if let Some(rejected) = rejected(object_probe, &updated).await? {
+            steps.push(updated);
+            return Ok(vec![rejected.with_steps(steps)]);
+        }
         let Some(found) = &updated.object else { return Ok(Vec::new()) };
         let found = as_updated(&request, found, cluster_fixture);
         let written = as_updated(&request, &written, cluster_fixture);
@@ -75,6 +80,29 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         ("undoes what the owner writes", message, differences)
     };
     Ok(vec![Violation::new(kind, message).with_fields(differences).with_steps(steps)])
+}
+
+/// Reports an update that the API server rejects only because of several webhooks.
+///
+/// # Errors
+/// Returns [`Skipped`] if the API server rejects the changes of one webhook, which V09 reports.
+async fn rejected(
+    object_probe: &ObjectProbe<'_>,
+    updated: &Arc<Outcome>,
+) -> Result<Option<Violation>, Skipped> {
+    let (environment, what) = (object_probe.environment, "an update by the owner");
+    if rejection::rejection(environment, what, updated, &[]).is_none() {
+        return Ok(None);
+    }
+    let mut alone = Vec::new();
+    for subject in object_probe.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating) {
+        alone.push(object_probe.outcome(&subject.alone(), &updated.request).await);
+    }
+    let known: Vec<&Arc<Outcome>> = alone.iter().collect();
+    match rejection::rejection(environment, what, updated, &known) {
+        Some(rejected) => Ok(Some(rejected.with_help(rejection::ALLOWED))),
+        None => Err(Skipped::not_checked("the API server rejects a webhook's changes on updates: see V09")),
+    }
 }
 
 fn admitted(outcome: Arc<Outcome>) -> Result<Arc<Outcome>, Skipped> {

@@ -13,6 +13,7 @@ use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violatio
 use crate::comparison::{self, Difference};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
+use crate::rejection;
 
 /// The name of a field that does not exist in any version of any kind.
 const UNKNOWN: &str = "admitUnknownField";
@@ -34,7 +35,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    object_probe.admitted(&object_probe.alone(), object_probe.request).await?;
+    let first = object_probe.admitted(&object_probe.alone(), object_probe.request).await?;
     let mut object = object_probe.object().clone();
     match object_probe.environment.cluster_fixture.schema_of(&object_probe.request.kind) {
         Some(schema) => plant_by(&schema, &mut object),
@@ -75,6 +76,10 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             ]);
         }
         Verdict::Unsupported(what) => return Err(Skipped::not_checked(what)),
+    }
+    let what = "an object with unknown fields";
+    if let Some(rejected) = rejection::rejection(object_probe.environment, what, &outcome, &[&first]) {
+        return Ok(vec![rejected.with_sent(Some(object))]);
     }
     let mut lost = Vec::new();
     if let Some(found) = patched(&outcome, &object)? {

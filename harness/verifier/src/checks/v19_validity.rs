@@ -13,7 +13,7 @@ use super::webhook_response::WebhookResponse;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
-use crate::validity::{self, place, without_positions};
+use crate::validity::{self, is_remark, place, without_positions};
 
 pub(super) const CHECK: Check = Check {
     id: "V19",
@@ -125,11 +125,6 @@ fn priority(request: &Attributes, made: &Value) -> Option<Violation> {
 /// Returns whether the cause is a null that the schema rejects.
 fn is_null(cause: &StatusCause) -> bool {
     cause.message.starts_with(r#"Invalid value: "null":"#)
-}
-
-/// Returns whether the cause only states that rules were not evaluated because of other errors.
-fn is_remark(cause: &StatusCause) -> bool {
-    cause.field == "<nil>"
 }
 
 /// Returns `before` with an empty object for each member that only `after` contains.

@@ -11,10 +11,12 @@ use kubernetes_types::selector::Selector;
 use serde_json::{Value, json};
 
 use super::requests::{self, Side};
+use super::typical_status::add_status;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::{self, Difference, Order};
 use crate::corpus;
 use crate::environment::Outcome;
+use crate::rejection;
 use crate::shape;
 use crate::stored::as_stored;
 use crate::webhook_probe::WebhookProbe;
@@ -69,9 +71,8 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             found.add(&name, &what, &kind, beyond_the_status(&what, &outcome));
             found.add(&name, &what, &kind, lost_status(&what, &outcome));
         }
-        if subresource.name == "ephemeralcontainers" {
-            found.add(&name, &what, &kind, changed_ephemeral_containers(&what, &outcome));
-        }
+        let rejected = rejection::rejection(webhook_probe.environment, &what, &outcome, &[]);
+        found.add(&name, &what, &kind, rejected);
     }
     let untold = (!untried.is_empty()).then(|| {
         format!("admit cannot build a request for {}", super::listed(untried.iter().map(String::as_str)))
@@ -164,31 +165,6 @@ fn lost_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     Some(violation.with_steps([Arc::clone(outcome)]))
 }
 
-/// Reports changes to existing ephemeral containers, which the API server rejects.
-///
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodEphemeralContainersUpdate`.
-fn changed_ephemeral_containers(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
-    let containers = |pod: &Value| {
-        let items = json::at(pod, &["spec", "ephemeralContainers"]).as_array().cloned().unwrap_or_default();
-        json!({"spec": {"ephemeralContainers": items}})
-    };
-    let (old, after) = (outcome.request.old_object.as_ref()?, outcome.object.as_ref()?);
-    let (old, after) = (containers(old), containers(after));
-    let mut changed = comparison::differences(&old, &after, &outcome.request.kind, Order::Counts);
-    // New containers are allowed.
-    let is_new = |path: &str| path.ends_with(']') && path.matches('[').count() == 1;
-    changed.retain(|change| change.expected.is_some() || !is_new(&change.path));
-    if changed.is_empty() {
-        return None;
-    }
-    let message = format!(
-        "on {what}, the webhook changes existing ephemeral containers, which the API server rejects: {}",
-        super::fields(&changed)
-    );
-    let violation = Violation::new(format!("rewrites existing ephemeral containers on {what}"), message);
-    Some(violation.with_differences(changed).with_steps([Arc::clone(outcome)]))
-}
-
 const NAME: &str = "admit-verify";
 
 /// Returns a client's request for the subresource, or `None` if admit cannot build the request.
@@ -246,8 +222,9 @@ fn request(
                 set(&mut old_object, &["metadata", "generation"], 2);
                 webhook_probe.environment.cluster_fixture.set_defaults(&mut old_object);
             }
-            if name == "status" && old_object.get("kind").is_some_and(|kind| kind == "Pod") {
-                set(&mut old_object, &["status", "hostIP"], "192.0.2.1");
+            if name == "status" {
+                let schema = webhook_probe.environment.cluster_fixture.schema_of(&resource.kind);
+                add_status(&mut old_object, schema.as_ref());
             }
             let mut object = old_object.clone();
             change(&mut object, name)?;

@@ -7,12 +7,11 @@ use kubernetes_types::json::{at, set};
 use serde_json::{Value, json};
 
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
-use crate::comparison::Order;
-use crate::environment::{Outcome, Verdict};
+use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
+use crate::rejection;
 use crate::shape;
 use crate::stored::{as_deleting, update};
-use crate::validity;
 
 pub(super) const CHECK: Check = Check {
     id: "V34",
@@ -33,9 +32,9 @@ pub(super) const CHECK: Check = Check {
 const FINALIZER: &str = "admit.dev/cleanup";
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
-    let created = object_probe.admitted(&object_probe.alone(), object_probe.request).await?;
-    let Some(made) = &created.object else { return Ok(Vec::new()) };
-    let mut stored = object_probe.stored(made)?;
+    let (_, made) = object_probe.created().await?;
+    let Some(made) = made else { return Ok(Vec::new()) };
+    let mut stored = object_probe.stored(&made)?;
     if let Some(Value::Array(finalizers)) = stored.pointer_mut("/metadata/finalizers") {
         finalizers.push(FINALIZER.into());
     } else {
@@ -84,7 +83,9 @@ async fn removal(object_probe: &ObjectProbe<'_>, stored: Value, written: Value) 
                 .copied()
                 .collect();
             if added.is_empty() {
-                return Ok(rejected(object_probe, &updated, &written).into_iter().collect());
+                let rejected =
+                    rejection::rejection(object_probe.environment, "the finalizer removal", &updated, &[]);
+                return Ok(rejected.into_iter().collect());
             }
             let message = format!(
                 "the webhook adds finalizers to an object that is being deleted: {}",
@@ -107,22 +108,6 @@ async fn removal(object_probe: &ObjectProbe<'_>, stored: Value, written: Value) 
         Verdict::Unsupported(what) => return Err(Skipped::not_checked(what)),
     };
     Ok(vec![Violation::new(kind, message).with_steps(steps)])
-}
-
-/// Reports an update that the API server rejects because of the webhook's changes.
-fn rejected(object_probe: &ObjectProbe<'_>, updated: &Arc<Outcome>, written: &Value) -> Option<Violation> {
-    let faults = |object: &Value| validity::faults(object_probe.environment, &updated.request, object);
-    let known: BTreeSet<String> = faults(written).iter().map(validity::place).collect();
-    let result = updated.object.as_ref()?;
-    let found = faults(result);
-    let cause = found.iter().find(|cause| !known.contains(&validity::place(cause)))?;
-    let message = format!(
-        "when a finalizer is removed, the API server rejects the webhook's changes: {}: {}",
-        cause.field, cause.message
-    );
-    let kind = "the API server rejects the finalizer removal";
-    let differences = object_probe.differences(written, result, Order::Counts);
-    Some(Violation::new(kind, message).with_differences(differences).with_steps([Arc::clone(updated)]))
 }
 
 fn finalizers(object: &Value) -> BTreeSet<&str> {

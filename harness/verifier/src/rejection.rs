@@ -1,0 +1,47 @@
+//! Reports results of webhooks that the API server rejects.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::comparison::{self, Order};
+use super::environment::{Environment, Outcome};
+use super::validity::{faults, is_remark, place};
+use super::violation::{Severity, Violation};
+
+/// The begin of the kind of each finding about a result that the API server rejects, except for those of V19.
+pub(super) const REJECTS: &str = "the API server rejects";
+
+/// The advice about an update that the API server rejects.
+pub(super) const ALLOWED: &str = "On UPDATE, change only fields that the API server allows to change.";
+
+/// Reports the API server's first error in the result of an admitted request, if the webhooks cause it.
+///
+/// Errors in the client's object and in the results of the `known` outcomes are not reported. `what` names the request,
+/// such as `a second apply`.
+pub(super) fn rejection(
+    environment: &Environment,
+    what: &str,
+    outcome: &Arc<Outcome>,
+    known: &[&Arc<Outcome>],
+) -> Option<Violation> {
+    let (written, result) = (outcome.request.object.as_ref()?, outcome.admitted()?);
+    if written == result {
+        return None;
+    }
+    let found = faults(environment, &outcome.request, result);
+    if found.is_empty() {
+        return None;
+    }
+    let mut expected: BTreeSet<String> =
+        faults(environment, &outcome.request, written).iter().map(place).collect();
+    for known in known {
+        let results = known.admitted().into_iter();
+        let faults = results.flat_map(|result| faults(environment, &known.request, result));
+        expected.extend(faults.map(|cause| place(&cause)));
+    }
+    let cause = found.iter().find(|cause| !is_remark(cause) && !expected.contains(&place(cause)))?;
+    let message = format!("{REJECTS} the webhook's changes on {what}: {}: {}", cause.field, cause.message);
+    let differences = comparison::differences(written, result, &outcome.request.kind, Order::Counts);
+    let violation = Violation::new(format!("{REJECTS} {what}"), message).with_severity(Severity::Error);
+    Some(violation.with_differences(differences).with_steps([Arc::clone(outcome)]))
+}
