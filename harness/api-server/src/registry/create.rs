@@ -183,10 +183,10 @@ pub(crate) async fn admit_and_store(
             strategy::share_labels(&mut object);
         }
         let first = strategy::admin_access(&object, None, &resource, "", &*request.registry.state);
-        let told = strategy::validate_after(Vec::from_iter(first), &object, None, &resource, "")?;
+        let first = Vec::from_iter(first);
+        strategy::validate_after(first, &object, None, &resource, "", &mut request.warnings)?;
         strategy::canonicalize(&mut object, &resource)?;
         params::check(request, &object, None)?;
-        request.warnings.extend(told);
         request.warnings.extend(strategy::warnings(&object, None, &resource, ""));
         request.empty_fields.remove(&mut object, &resource.kind);
         let name = metadata::text(&object, "name").to_owned();

@@ -283,8 +283,7 @@ async fn attempt(
         field_manager::take_over_scale(&mut object, &new, &resource, &state.resources())?;
         restore_times(&old, &mut object, |old, object| are_same(old, object, &resource));
         if resource.custom.is_some() {
-            let told = custom_validation::validate(&object, Some(&old), &resource, "")?;
-            request.warnings.extend(told);
+            custom_validation::validate(&object, Some(&old), &resource, "", &mut request.warnings)?;
         }
         // Validating admission does not receive the field managers.
         new = scale::scale_of(&object, &resource);
@@ -317,10 +316,9 @@ async fn attempt(
             strategy::admin_access(&new, Some(&old), &resource, subresource, &*request.registry.state);
         let devices = status_fields::of_claim(request, if is_patch { "patch" } else { "update" }, &new, &old);
         let first = first.into_iter().chain(devices).collect();
-        let told = strategy::validate_after(first, &new, Some(&old), &resource, subresource)
+        strategy::validate_after(first, &new, Some(&old), &resource, subresource, &mut request.warnings)
             .map_err(|status| about_sent_kind(status, &given, &resource))?;
         authorization::check_fields(request, &new, &old)?;
-        request.warnings.extend(told);
         strategy::canonicalize(&mut new, &resource)?;
         strategy::validate_conditions(&new, &old, &resource, subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource, subresource));

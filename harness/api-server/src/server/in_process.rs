@@ -186,8 +186,7 @@ impl Server {
         strategy::prepare_for_create(&mut object, resource);
         restore_given_fields(&mut object, &given);
         match validation {
-            // There is no client to receive the warnings.
-            Validation::AsNew => drop(strategy::validate(&object, None, resource, "")?),
+            Validation::AsNew => strategy::validate(&object, None, resource, "")?,
             Validation::Skipped => {}
         }
         schema::normalize_metadata(&mut object);

@@ -28,7 +28,7 @@ fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) -> Vec<Fiel
         .collect()
 }
 
-/// Validates a custom resource in a write of the object or its status. Returns the warnings.
+/// Validates a custom resource in a write of the object or its status. Adds to `warnings`, even if the object is invalid.
 ///
 /// # Errors
 /// Returns 422 for an invalid object, or 501 for constructs that admit does not support.
@@ -40,8 +40,9 @@ pub(crate) fn validate(
     old: Option<&Value>,
     resource: &Resource,
     subresource: &str,
-) -> Result<Vec<String>, Box<Status>> {
-    let Some(custom) = &resource.custom else { return Ok(Vec::new()) };
+    warnings: &mut Vec<String>,
+) -> Result<(), Box<Status>> {
+    let Some(custom) = &resource.custom else { return Ok(()) };
     let found = GroupVersionKind::from_object(object);
     let name = metadata::text(object, "name");
     if found.version.is_empty() {
@@ -55,8 +56,9 @@ pub(crate) fn validate(
     }
     let judgment = judge(object, old, resource, custom, subresource)
         .map_err(|unsupported| Status::unsupported(&unsupported))?;
+    warnings.extend(judgment.warnings);
     if judgment.errors.is_empty() {
-        return Ok(judgment.warnings);
+        return Ok(());
     }
     Err(Box::new(Status::invalid(&found.group, &found.kind, name, &judgment.errors)))
 }

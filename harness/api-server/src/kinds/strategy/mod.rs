@@ -206,7 +206,7 @@ fn validates_metadata_last(resource: &Resource) -> bool {
     ["poddisruptionbudgets.policy", "events"].contains(&resource.gvr.group_resource().as_str())
 }
 
-/// Validates an object of any kind. Returns the warnings.
+/// Validates an object of any kind.
 ///
 /// # Errors
 /// Returns 422 for an invalid object, or 501 for constructs that admit does not support.
@@ -215,11 +215,13 @@ pub(crate) fn validate(
     old: Option<&Value>,
     resource: &Resource,
     subresource: &str,
-) -> Result<Vec<String>, Box<Status>> {
-    validate_after(Vec::new(), object, old, resource, subresource)
+) -> Result<(), Box<Status>> {
+    validate_after(Vec::new(), object, old, resource, subresource, &mut Vec::new())
 }
 
 /// Validates an object as [`validate`] does. Reports the errors in `first` before all others.
+///
+/// Adds to `warnings`, even if the object is invalid.
 ///
 /// # Errors
 /// Returns 422 for an invalid object, or 501 for constructs that admit does not support.
@@ -229,10 +231,11 @@ pub(crate) fn validate_after(
     old: Option<&Value>,
     resource: &Resource,
     subresource: &str,
-) -> Result<Vec<String>, Box<Status>> {
+    warnings: &mut Vec<String>,
+) -> Result<(), Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
     if resource.custom.is_some() {
-        return custom_validation::validate(object, old, resource, subresource);
+        return custom_validation::validate(object, old, resource, subresource, warnings);
     }
     let is_configuration = is_configuration(resource);
     let mut errors = match old {
@@ -265,7 +268,8 @@ pub(crate) fn validate_after(
         errors.extend(further);
     }
     if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
-        return definitions::validate(object, old, subresource, errors);
+        warnings.extend(definitions::validate(object, old, subresource, errors)?);
+        return Ok(());
     }
     // All other kinds have generated validation, so upstream reports each error only once.
     metadata_validation::report_once(&mut errors);
@@ -277,7 +281,7 @@ pub(crate) fn validate_after(
     if is_configuration {
         validate_configuration(object)?;
     }
-    Ok(Vec::new())
+    Ok(())
 }
 
 /// Changes a valid object as its validation upstream does.

@@ -197,7 +197,7 @@ impl ClusterFixture {
         let (Some(resource), Some(object)) = (resource, &request.object) else { return Ok(Vec::new()) };
         let old = request.old_object.as_ref();
         let validated = if request.kind == resource.kind {
-            strategy::validate(object, old, resource, &request.subresource).map(drop)
+            strategy::validate(object, old, resource, &request.subresource)
         } else {
             subresource_bodies::validate(object, old, resource, &request.subresource)
         };
