@@ -184,9 +184,7 @@ impl Normalizer {
                 }
                 return false;
             };
-            // A schema may contain `default: null`, which is significant.
-            let is_meant = value.is_null() && takes_null(field.kind);
-            is_meant || self.is_shown(field, value, &path.member(name))
+            self.is_shown(field, value, &path.member(name))
         });
         for field in message.members().iter().filter(|field| field.always) {
             if !members.contains_key(field.name) {
@@ -280,14 +278,6 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(entries) => entries.is_empty(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
-}
-
-/// Returns whether null is a value of this kind. For other kinds, null means that the value is absent.
-///
-/// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go, `JSON`.
-fn takes_null(kind: Kind) -> bool {
-    let Kind::Message(id) = kind else { return false };
-    MESSAGES.get(id).name == "JSON"
 }
 
 /// Returns the JSON that Go writes for a zero value.
