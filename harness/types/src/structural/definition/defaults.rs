@@ -5,7 +5,6 @@
 use serde_json::{Value, json};
 
 use super::super::coerce::{self, displayed};
-use super::super::node::Schema;
 use super::super::parse::parse;
 use super::super::pruning::prune_part;
 use super::super::{Purpose, rules, validation};
@@ -27,7 +26,7 @@ enum Step<'a> {
 /// The object whose metadata contains a default.
 #[derive(Clone, Debug)]
 struct Surroundings<'a> {
-    /// The schema of the object.
+    /// The schema of the object, with `x-kubernetes-embedded-resource`.
     root: &'a Value,
     /// The steps from the object to the default.
     steps: Vec<Step<'a>>,
@@ -55,19 +54,15 @@ impl<'a> Surroundings<'a> {
         }
         object
     }
-
-    /// Returns the schema of the object, marked as an embedded object.
-    fn schema(&self) -> Result<Schema, Unsupported> {
-        let mut root = self.root.clone();
-        set(&mut root, &["x-kubernetes-embedded-resource"], true);
-        parse(&root)
-    }
 }
 
 /// Returns the validation errors of all defaults in a schema.
 pub(super) fn errors(schema: &Value, path: &str) -> Result<Vec<FieldError>, Unsupported> {
     let mut errors = Vec::new();
-    visit(schema, path, true, None, &mut errors)?;
+    // Source: apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go, `ValidateDefaults`.
+    let mut root = schema.clone();
+    set(&mut root, &["x-kubernetes-embedded-resource"], true);
+    visit(&root, path, None, &mut errors)?;
     Ok(errors)
 }
 
@@ -75,18 +70,17 @@ pub(super) fn errors(schema: &Value, path: &str) -> Result<Vec<FieldError>, Unsu
 fn visit<'a>(
     schema: &'a Value,
     path: &str,
-    is_root: bool,
     surroundings: Option<&Surroundings<'a>>,
     errors: &mut Vec<FieldError>,
 ) -> Result<(), Unsupported> {
-    let is_object = is_root || schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
+    let is_object = schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
     let surroundings = surroundings.filter(|_| !is_object);
     if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
         errors.extend(judge(schema, default, surroundings, &format!("{path}.default"))?);
     }
     if let Some(items) = nested(schema, "items") {
         let inner = surroundings.map(|around| around.with(Step::Item));
-        visit(items, &format!("{path}.items"), false, inner.as_ref(), errors)?;
+        visit(items, &format!("{path}.items"), inner.as_ref(), errors)?;
     }
     for (name, property) in properties(schema) {
         let step = Step::Member(name);
@@ -97,7 +91,7 @@ fn visit<'a>(
             }
             None => None,
         };
-        visit(property, &format!("{path}.properties[{name}]"), false, inner.as_ref(), errors)?;
+        visit(property, &format!("{path}.properties[{name}]"), inner.as_ref(), errors)?;
     }
     Ok(())
 }
@@ -189,7 +183,7 @@ fn judge(
 ///
 /// Rule: SCH-21.
 fn wrong_metadata(surroundings: &Surroundings<'_>, default: &Value) -> Result<Option<String>, Unsupported> {
-    let (mut object, root) = (surroundings.around(default.clone()), surroundings.schema()?);
+    let (mut object, root) = (surroundings.around(default.clone()), parse(surroundings.root)?);
     if let Err(error) = coerce::coerce(&mut object, &root, false) {
         return Ok(Some(error.to_string()));
     }
