@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use kubernetes_types::names;
 use serde_json::Value;
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
 
 use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text};
-use super::{Change, conditions, formats, pod_certificates, signing_requests};
+use super::{Change, certificate_extensions, conditions, formats, pod_certificates, signing_requests};
 
 const HIDDEN: &str = "<value omitted>";
 
@@ -88,7 +87,8 @@ fn wrong_anchor(block: &pem::Pem) -> Option<&'static str> {
     let Some(certificate) = parsed_certificate(block.contents()) else {
         return Some("does not parse as X.509");
     };
-    (!certificate.is_ca()).then_some("does not have the CA bit set")
+    let is_ca = certificate.extensions().iter().any(certificate_extensions::is_authority);
+    (!is_ca).then_some("does not have the CA bit set")
 }
 
 /// Returns a certificate, or `None` if Go cannot parse it.
@@ -106,8 +106,7 @@ pub(super) fn parsed_certificate(der: &[u8]) -> Option<X509Certificate<'_>> {
         && inner.signature == certificate.signature_algorithm
         && !pod_certificates::has_invalid_key(certificate.public_key())
         && inner.extensions().iter().all(|extension| {
-            let is_read = !matches!(extension.parsed_extension(), ParsedExtension::ParseError { .. });
-            is_read && seen.insert(extension.oid.to_id_string())
+            certificate_extensions::is_valid(extension) && seen.insert(extension.oid.to_id_string())
         });
     is_valid.then_some(certificate)
 }

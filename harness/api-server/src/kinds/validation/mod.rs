@@ -7,6 +7,7 @@ mod admission_policies;
 mod api_services;
 mod attachments;
 mod autoscaling;
+mod certificate_extensions;
 mod certificates;
 mod conditions;
 mod config_data;
