@@ -37,14 +37,12 @@ enum ByDefault {
 enum Support {
     /// The plugin runs, or rejects requests that it does not support.
     Supported,
-    /// The plugin is enabled by default but skipped. The limitations in the README list it.
-    Skipped,
     /// The plugin cannot be enabled.
     NotSupported,
 }
 
 use ByDefault::{Off, On};
-use Support::{NotSupported, Skipped, Supported};
+use Support::{NotSupported, Supported};
 
 /// All plugins of kube-apiserver, in the order in which they run.
 ///
@@ -86,7 +84,7 @@ const PLUGINS: [(&str, ByDefault, Support); 39] = [
     ("PodTopologyLabels", On, Supported),
     ("NodeDeclaredFeatureValidator", On, Supported),
     ("PodResizeValidator", On, Supported),
-    ("MutatingAdmissionPolicy", On, Skipped),
+    ("MutatingAdmissionPolicy", On, Supported),
     ("MutatingAdmissionWebhook", On, Supported),
     ("ValidatingAdmissionPolicy", On, Supported),
     ("ValidatingAdmissionWebhook", On, Supported),
