@@ -63,6 +63,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn documentation_states_the_number_of_cases_that_differ() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |page: &str| std::fs::read_to_string(root.join(page)).unwrap();
+        let (list, all) = (KnownDifferences::read().unwrap(), cases::find(&cases::folder(), "*").unwrap());
+        assert!(all.len() > 1_500, "{} cases", all.len());
+        let known = all.iter().filter(|case| list.find(&case.name).is_some()).count();
+        for (page, text) in [
+            ("docs/project/conformance.md", format!("all agree except {known}, which are listed in")),
+            ("README.md", format!("**All but {known} of more than 1,500** recorded cases")),
+        ] {
+            assert!(read(page).contains(&text), "{page} says {text:?}");
+        }
+    }
+
+    #[test]
     fn every_known_difference_is_a_row_of_the_documentation() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/differences");
         let pages: Vec<String> = std::fs::read_dir(folder)
