@@ -26,7 +26,7 @@ pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, String> {
 /// # Errors
 /// Returns an error if the file cannot be read, or is neither YAML nor JSON.
 pub(crate) fn document(file: &Path) -> Result<Value, String> {
-    let bytes = output::read(file).map_err(|error| error.to_string())?;
+    let bytes = output::read_for_server(file).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_error| "this is not UTF-8 text".to_owned())?;
     serde_saphyr::from_str(&text).map_err(|error| error.without_snippet().to_string())
 }

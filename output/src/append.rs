@@ -57,20 +57,25 @@ pub fn truncate_to_last_line(file: &File, path: &Path) -> io::Result<u64> {
 
 /// Opens a file. If it is a FIFO, does not wait for a reader.
 pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = open_without_waiting(options, path)?;
+    // Later writes wait for a slow reader.
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, flags & !OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Opens a file without waiting. Reads and writes of the file do not wait either.
+pub(crate) fn open_without_waiting(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    let file = options.custom_flags(flags).open(path).map_err(|error| {
+    options.custom_flags(flags).open(path).map_err(|error| {
         let is_fifo = || std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
         if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) && is_fifo() {
             io::Error::new(error.kind(), "no process reads this FIFO")
         } else {
             error
         }
-    })?;
-    // Later writes wait for a slow reader.
-    let flags = rustix::fs::fcntl_getfl(&file)?;
-    rustix::fs::fcntl_setfl(&file, flags & !OFlags::NONBLOCK)?;
-    Ok(file)
+    })
 }
 
 #[cfg(test)]

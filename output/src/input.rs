@@ -2,10 +2,17 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// The maximum size of a file that is read into memory, in bytes.
 pub const MAX_FILE: u64 = 64 << 20;
+
+/// The time for which [`read_for_server`] waits for the next bytes of a pipe.
+const PIPE_WAIT: Duration = Duration::from_secs(30);
 
 /// Returns the content of a file, or of standard input for `-`.
 ///
@@ -16,6 +23,58 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         read_within(io::stdin(), MAX_FILE)
     } else {
         read_within(File::open(path)?, MAX_FILE)
+    }
+}
+
+/// Returns the content of a file that a server reads, or of standard input for `-`.
+///
+/// Unlike [`read`], this function does not wait for a process that opens a FIFO to write, and waits at most 30 seconds
+/// for the next bytes of a pipe, such as that of a process substitution in a shell. A signal ends the wait.
+///
+/// # Errors
+/// Returns an error if the file cannot be read or has more than [`MAX_FILE`] bytes, or if no process writes to it.
+pub fn read_for_server(path: &Path) -> io::Result<Vec<u8>> {
+    if path.as_os_str() == "-" {
+        return read(path);
+    }
+    let file = crate::append::open_without_waiting(OpenOptions::new().read(true), path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() || metadata.is_dir() {
+        return read_within(file, MAX_FILE);
+    }
+    let is_fifo = metadata.file_type().is_fifo();
+    let bytes = read_within(Pipe { file, wait: PIPE_WAIT }, MAX_FILE)?;
+    if bytes.is_empty() && is_fifo {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "no process writes to this FIFO"));
+    }
+    Ok(bytes)
+}
+
+/// A file that was opened without waiting and may not have data yet.
+struct Pipe {
+    file: File,
+    wait: Duration,
+}
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            let wait = Timespec::try_from(self.wait).map_err(io::Error::other)?;
+            match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&wait)) {
+                Ok(0) => {
+                    let what = format!("no data within {} seconds", self.wait.as_secs());
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+                }
+                Ok(_) => {}
+                // `read_to_end` repeats a read that returns `Interrupted`.
+                Err(rustix::io::Errno::INTR) => return Err(io::Error::other("stopped by a signal")),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 
@@ -80,9 +139,43 @@ mod tests {
         assert_eq!(read_regular(folder.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
     }
 
+    #[test]
+    fn a_server_does_not_wait_for_a_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert_eq!(read_for_server(&path).unwrap_err().to_string(), "no process writes to this FIFO");
+        // The second process opens the FIFO to write, and writes when the server has opened it.
+        let writer = std::thread::spawn({
+            let path = path.clone();
+            move || std::fs::write(path, "content").unwrap()
+        });
+        let content = loop {
+            if let Ok(content) = read_for_server(&path) {
+                break content;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(content, b"content");
+        writer.join().unwrap();
+        assert_eq!(read_for_server(Path::new("/dev/null")).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_silent_pipe_times_out() {
+        let (reader, writer) = io::pipe().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(reader));
+        rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::NONBLOCK).unwrap();
+        let error = read_within(Pipe { file, wait: Duration::ZERO }, MAX_FILE).unwrap_err();
+        assert_eq!(error.to_string(), "no data within 0 seconds");
+        drop(writer);
+    }
+
     #[cfg(unix)]
     #[test]
     fn endless_device_is_rejected() {
-        assert_eq!(read(Path::new("/dev/zero")).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        for read in [read, read_for_server] {
+            assert_eq!(read(Path::new("/dev/zero")).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
+mod files;
 mod service_accounts;
 
 use std::fs::{self, File};

@@ -73,7 +73,8 @@ impl SourceFile {
     fn read(path: &Path) -> Result<Vec<Self>, Failure> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
-        let bytes = output::read(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+        let bytes =
+            output::read_for_server(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
         let files = Self::all(documents::text(bytes, &shown)?, &shown)?;
         if files.iter().all(|file| file.parsed.webhooks.is_empty()) {
             return Err(Failure::usage(format!("{shown}: `webhooks` is empty: must contain at least one")));

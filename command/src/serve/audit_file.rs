@@ -60,7 +60,7 @@ pub(crate) fn policy(path: &Path) -> Result<AuditPolicy, Failure> {
     let wrong = |why: &dyn std::fmt::Display| {
         Failure::usage(format!("--audit-policy-file {}: {why}", path.display()))
     };
-    let bytes = output::read(path).map_err(|error| wrong(&error))?;
+    let bytes = output::read_for_server(path).map_err(|error| wrong(&error))?;
     let text = documents::text(bytes, path.display())?;
     let document = serde_saphyr::from_str(&text).map_err(|error| wrong(&error))?;
     AuditPolicy::parse(&document).map_err(|why| wrong(&why))

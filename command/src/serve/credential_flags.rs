@@ -82,7 +82,8 @@ impl CredentialFlags {
             });
         };
         let read = |path: &PathBuf| {
-            output::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+            output::read_for_server(path)
+                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
         };
         let (certificate_pem, key_pem) = (read(certificate)?, read(key)?);
         let config = server_config(&certificate_pem, &key_pem, clients)
@@ -99,6 +100,6 @@ impl CredentialFlags {
 pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| Failure::usage(format!("--client-ca-file {}: {why}", path.display()));
-    let bytes = output::read(path).map_err(|error| wrong(&error))?;
+    let bytes = output::read_for_server(path).map_err(|error| wrong(&error))?;
     ClientAuthorities::from_pem(&bytes).map_err(|error| wrong(&error))
 }

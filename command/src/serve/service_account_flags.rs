@@ -166,7 +166,7 @@ impl ServiceAccountFlags {
 fn signing_key(path: &Path) -> Result<SigningKey, Failure> {
     let wrong =
         |why: String| Failure::usage(format!("failed to parse service-account-issuer-key-file: {why}"));
-    let pem = output::read(path).map_err(|error| wrong(cannot_open(path, &error)))?;
+    let pem = output::read_for_server(path).map_err(|error| wrong(cannot_open(path, &error)))?;
     SigningKey::of_pem(&pem).map_err(|error| match error {
         KeyError::None(why) => wrong(format!("error reading private key file {}: {why}", path.display())),
         KeyError::Unsupported(what) => not_imitated("signing", path, &what),
@@ -177,7 +177,7 @@ fn signing_key(path: &Path) -> Result<SigningKey, Failure> {
 ///
 /// Source: client-go util/keyutil/key.go, `PublicKeysFromFile`.
 fn verifying_keys(path: &Path) -> Result<Vec<VerifyingKey>, Failure> {
-    let pem = output::read(path).map_err(|error| Failure::usage(cannot_open(path, &error)))?;
+    let pem = output::read_for_server(path).map_err(|error| Failure::usage(cannot_open(path, &error)))?;
     VerifyingKey::all_of_pem(&pem).map_err(|error| match error {
         KeyError::None(why) => {
             Failure::usage(format!("error reading public key file {}: {why}", path.display()))

@@ -19,8 +19,8 @@ use crate::{Failure, documents};
 /// Rule: RBAC-29.
 pub(crate) fn read(path: &Path, tokens: &mut Tokens, log: Log) -> Result<(), Failure> {
     let shown = path.display();
-    let bytes =
-        output::read(path).map_err(|error| Failure::usage(format!("--token-auth-file {shown}: {error}")))?;
+    let bytes = output::read_for_server(path)
+        .map_err(|error| Failure::usage(format!("--token-auth-file {shown}: {error}")))?;
     let text = documents::text(bytes, path.display())?;
     let records =
         records(&text).map_err(|why| Failure::usage(format!("--token-auth-file {shown}: {why}")))?;

@@ -285,7 +285,9 @@ impl Output {
 }
 
 fn read(file: &Path) -> Result<String, CommandError> {
-    output::read(file).and_then(text).map_err(|source| CommandError::Read { file: file.to_owned(), source })
+    output::read_for_server(file)
+        .and_then(text)
+        .map_err(|source| CommandError::Read { file: file.to_owned(), source })
 }
 
 /// Decodes the contents of a file as UTF-8.

@@ -34,7 +34,8 @@ impl ClientConfig {
     /// Returns an error if the file cannot be read, is not a kubeconfig, or authenticates without a token.
     pub(super) fn or_from(self, file: &Path) -> Result<Self, ClientConfigError> {
         let name = || file.display().to_string();
-        let text = output::read(file).map_err(|source| ClientConfigError::Read { file: name(), source })?;
+        let text = output::read_for_server(file)
+            .map_err(|source| ClientConfigError::Read { file: name(), source })?;
         let found = parsed(&String::from_utf8_lossy(&text), file.parent().unwrap_or(Path::new("")))
             .map_err(|message| ClientConfigError::Invalid { file: name(), message })?;
         let or = |own: String, other: String| if own.is_empty() { other } else { own };
@@ -61,7 +62,8 @@ fn parsed(text: &str, folder: &Path) -> Result<ClientConfig, String> {
     let user = named("users", &text(&context, "user"), "user")?;
     let read = |value: &Value, field: &str| {
         let file = folder.join(text(value, field));
-        let bytes = output::read(&file).map_err(|error| format!("{field} {}: {error}", file.display()))?;
+        let bytes =
+            output::read_for_server(&file).map_err(|error| format!("{field} {}: {error}", file.display()))?;
         Ok::<_, String>(String::from_utf8_lossy(&bytes).trim().to_owned())
     };
     let server = text(&cluster, "server");

@@ -21,7 +21,8 @@ pub(super) struct Serving {
 
 pub(super) fn read(certificate: &Path, key: &Path) -> Result<Serving, Failure> {
     let read = |path: &Path| {
-        output::read(path).map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))
+        output::read_for_server(path)
+            .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))
     };
     Ok(Serving { certificate: read(certificate)?, key: read(key)?, made: None })
 }
