@@ -6,7 +6,7 @@ use std::process::Command;
 use certs::CertificateAuthority;
 use rustix::fs::{CWD, FileType, mknodat};
 
-use super::{admit, stand_ins};
+use super::{admit, run, stand_ins};
 
 #[test]
 fn a_fifo_without_a_writer_is_an_error() {
@@ -54,4 +54,27 @@ plugins:
         (output.status.code(), text.as_str()),
         (Some(2), format!("error: {}: no process writes to this FIFO\n", path("fifo")).as_str())
     );
+}
+
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn tracing_has_no_effect_in_a_build_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let apiserver = stand_ins(folder.path()).join("kube-apiserver");
+    let file = folder.path().join("tracing.yaml");
+    fs::write(&file, "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n").unwrap();
+    let (status, text) = run(
+        &apiserver,
+        &[
+            "--etcd-servers=http://127.0.0.1:1",
+            "--service-account-issuer=https://x",
+            "--service-account-key-file=/none",
+            "--service-account-signing-key-file=/none",
+            "--bind-address=127.0.0.1",
+            &format!("--tracing-config-file={}", file.display()),
+        ],
+    );
+    // The server starts, and then reads the key that does not exist.
+    assert!(status == Some(1) && text.contains("/none"), "{text}");
+    assert!(text.contains("--tracing-config-file has no effect: "), "{text}");
 }

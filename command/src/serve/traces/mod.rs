@@ -24,8 +24,8 @@ const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORT
 /// The option `--tracing-config-file`, as in kube-apiserver.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TraceFlags {
-    /// Export spans of requests and webhook calls as configured in this kube-apiserver tracing configuration file;
-    /// requires a build with --features otlp
+    /// Export spans of requests and webhook calls as configured in this kube-apiserver tracing configuration file; has
+    /// no effect in a build without --features otlp
     #[arg(long = "tracing-config-file", id = "tracing_config_file", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
@@ -39,13 +39,18 @@ pub(crate) struct Traces {
 
 #[cfg_attr(
     not(feature = "otlp"),
-    expect(clippy::unused_self, clippy::unused_async, reason = "without the feature nothing is exported")
+    expect(
+        clippy::unused_self,
+        clippy::unused_async,
+        clippy::unnecessary_wraps,
+        reason = "without the feature nothing is exported"
+    )
 )]
 impl Traces {
     /// Starts to export spans if the file or an environment variable requests it.
     ///
     /// # Errors
-    /// Returns an error if the file is invalid or uses a feature that admit does not support.
+    /// Returns an error if the file is invalid or if the exporter cannot be started.
     pub(crate) fn start(file: Option<&Path>, log: Log) -> Result<Self, Failure> {
         let configuration = file.map(TracingConfiguration::read).transpose()?;
         let variable = ENDPOINTS.into_iter().find(|name| env::var_os(name).is_some_and(|it| !it.is_empty()));
@@ -69,13 +74,11 @@ impl Traces {
         variable: Option<&str>,
         log: Log,
     ) -> Result<Self, Failure> {
-        let missing = "this admit was built without the feature otlp";
-        if configuration.is_some() {
-            let what = format!("--tracing-config-file: {missing}: build it with --features otlp");
-            return Err(Failure::unsupported(what));
-        }
-        if let Some(variable) = variable {
-            log.info(&format!("{variable} has no effect: {missing}"));
+        let file = configuration.map(|_| "--tracing-config-file");
+        for name in file.into_iter().chain(variable) {
+            log.info(&format!(
+                "{name} has no effect: this admit was built without the feature otlp: build it with --features otlp"
+            ));
         }
         Ok(Self {})
     }
