@@ -13,6 +13,7 @@ pub mod go_base64;
 pub mod go_time;
 pub mod group_version;
 pub mod json;
+pub mod json_numbers;
 pub mod json_text;
 pub mod names;
 pub mod quantity;

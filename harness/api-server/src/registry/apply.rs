@@ -7,6 +7,7 @@ use std::sync::Arc;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::yaml;
 use kubernetes_types::json::json_type;
+use kubernetes_types::json_numbers;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::schema::{self, Type, strictness};
 use kubernetes_types::status::{Status, Unsupported};
@@ -61,7 +62,7 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<St
     let json = if bytes.trim_ascii_start().starts_with(b"{") {
         failed = "error decoding patch: error converting YAML to JSON";
         body::reserve(request)?;
-        serde_json::from_slice::<Value>(&bytes).ok()
+        json_numbers::decode_as_yaml(&bytes).ok()
     } else {
         None
     };

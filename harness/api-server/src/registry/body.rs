@@ -5,10 +5,10 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::review::decode::{self, type_meta};
-use kubernetes_types::json_text;
 use kubernetes_types::schema::{EmptyFields, Type, strictness};
 use kubernetes_types::status::Status;
 use kubernetes_types::weight::{expected, weight};
+use kubernetes_types::{json_numbers, json_text};
 use serde_json::{Value, json};
 
 use super::apply;
@@ -133,7 +133,7 @@ pub(crate) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
     }
     let body = &request.body;
     let read = match encoding {
-        Encoding::Json | Encoding::Yaml => text(body, encoding).and_then(|read| {
+        Encoding::Json | Encoding::Yaml => text(body, encoding).and_then(|(read, _)| {
             let kind = type_meta(&read).map_err(decode::DecodeError::into_text);
             kind.map(|_| read)
         }),
@@ -144,13 +144,15 @@ pub(crate) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
 
 /// Decodes a body in JSON or YAML. The errors are those of kube-apiserver.
 ///
+/// Also returns the first number in JSON that is out of the range of a float.
+///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`, and meta.go, `Interpret`.
-fn text(body: &[u8], encoding: Encoding) -> Result<Value, String> {
+fn text(body: &[u8], encoding: Encoding) -> Result<(Value, Option<String>), String> {
     if encoding == Encoding::Yaml {
-        return yaml(body);
+        return yaml(body).map(|read| (read, None));
     }
     json_text::scan(body, json_text::MAX_DEPTH, |_| {})
-        .and_then(|()| serde_json::from_slice(body).map_err(|error| error.to_string()))
+        .and_then(|()| json_numbers::decode(body).map_err(|error| error.to_string()))
         .map_err(|error| format!("{UNREADABLE}: {error}"))
 }
 
@@ -306,21 +308,39 @@ fn read(
         }
         Encoding::Json | Encoding::Yaml => text(body, encoding),
     };
-    let read = read.and_then(|read| {
+    let read = read.and_then(|(read, out_of_range)| {
         let found = type_meta(&read).map_err(decode::DecodeError::into_text)?;
         if custom && found.kind.is_empty() {
             return Err(format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body)));
         }
         // Go decodes `null` as a struct without fields.
-        Ok(if read.is_null() { json!({}) } else { read })
+        Ok((if read.is_null() { json!({}) } else { read }, out_of_range))
     });
-    let object = read.map_err(|wrong| {
+    let (object, out_of_range) = read.map_err(|wrong| {
         let (kind, start) = (&kind.kind, start(body));
         bad(format!("the object provided is unrecognized (must be of type {kind}): {wrong} ({start})"))
     })?;
+    if let Some(number) = out_of_range.filter(|_| custom) {
+        let GroupVersionKind { kind, version, .. } = GroupVersionKind::from_object(&object);
+        let why = not_a_float(&number);
+        return Err(bad(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}")));
+    }
     let empty_fields = empty_fields::find(&object, kind, resource.built_in_kind());
-    let (object, unknown) = typed(object, kind, Types::for_resource(resource, kind))?;
+    let (object, unknown) =
+        typed(object, kind, Types::for_resource(resource, kind)).map_err(|mut status| {
+            if encoding == Encoding::Json {
+                status.message = json_numbers::quoted_as_written(&status.message, body);
+            }
+            status
+        })?;
     Ok(Decoded { object, unknown, empty_fields })
+}
+
+/// Returns Go's error for a number out of the range of a float.
+///
+/// Source: sigs.k8s.io/json internal/golang/encoding/json/decode.go, `convertNumber`.
+pub(super) fn not_a_float(number: &str) -> String {
+    format!("json: cannot unmarshal number {number} into Go value of type float64")
 }
 
 /// Returns the first bytes of a body for an error message.

@@ -8,6 +8,7 @@ use kubernetes_admission::attributes::GroupVersionKind;
 pub(crate) use kubernetes_admission::patch::strategic::{self, StrategicError};
 use kubernetes_admission::patch::{ApplyError, MAX_OPERATIONS, Patch};
 use kubernetes_types::json::json_type;
+use kubernetes_types::json_numbers;
 use kubernetes_types::quoting::printed;
 use kubernetes_types::schema::{self, Type, strictness};
 use kubernetes_types::status::{FieldError, Status, StatusDetails, Unsupported};
@@ -76,7 +77,13 @@ pub(crate) fn check_media_type(resource: &Resource, headers: &HeaderMap) -> Resu
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource` and `applyJSPatch`.
 pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
-    let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
+    let text = request.body.clone();
+    let out_of_range = |why: &dyn Fn(&str) -> String| {
+        let number = json_numbers::first_out_of_range(&text);
+        Box::new(Status::bad_request(
+            number.map_or_else(|| "invalid JSON patch".to_owned(), |number| why(&number)),
+        ))
+    };
     let _turn = request.registry.in_flight.turn(request.body.len());
     if body::media_type(&request.headers) == apply::MEDIA_TYPE {
         return Ok(Change::Apply(apply::read(request)?));
@@ -89,7 +96,9 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
                 Ok(Change::Merge(patch))
             }
             Ok(other) => Err(Box::new(Status::bad_request(no_patch(&other, "map[string]interface {}")))),
-            Err(_) => Err(invalid()),
+            Err(_) => {
+                Err(out_of_range(&|number| format!("error decoding patch: {}", body::not_a_float(number))))
+            }
         },
         "application/json-patch+json" => {
             let patch = Patch::decode(&request.body);
@@ -102,7 +111,12 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
                     Box::new(Status::bad_request(format!("error decoding patch: {why}")))
                 }
                 Ok(Value::Null | Value::Array(_)) => Box::new(Status::bad_request(error.to_string())),
-                Err(_) => invalid(),
+                Err(_) => out_of_range(&|number| {
+                    format!(
+                        "error decoding patch: json: cannot unmarshal number {number} into Go struct field \
+                         jsonPatchOp.value of type float64"
+                    )
+                }),
             })?;
             request.note_decoded(&patch.operations().into());
             if patch.operations().len() > MAX_OPERATIONS {
@@ -122,7 +136,7 @@ pub(crate) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
                     format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}");
                 Err(Box::new(Status::bad_request(why)))
             }
-            Err(_) => Err(invalid()),
+            Err(_) => Err(out_of_range(&body::not_a_float)),
         },
         _ => Err(unsupported_format("415: Unsupported Media Type".to_owned())),
     }

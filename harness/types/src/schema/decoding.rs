@@ -9,6 +9,7 @@ use crate::go_base64;
 use crate::go_time::{self, Layout};
 use crate::group_version::GroupVersionKind;
 use crate::json::json_type;
+use crate::json_numbers;
 use crate::quantity::{Quantity, QuantityError};
 
 /// Checks that every field of an object of `kind` has the type that it has in Go.
@@ -160,7 +161,6 @@ impl Decoder {
         match (field.kind, value) {
             (_, Value::Null)
             | (Kind::Bool, Value::Bool(_))
-            | (Kind::Double, Value::Number(_))
             | (Kind::IntOrString, Value::String(_))
             | (Kind::Json, _) => {}
             (Kind::Message(id), _) => return self.message(MESSAGES.get(id), value, position),
@@ -172,6 +172,11 @@ impl Decoder {
             }
             (Kind::Int64, Value::Number(number)) => {
                 if !number.is_i64() {
+                    self.wrong_text(&format!("number {number}"), go_type, position);
+                }
+            }
+            (Kind::Double, Value::Number(number)) => {
+                if json_numbers::is_largest(number) {
                     self.wrong_text(&format!("number {number}"), go_type, position);
                 }
             }
