@@ -99,3 +99,28 @@ impl LineFile {
         )))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_written_again_once_writing_succeeds() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let file = LineFile::open("audit log", &path, super::super::log::TEXT).unwrap();
+        let replace =
+            |file: &LineFile, other: File| std::mem::replace(&mut file.state.lock().unwrap().file, other);
+        file.write("one\n");
+        // A file that is open for reading only rejects writes.
+        let writable = replace(&file, File::open(&path).unwrap());
+        file.write("lost\n");
+        replace(&file, writable);
+        // The rest of a line that was written only in part.
+        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"lo").unwrap();
+        file.write("two\n");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+        let why = file.check_complete("events").unwrap_err().to_string();
+        assert!(why.starts_with("1 events are missing in the audit log "), "{why}");
+    }
+}
