@@ -200,12 +200,22 @@ impl Answers {
         found.map_or(Err(error), |(_, answer)| answer.clone())
     }
 
-    /// Removes and returns the result that [`Self::get`] would return. The next conversion calls the webhook again.
+    /// Returns the result that [`Self::get`] would return, and removes it if the conversion succeeded.
+    ///
+    /// The next conversion of the same object calls the webhook again. A failure is kept until
+    /// [`Self::forget_failures`].
     pub(crate) fn take(&mut self, error: ConversionError) -> Result<Value, ConversionError> {
         match self.position(&error) {
-            Some(index) => self.0.swap_remove(index).1,
-            None => Err(error),
+            Some(index) if self.0.get(index).is_some_and(|(_, answer)| answer.is_ok()) => {
+                self.0.swap_remove(index).1
+            }
+            _ => self.get(error),
         }
+    }
+
+    /// Removes the failed conversions.
+    pub(crate) fn forget_failures(&mut self) {
+        self.0.retain(|(_, answer)| answer.is_ok());
     }
 
     fn position(&self, error: &ConversionError) -> Option<usize> {

@@ -46,7 +46,8 @@ pub struct AdmissionRun<'a> {
     text: Text,
     /// The old object of `attributes` as JSON, encoded when a review first needs it.
     old_text: Text,
-    /// The results of conversion webhooks. Each is kept until the conversion that needs it uses it.
+    /// The results of conversion webhooks. Each is kept until the conversion that needs it uses it, and a failure until
+    /// the operation that needed it ends.
     answers: Answers,
     equivalents: Option<Arc<[EquivalentResource]>>,
     /// The record of the run so far.
@@ -194,6 +195,11 @@ impl<'a> AdmissionRun<'a> {
     /// conversion. The repeated operation uses the result.
     pub(crate) fn answer(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
         self.answers.add(asked, answer);
+    }
+
+    /// Forgets the failed conversions, so that the next operation that needs one calls the webhook again.
+    pub(crate) fn forget_failed_conversions(&mut self) {
+        self.answers.forget_failures();
     }
 
     /// Returns a stored object in the version of `kind`.

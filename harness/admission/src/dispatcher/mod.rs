@@ -157,6 +157,8 @@ impl<C: Caller> Dispatcher<C> {
     }
 
     /// Runs `step` on `run`, and repeats it after calling each conversion webhook that it needs.
+    ///
+    /// A failed conversion is not repeated within a step: several policies may need it.
     async fn converting<'r, T>(
         &self,
         run: &mut AdmissionRun<'r>,
@@ -169,7 +171,10 @@ impl<C: Caller> Dispatcher<C> {
                     let answer = converter.convert(&asked).await;
                     run.answer(*asked, answer);
                 }
-                done => return done,
+                done => {
+                    run.forget_failed_conversions();
+                    return done;
+                }
             }
         }
     }
