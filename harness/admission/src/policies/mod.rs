@@ -10,6 +10,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use kubernetes_cel::value::Origin;
 use kubernetes_types::status::{Status, StatusCause, Unsupported};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -28,8 +29,8 @@ use crate::failure::{self, out_of_time};
 use crate::matching::exemption::is_virtual;
 use crate::policy::{
     self, AnnotationOutcome, BindingRecord, Definition, Input, MAX_VALIDATION_FAILURES, ParamInput,
-    PoliciesChecked, PolicyMismatch, PolicyRecord, SkippedPolicy, ValidatingBinding, ValidatingHook,
-    ValidatingPolicy, ValidationAction, Violation,
+    PoliciesChecked, PolicyMismatch, PolicyRecord, PolicyRun, SkippedPolicy, ValidatingBinding,
+    ValidatingHook, ValidatingPolicy, ValidationAction, Violation,
 };
 
 /// The result of applying the policies of a phase.
@@ -270,7 +271,8 @@ fn check_binding(
         record.mismatch = Some(mismatch);
         return Ok(());
     }
-    let params = params::collect(policy.definition.param_kind.as_ref(), &binding.binding, run);
+    let kind = policy.definition.param_kind.as_ref();
+    let params = params::collect(kind, &binding.binding, without_managed_fields, run);
     let params = params.map_err(|error| match error {
         ParamsError::Configuration(message) => Failure::Configuration(message),
         ParamsError::Conversion(error) => unconvertible(error, ""),
@@ -284,7 +286,7 @@ fn check_binding(
     let namespace = namespace.filter(|_| policy.reads_namespace);
     let visible = namespace.as_deref().map(visible_namespace);
     let namespace = namespace.filter(|_| !policy.audit_annotations.is_empty());
-    let namespace = namespace.as_ref().map(without_managed_fields);
+    let namespace = namespace.as_ref().map(as_struct);
     let Objects { object, old_object } = run.objects(&found.kind);
     let input = Input {
         subject: Subject {
@@ -304,12 +306,12 @@ fn check_binding(
             return Err(Failure::Refusal(Refusal::Status(out_of_time())));
         }
         let name = param.as_deref().map(param_name);
-        let param = ParamInput { name: name.as_deref(), object: param.as_deref() };
+        let param = ParamInput { object: param.as_deref(), origin: Origin::Unstructured };
         let evaluated = policy::validate(policy, &input, param).map_err(|Unsupported { what }| {
             let what = format!("the ValidatingAdmissionPolicy \"{}\": {what}", policy.definition.name);
             Failure::Refusal(Refusal::Unsupported(Unsupported { what }))
         });
-        record.runs.push(evaluated?);
+        record.runs.push(PolicyRun { param: name, ..evaluated? });
     }
     Ok(())
 }
@@ -353,20 +355,35 @@ fn namespace(run: &AdmissionRun<'_>) -> Result<Option<Arc<Value>>, Box<Status>> 
     found.map(Some).ok_or_else(|| Box::new(Status::not_found("", "namespaces", namespace)))
 }
 
-/// Returns an object without its managed fields. kube-apiserver's informers drop these fields.
+/// Returns an object without its managed fields. kube-apiserver's informers for Go structs drop these fields.
 fn without_managed_fields(object: &Arc<Value>) -> Arc<Value> {
-    const DROPPED: &str = "managedFields";
-    let members = object.as_object();
-    let metadata = members.and_then(|members| members.get("metadata")).and_then(Value::as_object);
-    let (Some(members), Some(metadata)) = (members, metadata) else { return Arc::clone(object) };
-    if !metadata.contains_key(DROPPED) {
+    without(object, &[])
+}
+
+/// Returns an object as expressions see a Go struct from an informer: without `apiVersion`, `kind`, and managed fields.
+///
+/// Source: apiserver pkg/admission/plugin/policy/mutating/dispatcher.go, `dispatchInvocations`, and
+/// pkg/admission/plugin/policy/validating/validator.go, `Validate`.
+fn as_struct(object: &Arc<Value>) -> Arc<Value> {
+    without(object, &["apiVersion", "kind"])
+}
+
+/// Returns an object without its managed fields and the given fields.
+fn without(object: &Arc<Value>, fields: &[&str]) -> Arc<Value> {
+    const MANAGED_FIELDS: &str = "managedFields";
+    let Some(members) = object.as_object() else { return Arc::clone(object) };
+    let metadata = members.get("metadata").and_then(Value::as_object);
+    let is_managed = metadata.is_some_and(|metadata| metadata.contains_key(MANAGED_FIELDS));
+    if !is_managed && !fields.iter().any(|field| members.contains_key(*field)) {
         return Arc::clone(object);
     }
-    let kept = metadata.iter().filter(|(name, _)| *name != DROPPED);
-    let kept: Map<String, Value> = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
-    let others = members.iter().filter(|(name, _)| *name != "metadata");
+    let others = members.iter().filter(|(name, _)| *name != "metadata" && !fields.contains(&name.as_str()));
     let mut copy: Map<String, Value> = others.map(|(name, value)| (name.clone(), value.clone())).collect();
-    copy.insert("metadata".to_owned(), Value::Object(kept));
+    if let Some(metadata) = metadata {
+        let kept = metadata.iter().filter(|(name, _)| *name != MANAGED_FIELDS);
+        let kept = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        copy.insert("metadata".to_owned(), Value::Object(kept));
+    }
     Arc::new(Value::Object(copy))
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use kubernetes_types::selector::Labels;
 use serde_json::Value;
 
-use super::without_managed_fields;
 use crate::admission_run::AdmissionRun;
 use crate::cluster_state::{ClusterState, ConversionError};
 use crate::policy::{Binding, ParamKind};
@@ -35,9 +34,19 @@ pub(super) fn is_namespaced(kind: &ParamKind, state: &dyn ClusterState) -> Resul
     }
 }
 
+/// Returns whether kube-apiserver has an informer for Go structs of a param kind.
+///
+/// Params of other kinds are unstructured.
+///
+/// Source: client-go `informers/generic.go`, `ForResource`.
+pub(super) fn is_typed(kind: &ParamKind, state: &dyn ClusterState) -> bool {
+    !matches!(kind.kind.group.as_str(), "apiextensions.k8s.io" | "apiregistration.k8s.io")
+        && state.is_built_in(&kind.kind)
+}
+
 /// Returns the params of a binding: one `None` if the binding does not use params; empty if no params are selected.
 ///
-/// Params that a selector selects are sorted by name.
+/// Params that a selector selects are sorted by name. `informed` returns a typed param as policies see it.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams`.
 /// Rule: POL-50, POL-51, POL-52, POL-53, POL-54, POL-55, POL-56.
@@ -47,6 +56,7 @@ pub(super) fn is_namespaced(kind: &ParamKind, state: &dyn ClusterState) -> Resul
 pub(super) fn collect(
     kind: Option<&ParamKind>,
     binding: &Binding,
+    informed: fn(&Arc<Value>) -> Arc<Value>,
     run: &AdmissionRun<'_>,
 ) -> Result<Vec<Option<Arc<Value>>>, ParamsError> {
     let (Some(kind), Some(reference)) = (kind, &binding.param_ref) else { return Ok(vec![None]) };
@@ -74,11 +84,10 @@ pub(super) fn collect(
         let labels = Labels::from_object(object).unwrap_or_default();
         reference.selector.as_ref().is_none_or(|selector| selector.matches(labels))
     };
-    let is_built_in = run.state().is_built_in(&kind.kind);
+    let is_typed = is_typed(kind, run.state());
     let read = |object: &Arc<Value>| {
         let param = run.read_stored(object, &kind.kind).map_err(ParamsError::Conversion)?;
-        // Only informers of built-in kinds drop the managed fields.
-        Ok(Some(if is_built_in { without_managed_fields(&param) } else { param }))
+        Ok(Some(if is_typed { informed(&param) } else { param }))
     };
     let params =
         found.iter().filter(|object| is_selected(object)).map(read).collect::<Result<Vec<_>, _>>()?;

@@ -29,11 +29,20 @@ pub(super) struct Activation<'a> {
     evaluated: Mutex<Vec<EvaluatedExpression>>,
 }
 
+/// A param.
+#[derive(Clone, Copy)]
+pub(crate) struct ParamInput<'a> {
+    /// The object; `None` without a param.
+    pub(crate) object: Option<&'a Json>,
+    /// How kube-apiserver represents the object.
+    pub(crate) origin: Origin,
+}
+
 /// The variables that only some expressions of a policy can use.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
-    /// The value of `params`; null without a param.
-    pub(super) params: Option<&'a Json>,
+    /// The value of `params`.
+    pub(super) params: ParamInput<'a>,
     /// The value of `namespaceObject`; null for cluster-scoped objects, Namespaces, and match conditions.
     pub(super) namespace: Option<&'a Json>,
     /// Whether `authorizer` has a value.
@@ -113,7 +122,10 @@ impl<'a> Activation<'a> {
 impl<'a> Variables<'a> for Activation<'a> {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         match name {
-            "params" => Some(self.scope.params.map_or(Value::Null, Value::from_json)),
+            "params" => {
+                let ParamInput { object, origin } = self.scope.params;
+                Some(object.map_or(Value::Null, |it| Value::from_json_of(it, origin)))
+            }
             "namespaceObject" => {
                 let namespace = self.scope.namespace;
                 Some(namespace.map_or(Value::Null, |it| Value::from_json_of(it, Origin::Typed)))

@@ -9,7 +9,7 @@ use kubernetes_types::status::Unsupported;
 use serde_json::Value as Json;
 use tokio::time::Instant;
 
-use super::activation::{Activation, Scope, shown};
+use super::activation::{Activation, ParamInput, Scope, shown};
 use super::compilation::{Composition, Expression, NamedExpression};
 use super::record::{
     AnnotationOutcome, Decision, EvaluatedExpression, ExpressionPart, PolicyAnnotation, PolicyRun, Verdict,
@@ -43,19 +43,13 @@ pub(crate) struct Input<'a> {
     pub(crate) subject: Subject<'a>,
     /// The resource that the policy matches: the request's own, or an equivalent one.
     pub(crate) resource: &'a GroupVersionResource,
-    /// The stored namespace of the request for audit annotations, without its managed fields.
+    /// The stored namespace of the request for audit annotations and mutations, as a Go struct.
     ///
-    /// `None` for cluster-scoped objects and Namespaces, and for a policy that does not use `namespaceObject`.
+    /// `None` for cluster-scoped objects and Namespaces, and for a validating policy that does not use
+    /// `namespaceObject`.
     pub(crate) namespace: Option<&'a Json>,
     /// The stored namespace with only the fields that other expressions may use.
     pub(crate) visible_namespace: Option<&'a Json>,
-}
-
-/// A param with its name.
-#[derive(Clone, Copy)]
-pub(crate) struct ParamInput<'a> {
-    pub(crate) name: Option<&'a str>,
-    pub(crate) object: Option<&'a Json>,
 }
 
 /// The reason why a sequence of expressions ends early.
@@ -150,7 +144,7 @@ pub(crate) fn validate(
 ) -> Result<PolicyRun, Unsupported> {
     let failure_policy = policy.definition.failure_policy;
     let composition = &policy.definition.composition;
-    let mut run = PolicyRun { param: param.name.map(str::to_owned), ..PolicyRun::default() };
+    let mut run = PolicyRun::default();
     if !composition.match_conditions.is_empty() {
         let evaluation = match_conditions(composition, input, param, &mut run.expressions)?;
         let error = evaluation.error().map(str::to_owned);
@@ -169,7 +163,7 @@ pub(crate) fn validate(
     let request = OnceLock::new();
     let sequence = |namespace, authorizer, left| {
         let bindings = Bindings::new(&input.subject, &request).with_resource(input.resource);
-        let scope = Scope { params: param.object, namespace, authorizer };
+        let scope = Scope { params: param, namespace, authorizer };
         Sequence::new(Activation::new(bindings, scope, &composition.variables), left)
     };
     let mut validations = sequence(input.visible_namespace, true, RUNTIME_CEL_COST_BUDGET);
@@ -315,7 +309,7 @@ pub(crate) fn match_conditions(
     let started = Instant::now();
     let request = OnceLock::new();
     let bindings = Bindings::new(&input.subject, &request);
-    let scope = Scope { params: param.object, namespace: None, authorizer: true };
+    let scope = Scope { params: param, namespace: None, authorizer: true };
     let activation = Activation::new(bindings, scope, &composition.variables);
     let mut sequence = Sequence::new(activation, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS);
     let mut conditions = Vec::with_capacity(composition.match_conditions.len());

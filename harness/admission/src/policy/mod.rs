@@ -13,8 +13,9 @@ use std::sync::{Arc, OnceLock};
 
 use kubernetes_types::selector::Selector;
 
+pub(crate) use self::activation::ParamInput;
 pub use self::compilation::{Composition, Expression, NamedExpression, Validation};
-pub(crate) use self::evaluation::{Input, ParamInput, match_conditions, validate};
+pub(crate) use self::evaluation::{Input, match_conditions, validate};
 pub(crate) use self::mutation::{Change, MutationError, evaluate};
 pub use self::mutation::{Mutation, PatchType};
 pub use self::reading::{

@@ -9,9 +9,9 @@ use kubernetes_cel::value::{Foreign, JsonLimit, Object, Value, to_json};
 use kubernetes_types::status::{Status, Unsupported};
 use serde_json::{Map, Value as Json};
 
-use super::activation::{Activation, Scope};
+use super::activation::{Activation, ParamInput, Scope};
 use super::compilation::{Composition, Expression};
-use super::evaluation::{Input, ParamInput, RUNTIME_CEL_COST_BUDGET, Sequence, Stop};
+use super::evaluation::{Input, RUNTIME_CEL_COST_BUDGET, Sequence, Stop};
 use super::record::{EvaluatedExpression, ExpressionPart};
 use crate::conditions::{Bindings, CompileError, OUT_OF_BUDGET};
 
@@ -84,7 +84,7 @@ pub(crate) fn evaluate(
     }
     let request = OnceLock::new();
     let bindings = Bindings::new(&input.subject, &request).with_resource(input.resource);
-    let scope = Scope { params: param.object, namespace: input.namespace, authorizer: true };
+    let scope = Scope { params: param, namespace: input.namespace, authorizer: true };
     let activation = Activation::new(bindings, scope, &composition.variables);
     let mut sequence = Sequence::new(activation, RUNTIME_CEL_COST_BUDGET);
     let part = ExpressionPart::Mutation(index);

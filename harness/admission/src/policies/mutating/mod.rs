@@ -6,6 +6,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use kubernetes_cel::value::Origin;
 use kubernetes_types::equality::semantically_equal;
 use kubernetes_types::status::{Status, StatusCause, Unsupported};
 use kubernetes_types::weight::weight;
@@ -16,8 +17,8 @@ use self::application::Mutated;
 use super::matching::{self, GroupVersionKind, Match};
 use super::params::{self, ParamsError};
 use super::{
-    Checked, Failure, Refusal, is_exempt, namespace, param_name, record_failure, skipped, unconvertible,
-    without_managed_fields,
+    Checked, Failure, Refusal, as_struct, is_exempt, namespace, param_name, record_failure, skipped,
+    unconvertible,
 };
 use crate::admission_run::{AdmissionRun, Objects};
 use crate::attributes::Attributes;
@@ -115,7 +116,7 @@ pub(crate) fn select<'h>(
     mutating.invocations.reverse();
     if !mutating.invocations.is_empty() {
         match namespace(run) {
-            Ok(found) => mutating.namespace = found.as_ref().map(without_managed_fields),
+            Ok(found) => mutating.namespace = found.as_ref().map(as_struct),
             Err(status) => mutating.refusal = Some(Refusal::Status(status)),
         }
     }
@@ -168,7 +169,7 @@ impl<'h> Mutating<'h> {
             return Ok(());
         }
         run.convert(&found.kind).map_err(|error| (unconvertible(error, ""), None))?;
-        let params = params::collect(policy.definition.param_kind.as_ref(), binding, run);
+        let params = params::collect(policy.definition.param_kind.as_ref(), binding, as_struct, run);
         let params = params.map_err(|error| match error {
             ParamsError::Configuration(message) => (Failure::Configuration(message), Some(binding)),
             ParamsError::Conversion(error) => (unconvertible(error, ""), Some(binding)),
@@ -265,7 +266,10 @@ impl<'h> Mutating<'h> {
         }
         let composition = &policy.definition.composition;
         let name = record.param.clone();
-        let param = ParamInput { name: name.as_deref(), object: param.as_deref() };
+        let param_kind = policy.definition.param_kind.as_ref();
+        let is_typed = param_kind.is_some_and(|kind| params::is_typed(kind, run.state()));
+        let origin = if is_typed { Origin::Typed } else { Origin::Unstructured };
+        let param = ParamInput { object: param.as_deref(), origin };
         if !composition.match_conditions.is_empty() {
             self.typed.push(Arc::clone(&invocation.found.kind));
             let input = self.input(invocation, run);
