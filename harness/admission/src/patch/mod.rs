@@ -5,6 +5,7 @@
 //!
 //! Source: gopkg.in/evanphx/json-patch.v4 patch.go.
 
+mod equality;
 mod node;
 mod operation;
 mod reader;
@@ -84,16 +85,21 @@ pub fn check_size(patch: &[u8]) -> Result<(), Unsupported> {
         }
         deepest = deepest.max(depth);
     });
-    if operations > MAX_OPERATIONS {
-        let what = format!("JSON patches with more than {MAX_OPERATIONS} operations ({operations})");
-        return Err(Unsupported { what });
-    }
+    check_operations(operations)?;
     if values > MAX_VALUES {
         let what = format!("JSON patches with more than {MAX_VALUES} values ({values})");
         return Err(Unsupported { what });
     }
     if deepest > reader::MAX_DEPTH {
         let what = format!("JSON patches with more than {} levels ({deepest})", reader::MAX_DEPTH);
+        return Err(Unsupported { what });
+    }
+    Ok(())
+}
+
+fn check_operations(operations: usize) -> Result<(), Unsupported> {
+    if operations > MAX_OPERATIONS {
+        let what = format!("JSON patches with more than {MAX_OPERATIONS} operations ({operations})");
         return Err(Unsupported { what });
     }
     Ok(())
@@ -110,7 +116,11 @@ impl Patch {
         let nodes = match reader::read(bytes)? {
             Node::Null => Vec::new(),
             Node::Array(nodes) => nodes,
-            other @ (Node::Given | Node::Scalar(_) | Node::Object(_) | Node::Untouched(_)) => {
+            other @ (Node::Given
+            | Node::NullObject
+            | Node::Scalar(_)
+            | Node::Object(_)
+            | Node::Untouched(_)) => {
                 return Err(cannot_unmarshal(&other, "Patch"));
             }
         };
@@ -118,22 +128,30 @@ impl Patch {
         let operations = nodes.into_iter().map(|node| match node {
             Node::Null => Ok(Operation::default()),
             Node::Object(members) => Ok(Operation::new(members)),
-            other @ (Node::Given | Node::Scalar(_) | Node::Array(_) | Node::Untouched(_)) => {
-                Err(cannot_unmarshal(&other, "Operation"))
-            }
+            other @ (Node::Given
+            | Node::NullObject
+            | Node::Scalar(_)
+            | Node::Array(_)
+            | Node::Untouched(_)) => Err(cannot_unmarshal(&other, "Operation")),
         });
         Ok(Self { operations: operations.collect::<Result<_, _>>()?, values })
     }
 
-    /// Quotes `op`, `path`, and `from` of each operation as kube-apiserver does for the operations of a policy.
+    /// Creates the patch of a policy from its operations.
     ///
-    /// An operation fails if such a string is not JSON.
+    /// `op`, `path`, and `from` are quoted with Go's `strconv.Quote`: an operation fails if such a string is not JSON.
+    /// Null is a value.
     ///
     /// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch.go`, `evaluatePatchExpression`.
-    #[must_use]
-    pub(crate) fn with_quoted_strings(mut self) -> Self {
-        self.operations.iter_mut().for_each(Operation::quote);
-        self
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`] if there are too many operations.
+    pub(crate) fn from_policy(operations: Vec<Map<String, Value>>) -> Result<Self, Unsupported> {
+        check_operations(operations.len())?;
+        Ok(Self {
+            operations: operations.iter().map(Operation::from_policy).collect(),
+            values: operations.into_iter().map(Value::Object).collect(),
+        })
     }
 
     /// Converts the patch into its operations, with their source text from `bytes`.

@@ -15,6 +15,8 @@ pub(super) enum Node {
     Null,
     /// The `value` of an operation if it is null. A `test` distinguishes it from [`Node::Null`].
     Given,
+    /// The `value` of a policy's operation if it is null. It is an object without members that cannot have members.
+    NullObject,
     /// A boolean, a number, or a string, as its source text.
     Scalar(String),
     Object(BTreeMap<String, Node>),
@@ -61,7 +63,7 @@ impl Node {
     /// Converts all untouched values in the node.
     pub(super) fn open_all(&mut self) {
         match self {
-            Self::Null | Self::Given | Self::Scalar(_) => {}
+            Self::Null | Self::Given | Self::NullObject | Self::Scalar(_) => {}
             Self::Object(members) => members.values_mut().for_each(Self::open_all),
             Self::Array(nodes) => nodes.iter_mut().for_each(Self::open_all),
             Self::Untouched(value) => *self = Self::from_value(value),
@@ -81,7 +83,7 @@ impl Node {
                     .map(|(key, node)| Ok((key, node.into_value()?)))
                     .collect::<Result<_, String>>()?,
             ),
-            other @ (Self::Null | Self::Given | Self::Scalar(_)) => other.to_value()?,
+            other @ (Self::Null | Self::Given | Self::NullObject | Self::Scalar(_)) => other.to_value()?,
         })
     }
 
@@ -91,7 +93,7 @@ impl Node {
     /// Returns the error of Go's decoder if a number is out of the range of `f64`.
     pub(super) fn to_value(&self) -> Result<Value, String> {
         Ok(match self {
-            Self::Null | Self::Given => Value::Null,
+            Self::Null | Self::Given | Self::NullObject => Value::Null,
             Self::Untouched(value) => value.clone(),
             Self::Scalar(text) if text.starts_with('"') => Value::String(string(text)),
             Self::Scalar(text) => serde_json::from_str(text).map_err(|error| {
@@ -112,7 +114,12 @@ impl Node {
         match self {
             Self::Scalar(text) if text.starts_with('"') => Some(string(text)),
             Self::Untouched(value) => value.as_str().map(str::to_owned),
-            Self::Null | Self::Given | Self::Scalar(_) | Self::Object(_) | Self::Array(_) => None,
+            Self::Null
+            | Self::Given
+            | Self::NullObject
+            | Self::Scalar(_)
+            | Self::Object(_)
+            | Self::Array(_) => None,
         }
     }
 
@@ -122,7 +129,12 @@ impl Node {
     pub(super) fn copied(&self) -> (Self, usize) {
         match self {
             Self::Null => (Self::Null, 0),
-            Self::Given | Self::Scalar(_) | Self::Object(_) | Self::Array(_) | Self::Untouched(_) => {
+            Self::Given
+            | Self::NullObject
+            | Self::Scalar(_)
+            | Self::Object(_)
+            | Self::Array(_)
+            | Self::Untouched(_) => {
                 let mut copy = self.clone();
                 copy.open_all();
                 let size = copy.encode();
@@ -138,7 +150,7 @@ impl Node {
                 *self = Self::from_value(value);
                 self.encode()
             }
-            Self::Null | Self::Given => "null".len(),
+            Self::Null | Self::Given | Self::NullObject => "null".len(),
             Self::Scalar(text) => {
                 *text = escape_html(text);
                 text.len()
@@ -156,7 +168,7 @@ impl Node {
     /// Returns the nesting depth of the objects and arrays in the node.
     pub(super) fn depth(&self) -> usize {
         match self {
-            Self::Null | Self::Given | Self::Scalar(_) => 0,
+            Self::Null | Self::Given | Self::NullObject | Self::Scalar(_) => 0,
             Self::Untouched(value) => Self::from_value(value).depth(),
             Self::Array(nodes) => 1 + nodes.iter().map(Self::depth).max().unwrap_or_default(),
             Self::Object(members) => 1 + members.values().map(Self::depth).max().unwrap_or_default(),
@@ -166,7 +178,7 @@ impl Node {
     /// Returns the number of values in the node, including the node itself.
     pub(super) fn values(&self) -> usize {
         match self {
-            Self::Null | Self::Given | Self::Scalar(_) => 1,
+            Self::Null | Self::Given | Self::NullObject | Self::Scalar(_) => 1,
             Self::Untouched(value) => Self::from_value(value).values(),
             Self::Array(nodes) => 1 + nodes.iter().map(Self::values).sum::<usize>(),
             Self::Object(members) => 1 + members.values().map(Self::values).sum::<usize>(),
@@ -176,7 +188,7 @@ impl Node {
     /// Returns the name of this kind of value in Go's decoder.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Self::Null | Self::Given => "null",
+            Self::Null | Self::Given | Self::NullObject => "null",
             Self::Untouched(value) => kubernetes_types::json::json_type(value),
             Self::Scalar(text) => match text.as_bytes().first() {
                 Some(b'"') => "string",

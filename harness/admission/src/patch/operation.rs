@@ -6,8 +6,10 @@ use std::num::IntErrorKind;
 use kubernetes_types::json_text;
 use kubernetes_types::quoting::quote;
 use kubernetes_types::status::Unsupported;
+use serde_json::{Map, Value};
 
 use super::ApplyError;
+use super::equality::{NIL_DEREFERENCE, equal};
 use super::node::Node;
 use super::reader::MAX_LEVELS;
 use super::work::Work;
@@ -32,8 +34,6 @@ pub(super) struct Document {
 /// Rule: PAT-12.
 const COPY_LIMIT: usize = 3 * 1024 * 1024;
 const MISSING: &str = "missing value";
-const NIL_DEREFERENCE: ApplyError =
-    ApplyError::Panic("runtime error: invalid memory address or nil pointer dereference");
 static NULL: Node = Node::Null;
 
 impl Operation {
@@ -41,15 +41,19 @@ impl Operation {
         Self { members }
     }
 
-    /// Quotes the strings of the operation with Go's `strconv.Quote`.
+    /// Creates an operation of a policy. Quotes its strings with Go's `strconv.Quote`.
     ///
-    /// Its escapes `\a`, `\v`, `\x`, and `\U` are not JSON.
-    pub(super) fn quote(&mut self) {
-        for (_, node) in self.members.iter_mut().filter(|(name, _)| name.as_str() != "value") {
-            if let Some(text) = node.as_string() {
-                *node = Node::Scalar(quote(&text));
-            }
-        }
+    /// The escapes `\a`, `\v`, `\x`, and `\U` are not JSON.
+    pub(super) fn from_policy(members: &Map<String, Value>) -> Self {
+        let member = |(name, value): (&String, &Value)| {
+            let node = match value {
+                Value::Null => Node::NullObject,
+                Value::String(text) if name != "value" => Node::Scalar(quote(text)),
+                value => Node::from_value(value),
+            };
+            (name.clone(), node)
+        };
+        Self { members: members.iter().map(member).collect() }
     }
 
     fn kind(&self) -> String {
@@ -84,9 +88,12 @@ impl Operation {
     fn value(&self) -> Option<Node> {
         self.members.get("value").map(|node| match node {
             Node::Null => Node::Given,
-            Node::Given | Node::Scalar(_) | Node::Object(_) | Node::Array(_) | Node::Untouched(_) => {
-                node.clone()
-            }
+            Node::Given
+            | Node::NullObject
+            | Node::Scalar(_)
+            | Node::Object(_)
+            | Node::Array(_)
+            | Node::Untouched(_) => node.clone(),
         })
     }
 }
@@ -102,7 +109,7 @@ impl Document {
             Node::Null | Node::Object(_) | Node::Array(_) => {
                 Ok(Self { root, copied: 0, work: Work::default() })
             }
-            Node::Given | Node::Scalar(_) | Node::Untouched(_) => {
+            Node::Given | Node::NullObject | Node::Scalar(_) | Node::Untouched(_) => {
                 let kind = root.kind();
                 fail(format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.partialDoc"))
             }
@@ -167,6 +174,10 @@ impl Document {
                 None => Err(NIL_DEREFERENCE),
                 Some(root @ (Node::Object(_) | Node::Array(_))) => {
                     self.root = root;
+                    Ok(())
+                }
+                Some(Node::NullObject) => {
+                    self.root = Node::Null;
                     Ok(())
                 }
                 Some(Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_)) => {
@@ -295,10 +306,12 @@ fn find<'n>(root: &'n mut Node, path: &str) -> Option<(&'n mut Node, String)> {
                 let index = index(&key, nodes.len()).ok()?;
                 nodes.get_mut(index)?
             }
-            Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => return None,
+            Node::Null | Node::Given | Node::NullObject | Node::Scalar(_) | Node::Untouched(_) => {
+                return None;
+            }
         };
         node.open();
-        if !matches!(node, Node::Object(_) | Node::Array(_)) {
+        if !matches!(node, Node::Object(_) | Node::Array(_) | Node::NullObject) {
             return None;
         }
     }
@@ -319,7 +332,7 @@ fn get<'n>(container: &'n Node, key: &str) -> Result<&'n Node, String> {
             Ok(nodes.get(index).unwrap_or(&NULL))
         }
         Node::Object(members) => Ok(members.get(key).unwrap_or(&NULL)),
-        Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => Ok(&NULL),
+        Node::Null | Node::Given | Node::NullObject | Node::Scalar(_) | Node::Untouched(_) => Ok(&NULL),
     }
 }
 
@@ -328,7 +341,7 @@ fn open_at(container: &mut Node, key: &str) {
     let node = match container {
         Node::Array(nodes) => index(key, nodes.len()).ok().and_then(|index| nodes.get_mut(index)),
         Node::Object(members) => members.get_mut(key),
-        Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => None,
+        Node::Null | Node::Given | Node::NullObject | Node::Scalar(_) | Node::Untouched(_) => None,
     };
     if let Some(node) = node {
         node.open_all();
@@ -349,7 +362,12 @@ fn add(container: &mut Node, key: String, value: Node, work: &mut Work) -> Resul
             work.add(nodes.len() - index)?;
             nodes.insert(index, value);
         }
-        Node::Object(_) | Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => {
+        Node::Object(_)
+        | Node::Null
+        | Node::Given
+        | Node::NullObject
+        | Node::Scalar(_)
+        | Node::Untouched(_) => {
             return set(container, key, value);
         }
     }
@@ -367,7 +385,7 @@ fn set(container: &mut Node, key: String, value: Node) -> Result<(), ApplyError>
                 *node = value;
             }
         }
-        Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => {
+        Node::Null | Node::Given | Node::NullObject | Node::Scalar(_) | Node::Untouched(_) => {
             return Err(ApplyError::Panic("assignment to entry in nil map"));
         }
     }
@@ -385,7 +403,9 @@ fn remove(container: &mut Node, key: &str, work: &mut Work) -> Result<Node, Appl
             Ok(nodes.remove(index))
         }
         Node::Object(members) => members.remove(key).ok_or_else(|| nonexistent(key)),
-        Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => Err(nonexistent(key)),
+        Node::Null | Node::Given | Node::NullObject | Node::Scalar(_) | Node::Untouched(_) => {
+            Err(nonexistent(key))
+        }
     }
 }
 
@@ -418,44 +438,6 @@ fn number(key: &str) -> Result<i64, String> {
         let what = if too_large { "value out of range" } else { "invalid syntax" };
         format!("strconv.Atoi: parsing {}: {what}", quote(key))
     })
-}
-
-/// Returns whether a value of the document equals the value that a `test` operation expects.
-///
-/// Source: gopkg.in/evanphx/json-patch.v4 patch.go, `lazyNode.equal`.
-/// Rule: PAT-08.
-fn equal(value: &Node, expected: &Node) -> Result<bool, ApplyError> {
-    match (value, expected) {
-        (Node::Null, _) | (_, Node::Null) => Err(NIL_DEREFERENCE),
-        (Node::Object(value), Node::Object(expected)) => {
-            if value.len() != expected.len() {
-                return Ok(false);
-            }
-            for (key, value) in value {
-                let same = match (value, expected.get(key)) {
-                    (Node::Null, Some(Node::Null)) => true,
-                    (_, None | Some(Node::Null)) | (Node::Null, _) => false,
-                    (value, Some(expected)) => equal(value, expected)?,
-                };
-                if !same {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        (Node::Array(value), Node::Array(expected)) => {
-            if value.len() != expected.len() {
-                return Ok(false);
-            }
-            for (value, expected) in value.iter().zip(expected) {
-                if !equal(value, expected)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        (value, expected) => Ok(value == expected),
-    }
 }
 
 /// Rejects a value that would exceed the nesting limit at `path`. A hostile webhook could build such a document.

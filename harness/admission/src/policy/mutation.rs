@@ -60,7 +60,7 @@ pub(crate) enum Change {
         foreign: Option<Foreign>,
     },
     /// The operations of a JSON patch.
-    Operations(Vec<Json>),
+    Operations(Vec<Map<String, Json>>),
 }
 
 /// Evaluates the expression of a mutation and converts its value to JSON.
@@ -141,7 +141,7 @@ fn unexpected(value: &Value<'_>) -> MutationError {
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch.go`, `evaluatePatchExpression`.
 /// Rule: MAP-21.
-fn operation(operation: &Object<'_>) -> Result<Json, MutationError> {
+fn operation(operation: &Object<'_>) -> Result<Map<String, Json>, MutationError> {
     let text = |name: &str| operation.field(name).and_then(Value::as_str).unwrap_or_default();
     let mut members = Map::new();
     members.insert("op".to_owned(), text("op").into());
@@ -163,5 +163,5 @@ fn operation(operation: &Object<'_>) -> Result<Json, MutationError> {
         })?;
         members.insert("value".to_owned(), json);
     }
-    Ok(Json::Object(members))
+    Ok(members)
 }

@@ -11,7 +11,7 @@ use crate::attributes::GroupVersionKind;
 use crate::cluster_state::{ClusterState, MergeError};
 use crate::custom_scale;
 use crate::mutation::{self, PatchError};
-use crate::patch::{self, ApplyError, Patch};
+use crate::patch::{ApplyError, Patch};
 use crate::policy::{
     self, Change, Composition, EvaluatedExpression, Input, Mutation, MutationError, ParamInput,
 };
@@ -127,14 +127,12 @@ const NON_MAP_ELEMENT: &str = "associative list with keys may not have non-map e
 /// Rule: MAP-22, MAP-23.
 fn patched(
     object: &Json,
-    operations: Vec<Json>,
+    operations: Vec<Map<String, Json>>,
     kind: &GroupVersionKind,
     built_in: bool,
     state: &dyn ClusterState,
 ) -> Result<Option<Json>, MutationError> {
-    let text = Json::Array(operations).to_string();
-    patch::check_size(text.as_bytes()).map_err(MutationError::Unsupported)?;
-    let patch = Patch::decode(text.as_bytes()).map_err(|error| error.to_string())?.with_quoted_strings();
+    let patch = Patch::from_policy(operations).map_err(MutationError::Unsupported)?;
     let patched = match patch.apply(object) {
         Ok(patched) => patched,
         Err(ApplyError::TestFailed(_)) => return Ok(None),
