@@ -137,7 +137,10 @@ fn patched(
         Ok(patched) => patched,
         Err(ApplyError::TestFailed(_)) => return Ok(None),
         Err(ApplyError::Unsupported(unsupported)) => return Err(MutationError::Unsupported(unsupported)),
-        Err(error @ (ApplyError::DoesNotApply(_) | ApplyError::Panic(_))) => {
+        Err(ApplyError::Panic(text)) => {
+            return Err(MutationError::Server(Box::new(Status::internal_error(text))));
+        }
+        Err(ApplyError::DoesNotApply(error)) => {
             return Err(MutationError::Failure(format!("JSON Patch: {error}")));
         }
     };

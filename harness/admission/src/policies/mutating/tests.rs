@@ -158,6 +158,26 @@ fn a_failed_conversion_is_recorded_once() {
 }
 
 #[test]
+fn a_patch_that_panics_is_a_server_error_whatever_the_failure_policy() {
+    for (expression, panic) in [
+        (
+            "[JSONPatch{op: 'test', path: ''}]",
+            "runtime error: invalid memory address or nil pointer dereference",
+        ),
+        (
+            "[JSONPatch{op: 'replace', path: '/data', value: null}, JSONPatch{op: 'add', path: '/data/x', value: ''}]",
+            "assignment to entry in nil map",
+        ),
+    ] {
+        let spec = json!({"mutations": [patches(expression)], "failurePolicy": "Ignore"});
+        let (data, status) = apply(&[hook("p", spec)], &mut run(), Round::First);
+        let status = status.unwrap();
+        assert_eq!((status.code, status.message), (500, format!("Internal error occurred: {panic}")));
+        assert_eq!(data, json!({"k": "v"}));
+    }
+}
+
+#[test]
 fn an_ignored_error_does_not_cause_a_second_round() {
     let mutations = [applies("Object{data: {'a': object.data.missing}}")];
     let spec = json!({
