@@ -83,8 +83,6 @@ impl<'a> Sequence<'a> {
 
     /// Evaluates an expression and subtracts its cost and the cost of its variables from the budget.
     ///
-    /// Without a `part`, records only the variables.
-    ///
     /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
     /// Rule: POL-35, POL-36.
     pub(super) fn evaluate(
@@ -92,10 +90,20 @@ impl<'a> Sequence<'a> {
         expression: &'a Expression,
         part: Option<ExpressionPart>,
     ) -> Result<Evaluand<'a>, Stop> {
+        let evaluand = self.evaluate_uncharged(expression, part).map_err(Stop::Unsupported)?;
+        self.charge(&evaluand)?;
+        Ok(evaluand)
+    }
+
+    /// Evaluates an expression. Without a `part`, records only the variables.
+    fn evaluate_uncharged(
+        &mut self,
+        expression: &'a Expression,
+        part: Option<ExpressionPart>,
+    ) -> Result<Evaluand<'a>, Unsupported> {
         let started = Instant::now();
-        let unsupported = |what: &str| {
-            Stop::Unsupported(Unsupported { what: format!("the expression '{}': {what}", expression.text) })
-        };
+        let unsupported =
+            |what: &str| Unsupported { what: format!("the expression '{}': {what}", expression.text) };
         if let Err(error) = &expression.program {
             if let CompileError::Unsupported(what) = error {
                 return Err(unsupported(what));
@@ -111,10 +119,15 @@ impl<'a> Sequence<'a> {
             Ok(value) => Ok(value),
         };
         self.record(expression, part, value.as_ref().map(shown).map_err(Clone::clone), cost);
-        for cost in [self.activation.take_cost(), cost] {
+        Ok(Evaluand { value, cost, took: started.elapsed() })
+    }
+
+    /// Subtracts the cost of the last expression and of its variables from the budget.
+    fn charge(&mut self, evaluand: &Evaluand<'_>) -> Result<(), Stop> {
+        for cost in [self.activation.take_cost(), evaluand.cost] {
             self.left = self.left.checked_sub(cost).ok_or(Stop::OutOfBudget)?;
         }
-        Ok(Evaluand { value, cost, took: started.elapsed() })
+        Ok(())
     }
 
     fn record(
@@ -316,17 +329,15 @@ pub(crate) fn match_conditions(
     let mut out_of_budget = false;
     for NamedExpression { name, expression } in &composition.match_conditions {
         // The condition belongs to the returned evaluation; its variables stay in `expressions`.
-        let Evaluand { value, cost, took } = match sequence.evaluate(expression, None) {
-            Ok(evaluand) => evaluand,
-            Err(Stop::OutOfBudget) => {
-                out_of_budget = true;
-                break;
-            }
-            Err(Stop::Unsupported(unsupported)) => return Err(unsupported),
-        };
+        let evaluand = sequence.evaluate_uncharged(expression, None)?;
+        out_of_budget = sequence.charge(&evaluand).is_err();
+        let Evaluand { value, cost, took } = evaluand;
         let value = value.map(|value| matches!(value, Value::Bool(true))).map_err(EvaluationError::Server);
         let expression = Arc::clone(&expression.text);
         conditions.push(Evaluated { name: Arc::clone(name), expression, value, cost, took });
+        if out_of_budget {
+            break;
+        }
     }
     expressions.append(&mut sequence.evaluated);
     let outcome = if out_of_budget { Outcome::OutOfBudget } else { outcome(&conditions) };

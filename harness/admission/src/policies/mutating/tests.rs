@@ -178,6 +178,22 @@ fn a_patch_that_panics_is_a_server_error_whatever_the_failure_policy() {
 }
 
 #[test]
+fn a_match_condition_that_exceeds_the_budget_is_recorded() {
+    let costly = format!("{}true{}", "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(x, ".repeat(5), ")".repeat(5));
+    let conditions: Vec<_> =
+        (0..40).map(|index| json!({"name": format!("c{index}"), "expression": costly})).collect();
+    let spec = json!({"matchConditions": conditions, "mutations": [applies("Object{data: {'a': 'a'}}")]});
+    let run = &mut run();
+    let message = apply(&[hook("p", spec)], run, Round::First).1.unwrap().message;
+    assert!(message.contains("running out of cost budget"), "{message}");
+    let [Event::Policies(record)] = run.record.events.as_slice() else { panic!("one record") };
+    let evaluation = record.policies[0].bindings[0].runs[0].conditions.as_ref().unwrap();
+    let (last, others) = evaluation.conditions.split_last().unwrap();
+    let spent: u64 = others.iter().map(|condition| condition.cost).sum();
+    assert!(spent <= 2_500_000 && spent + last.cost > 2_500_000, "{spent} and {}", last.cost);
+}
+
+#[test]
 fn an_ignored_error_does_not_cause_a_second_round() {
     let mutations = [applies("Object{data: {'a': object.data.missing}}")];
     let spec = json!({
