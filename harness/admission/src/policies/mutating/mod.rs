@@ -110,7 +110,10 @@ pub(crate) fn select<'h>(
                 mutating.refusal = Some(refusal);
                 return Ok(mutating);
             }
-            Err(Failure::Configuration(message)) => mutating.fail(&hook.policy, None, &message),
+            Err(Failure::Configuration(message)) => {
+                record_failure(&mut mutating.record.policies, &hook.policy.definition, false, &message);
+                mutating.fail(&hook.policy, None, &message);
+            }
         }
     }
     mutating.invocations.reverse();
@@ -141,7 +144,10 @@ impl<'h> Mutating<'h> {
         for binding in &hook.bindings {
             match self.select_binding(&hook.policy, binding, &found, run) {
                 Ok(()) => {}
-                Err((Failure::Configuration(message), of)) => self.fail(&hook.policy, of, &message),
+                Err((Failure::Configuration(message), of)) => {
+                    record_failure(&mut self.record.policies, definition, true, &message);
+                    self.fail(&hook.policy, of, &message);
+                }
                 Err((failure, _)) => return Err(failure),
             }
         }
@@ -184,10 +190,9 @@ impl<'h> Mutating<'h> {
         Ok(())
     }
 
-    /// Records the reason why a policy or a binding cannot be applied.
+    /// Reports the reason why a policy or a binding cannot be applied.
     fn fail(&mut self, policy: &MutatingPolicy, binding: Option<&Binding>, message: &str) {
         let what = if binding.is_some() { "binding" } else { "policy" };
-        record_failure(&mut self.record.policies, &policy.definition, binding.is_some(), message);
         self.report(policy, binding, &format!("failed to configure {what}: {message}"), false);
     }
 
