@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     title: "policy idempotence: a mutating policy with reinvocationPolicy IfNeeded does not change its own result",
     severity: Severity::Warning,
     why: "kube-apiserver applies a policy with reinvocationPolicy IfNeeded again after any change, including a change \
-          by the policy itself. A JSON patch that adds to the end of a list then adds twice.",
+          by the policy itself. A JSON patch that appends to a list then appends twice.",
     help: "Add a match condition or a test operation that excludes objects with the change, or set reinvocationPolicy \
            to Never.",
     source: "KEP-3962, Reinvocation; apiserver pkg/admission/plugin/policy/mutating/dispatcher.go",

@@ -13,9 +13,9 @@ pub(super) const CHECK: Check = Check {
     title: "apply configurations: the applyConfiguration of a mutating policy does not set atomic lists, maps, or \
             structs",
     severity: Severity::Error,
-    why: "kube-apiserver accepts a policy whose applyConfiguration sets an atomic field, such as the args of a \
-          container or a nodeSelector, and reports the error when it applies the policy: it rejects the request, or \
-          skips the mutation if failurePolicy is Ignore.",
+    why: "kube-apiserver accepts a policy whose applyConfiguration sets an atomic field, such as the command of \
+          a container or a nodeSelector. When it applies the policy, it rejects the request, or skips the mutation if \
+          failurePolicy is Ignore.",
     help: "Use a mutation with patchType JSONPatch for the field.",
     source: "apiserver pkg/admission/plugin/policy/mutating/patch/smd.go",
     audience: Audience::Policies,
