@@ -1,11 +1,11 @@
 //! Compiles the stored admission policies and bindings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use kubernetes_admission::policy::{
-    self, Binding, Hook, MutatingHook, MutatingPolicy, PolicyError, ValidatingBinding, ValidatingHook,
-    ValidatingPolicy,
+    self, Binding, Definition, Hook, MutatingHook, MutatingPolicy, PolicyError, ValidatingBinding,
+    ValidatingHook, ValidatingPolicy,
 };
 use kubernetes_types::status::Status;
 use serde_json::Value;
@@ -43,13 +43,13 @@ impl CompiledPolicies {
         let validating = Compiler {
             policy: policy::validating_policy,
             binding: policy::validating_binding,
-            name: |policy| &policy.definition.name,
+            definition: |policy| &policy.definition,
             policy_name: |binding| &binding.binding.policy_name,
         };
         let mutating = Compiler {
             policy: policy::mutating_policy,
             binding: policy::mutating_binding,
-            name: |policy| &policy.definition.name,
+            definition: |policy| &policy.definition,
             policy_name: |binding| &binding.policy_name,
         };
         Ok(Self {
@@ -75,8 +75,8 @@ impl CompiledPolicies {
 struct Compiler<P, B> {
     policy: fn(&Value) -> Result<P, PolicyError>,
     binding: fn(&Value) -> Result<B, PolicyError>,
-    /// Returns the name of a policy.
-    name: fn(&P) -> &str,
+    /// Returns the fields that both types of policies have.
+    definition: fn(&P) -> &Definition,
     /// Returns the name of the policy of a binding.
     policy_name: fn(&B) -> &str,
 }
@@ -114,13 +114,26 @@ impl<P, B> CompiledType<P, B> {
         for (_, binding) in &bindings {
             by_policy.entry((compiler.policy_name)(binding)).or_default().push(Arc::clone(binding));
         }
-        let hooks = policies
+        let hooks: Arc<[Hook<P, B>]> = policies
             .iter()
             .filter_map(|(_, policy)| {
-                let bindings = by_policy.remove((compiler.name)(policy))?;
+                let bindings = by_policy.remove(&*(compiler.definition)(policy).name)?;
                 Some(Hook { policy: Arc::clone(policy), bindings })
             })
             .collect();
+        // A param kind keeps its scope while a policy uses it.
+        // Source: `ensureParamsForPolicyLocked` in the same file.
+        let param_kind = |hook: &'_ Hook<P, B>| (compiler.definition)(&hook.policy).param_kind.clone();
+        let known = self.hooks.iter().filter_map(param_kind);
+        let scopes: HashMap<_, _> =
+            known.filter_map(|kind| Some((kind.kind, *kind.namespaced.get()?))).collect();
+        for hook in hooks.iter() {
+            if let Some(kind) = &(compiler.definition)(&hook.policy).param_kind
+                && let Some(namespaced) = scopes.get(&kind.kind)
+            {
+                kind.namespaced.get_or_init(|| *namespaced);
+            }
+        }
         Ok(Self { policies, bindings, hooks })
     }
 }
