@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::diagnostic::{self, several};
 
 /// The errors that determine a verdict: the check, the kind of the finding (`None` for any kind), and the verdict.
-const HEADLINES: [(&str, Option<&str>, &str); 6] = [
+const HEADLINES: [(&str, Option<&str>, &str); 7] = [
+    ("V15", Some("patch does not apply as it is"), "patches do NOT apply"),
     ("V01", None, "NOT idempotent"),
     ("V02", None, "NOT safe to reinvoke"),
     ("V03", None, "removes what other webhooks add"),

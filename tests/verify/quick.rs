@@ -15,13 +15,22 @@ async fn quick_runs_the_checks_about_reinvocation_and_dry_runs_and_reports_the_o
     let checks = report["checks"].as_array().expect("a list");
     let ran = checks.iter().filter(|check| check["skipped"].is_null());
     let ran: Vec<&str> = ran.filter_map(|check| check["id"].as_str()).collect();
-    assert_eq!(ran, ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V38", "V39", "V40"]);
+    assert_eq!(ran, ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V15", "V38", "V39", "V40"]);
     assert_eq!(checks[0]["results"][0]["verdict"], "found");
     assert!(checks.iter().all(|it| it["skipped"].is_null() || it["skipped"] == "skipped by --quick"));
     let text = ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick"]).await, 1);
     assert!(text.contains(": NOT idempotent") && text.contains("dry runs were not checked: "), "{text}");
     ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--thorough"]).await, 2);
     ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick", "--check", "V01"]).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quick_run_finds_a_patch_that_does_not_apply_to_objects_without_labels() {
+    let stage =
+        Stage::with("patch: {operations: [{op: add, path: /metadata/labels/team, value: blue}]}").await;
+    let text = ends_with(&stage.verify(&["-c", "configuration.yaml", "--quick"]).await, 1);
+    assert!(text.starts_with("c/w.example.com: patches do NOT apply"), "{text}");
+    assert!(text.contains("error[V15]: the patch does not apply to the object as it is"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,6 +56,6 @@ async fn quick_run_for_all_kinds_makes_fewer_than_18_calls_per_object() {
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         report["webhooks"]["c/w.example.com"]["called"].clone()
     };
-    let same = ["--check", "V01,V02,V03,V05,V07,V08,V11,V38,V39,V40"];
+    let same = ["--check", "V01,V02,V03,V05,V07,V08,V11,V15,V38,V39,V40"];
     assert_eq!(calls(&["--quick"]).await, calls(&same).await);
 }

@@ -178,7 +178,7 @@ enum Subcommand {
 }
 
 /// The IDs of the checks that `--quick` runs.
-const QUICK: [&str; 10] = ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V38", "V39", "V40"];
+const QUICK: [&str; 11] = ["V01", "V02", "V03", "V05", "V07", "V08", "V11", "V15", "V38", "V39", "V40"];
 
 /// The number of times that `--quick` repeats the request for each object of the built-in corpus, to see whether the
 /// response varies. The corpus has several objects of most kinds, so that the requests for a kind are repeated more often.
@@ -300,6 +300,7 @@ impl Verify {
         environment.namespace.clone_from(&self.namespace);
         if self.objects.quick && !self.objects.has_files() {
             environment.repetitions = QUICK_REPETITIONS;
+            environment.removes_optional_fields = false;
         }
         let api_server = match &self.api_server_out {
             None => None,

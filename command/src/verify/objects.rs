@@ -29,8 +29,8 @@ pub(super) struct Objects {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
     label: Vec<(String, String)>,
 
-    /// Check only whether a webhook is idempotent, safe to reinvoke, and honest about dry runs (V01, V02, V03, V05,
-    /// V07, V08, V11, V38, V39, and V40)
+    /// Check only whether a webhook is idempotent, safe to reinvoke, and honest about dry runs, and whether its patches
+    /// apply (V01, V02, V03, V05, V07, V08, V11, V15, V38, V39, and V40)
     #[arg(long, conflicts_with_all = ["check", "thorough", "list"], help_heading = "Selection")]
     pub(super) quick: bool,
 

@@ -42,6 +42,8 @@ pub struct Environment {
     pub namespace: String,
     /// The number of times that V11 repeats a request, unless a response differs earlier.
     pub repetitions: usize,
+    /// Whether V15 also sends each object without its optional fields.
+    pub removes_optional_fields: bool,
 }
 
 impl std::fmt::Debug for Environment {
@@ -146,6 +148,7 @@ impl Environment {
             user,
             namespace: "default".to_owned(),
             repetitions: REPETITIONS,
+            removes_optional_fields: true,
         }
     }
 

@@ -47,6 +47,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         return Err(Skipped::not_checked(reason));
     }
     let mut violations: Vec<Violation> = judge("as it is", &whole).into_iter().collect();
+    if !object_probe.environment.removes_optional_fields {
+        return Ok(violations);
+    }
     let parts = optional_parts(object_probe.object());
     let mut bare = object_probe.object().clone();
     for (pointer, name) in &parts {
