@@ -230,7 +230,7 @@ fn unknown(report: &Report, webhook: &str) -> Option<String> {
     if let Some((_, reason)) = report.unanswered().find(|(name, _)| *name == webhook) {
         return unchecked(reason);
     }
-    if report.webhooks.get(webhook).is_some_and(|tried| tried.called == 0) {
+    if report.is_untried(webhook) {
         return Some("never called".to_owned());
     }
     let results = || {

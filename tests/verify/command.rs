@@ -205,6 +205,18 @@ async fn webhook_without_matching_objects_is_not_a_success() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn webhook_to_which_no_check_applies_does_not_count_as_never_called() {
+    let stage = Stage::with("always-mutate").await;
+    let webhook = || entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    let of = |kind: &str, name: &str| configuration(kind, name, &[webhook()]);
+    let configurations = [of("MutatingWebhookConfiguration", "c"), of("ValidatingWebhookConfiguration", "v")];
+    stage.write("both.yaml", &configurations);
+    let text = ends_with(&stage.verify(&["-c", "both.yaml", "-f", "pods.yaml", "--check", "V01"]).await, 0);
+    assert!(text.contains("v/w.example.com: no check applies\n"), "{text}");
+    assert!(!text.contains("never called") && !text.contains("nothing was tested"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_configurations_may_come_from_a_cluster() {
     let stage = Stage::with("allow").await;
     let mut serve = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));

@@ -1,5 +1,9 @@
 //! Explains findings, and results without a finding.
 
+use kubernetes_admission::event::Phase;
+
+use super::check::{Check, Probe};
+use super::checks;
 use super::report::{CheckReport, CheckResult, Finding, Report, Tally};
 
 /// The ID of the check that examines every response.
@@ -29,6 +33,18 @@ impl Report {
                 && !result.not_checked.keys().all(|reason| self.explains(reason, &result.webhook));
             !result.unequipped && (is_unchecked || self.lacks_responses(result))
         })
+    }
+
+    /// Returns whether the webhook was never called although a check that sends objects applies to it.
+    pub fn is_untried(&self, webhook: &str) -> bool {
+        let Some(tried) = self.webhooks.get(webhook) else { return false };
+        let phase = if tried.mutating { Phase::Mutating } else { Phase::Validating };
+        let ran = self.checks.iter().filter(|check| check.skipped.is_none());
+        let sends_objects = |check: &Check| {
+            matches!(check.probe, Probe::Object(_) | Probe::Collection(_)) && check.audience.includes(phase)
+        };
+        tried.called == 0
+            && ran.filter_map(|check| checks::find(&check.id)).any(|check| sends_objects(check))
     }
 
     /// Returns the webhooks with invalid responses, each with the number of these and the most frequent reason.

@@ -447,6 +447,7 @@ impl Report {
     pub fn unseen(&self) -> Vec<(&str, String)> {
         let webhooks = self.webhooks.iter();
         webhooks
+            .filter(|(name, tried)| tried.called > 0 || self.is_untried(name))
             .filter_map(|(name, tried)| {
                 Some((name.as_str(), tried.unseen(name, self.objects, &self.options)?))
             })
@@ -462,7 +463,7 @@ impl Report {
     ///
     /// Returns `false` for a shard, because it may not contain objects for a webhook.
     pub fn has_untried(&self) -> bool {
-        self.shard.is_none() && self.webhooks.values().any(|tried| tried.called == 0)
+        self.shard.is_none() && self.webhooks.keys().any(|name| self.is_untried(name))
     }
 
     /// Returns the finding that lists the webhook's findings of `check` as a consequence.
