@@ -70,3 +70,14 @@ async fn advice_on_a_ca_bundle_depends_on_whether_it_is_a_placeholder() {
         assert!(text.contains(expected), "{bundle}: {text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_without_an_object_in_the_built_in_corpus_are_the_reason() {
+    let stage = Stage::with("always-mutate").await;
+    let mut webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    webhook["rules"] = json!([{"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["pods"]}]);
+    stage.write("apps.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[webhook])]);
+    let text = ends_with(&stage.verify(&["-c", "apps.yaml", "--check", "V01"]).await, 4);
+    assert!(text.contains("none of its rules matches an object of the built-in corpus\n"), "{text}");
+    assert!(!text.contains("--label"), "{text}");
+}

@@ -5,6 +5,7 @@ use kubernetes_admission::event::Phase;
 use super::check::{Check, Probe};
 use super::checks;
 use super::report::{CheckReport, CheckResult, Finding, Report, Tally};
+use super::tried::{Tried, send};
 
 /// The ID of the check that examines every response.
 const ENVELOPE: &str = "V22";
@@ -43,8 +44,21 @@ impl Report {
         let sends_objects = |check: &Check| {
             matches!(check.probe, Probe::Object(_) | Probe::Collection(_)) && check.audience.includes(phase)
         };
-        tried.called == 0
-            && ran.filter_map(|check| checks::find(&check.id)).any(|check| sends_objects(check))
+        tried.called == 0 && ran.filter_map(|check| checks::find(&check.id)).any(|check| sends_objects(check))
+    }
+
+    /// Returns a note about a webhook that was not called or never changed an object, and a suggestion.
+    pub(super) fn unseen_of(&self, webhook: &str, tried: &Tried) -> Option<String> {
+        // The rules determine the objects of the built-in corpus.
+        let has_no_object =
+            self.objects == 0 && !self.interrupted && self.shard.is_none() && !self.has_option("-f");
+        if has_no_object && tried.called == 0 {
+            let advice = send("objects that a rule of the webhook matches", false);
+            return Some(format!(
+                "the webhook was not called: none of its rules matches an object of the built-in corpus; {advice}"
+            ));
+        }
+        tried.unseen(webhook, self.objects, &self.options)
     }
 
     /// Returns the webhooks with invalid responses, each with the number of these and the most frequent reason.

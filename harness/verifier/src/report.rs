@@ -448,9 +448,7 @@ impl Report {
         let webhooks = self.webhooks.iter();
         webhooks
             .filter(|(name, tried)| tried.called > 0 || self.is_untried(name))
-            .filter_map(|(name, tried)| {
-                Some((name.as_str(), tried.unseen(name, self.objects, &self.options)?))
-            })
+            .filter_map(|(name, tried)| Some((name.as_str(), self.unseen_of(name, tried)?)))
             .collect()
     }
 
