@@ -81,3 +81,12 @@ async fn rules_without_an_object_in_the_built_in_corpus_are_the_reason() {
     assert!(text.contains("none of its rules matches an object of the built-in corpus\n"), "{text}");
     assert!(!text.contains("--label"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejected_patches_are_not_reported_as_a_webhook_that_never_changed_an_object() {
+    let stage = Stage::with("patch: {operations: [{op: add, path: /spec/none/team, value: blue}]}").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01"];
+    let text = ends_with(&stage.verify(&arguments).await, 6);
+    assert!(text.starts_with("c/w.example.com: could not be checked: "), "{text}");
+    assert!(!text.contains("never changed an object"), "{text}");
+}

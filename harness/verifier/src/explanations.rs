@@ -58,6 +58,11 @@ impl Report {
                 "the webhook was not called: none of its rules matches an object of the built-in corpus; {advice}"
             ));
         }
+        let mut results = self.checks.iter().filter(|check| check.id == "V01").flat_map(|it| &it.results);
+        // If V01 was not checked, the verdict gives the reason, such as a patch that does not apply.
+        if tried.called > 0 && results.any(|it| it.webhook == webhook && it.verdict == Tally::NotChecked) {
+            return None;
+        }
         tried.unseen(webhook, self.objects, &self.options)
     }
 
