@@ -46,10 +46,14 @@ impl Operation {
     /// The escapes `\a`, `\v`, `\x`, and `\U` are not JSON.
     pub(super) fn from_policy(members: &Map<String, Value>) -> Self {
         let member = |(name, value): (&String, &Value)| {
-            let node = match value {
-                Value::Null => Node::NullObject,
-                Value::String(text) if name != "value" => Node::Scalar(quote(text)),
-                value => Node::from_value(value),
+            let node = if value.is_null() {
+                Node::NullObject
+            } else if let Value::String(text) = value
+                && name != "value"
+            {
+                Node::Scalar(quote(text))
+            } else {
+                Node::from_value(value)
             };
             (name.clone(), node)
         };

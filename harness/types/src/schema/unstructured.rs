@@ -66,8 +66,7 @@ fn of_value(field: &'static Field, value: &mut Value) -> Conversion {
         | (Kind::Bool, Value::Bool(_))
         | (Kind::Double, Value::Number(_))
         | (Kind::IntOrString, Value::String(_))
-        | (Kind::Json, _) => Ok(()),
-        (Kind::Message(_), _) => Ok(()),
+        | (Kind::Json | Kind::Message(_), _) => Ok(()),
         (Kind::String, _) => text(value, go_type),
         (Kind::Bool, _) => wrong("unrecognized type: bool".to_owned()),
         (Kind::Double, _) => wrong("unrecognized type: float64".to_owned()),
