@@ -248,6 +248,9 @@ async fn unknown_service_is_explained_and_unused_service_is_reported() {
     assert!(text.contains(warning), "{text}");
     let text = ends_with(&stage.run("in-process").await, 0);
     assert!(!text.contains("warning"), "{text}");
+    let (given, _) = FEATURE.split_once("    When").expect("a step");
+    let text = ends_with(&Stage::with(given).await.run("in-process").await, 0);
+    assert!(!text.contains("is not used"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,6 +29,7 @@ impl World {
         let is_configuration = object.get("webhooks").is_some();
         if is_configuration {
             self.check_configuration(&object).await?;
+            self.target()?.record_services(&object);
             self.installation.own.push(object);
             self.installation.expire();
             return Ok(());

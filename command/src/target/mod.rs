@@ -128,6 +128,14 @@ pub(crate) fn service_name(service: &Value) -> ServiceName {
 }
 
 impl Target {
+    /// Records the Services that the webhooks of a loaded configuration refer to.
+    pub(crate) fn record_services(&self, configuration: &Value) {
+        let webhooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+        for service in webhooks.filter_map(|webhook| webhook.pointer("/clientConfig/service")) {
+            self.referenced.insert(&service_name(service));
+        }
+    }
+
     /// Returns a message for each Service of `--service` that no loaded webhook configuration refers to.
     ///
     /// Returns no message if a scenario failed and no scenario loaded a configuration, because the error of the failed
@@ -173,7 +181,6 @@ impl Target {
         let client_config = webhook.get_mut("clientConfig")?.as_object_mut()?;
         let service = client_config.get_mut("service")?;
         let name = service_name(service);
-        self.referenced.insert(&name);
         let (host, port) = self.services.get(&name)?;
         match self.kind {
             TargetKind::InProcess => return None,
