@@ -266,6 +266,17 @@ fn line_that_is_not_gherkin_is_reported_with_the_expected_keywords() {
 }
 
 #[test]
+fn file_without_a_feature_is_reported_with_the_expected_first_line() {
+    complains(
+        &["run", "tests/features/nameless.feature"],
+        2,
+        &expect![[r#"
+        error: tests/features/nameless.feature:3:1: the file must begin with `Feature: NAME`, found `Scenario: A pod is admitted`
+    "#]],
+    );
+}
+
+#[test]
 fn undefined_step_is_reported_before_the_run() {
     complains(
         &["run", "tests/features/passes.feature", "tests/features/undefined.feature"],

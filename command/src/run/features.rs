@@ -89,6 +89,9 @@ fn parse_file(path: &Path) -> Result<Feature, String> {
         feature.path = Some(path.to_owned());
         return expanded(&shown, feature);
     }
+    if let Some(problem) = other_beginning(&shown, &text) {
+        return Err(problem);
+    }
     // Only the parser of files returns the cause of the error.
     match Feature::parse_path(path, GherkinEnv::default()) {
         Ok(feature) => expanded(&shown, feature),
@@ -100,6 +103,30 @@ fn parse_file(path: &Path) -> Result<Feature, String> {
             Err(not_gherkin(&shown, &source.to_string()))
         }
     }
+}
+
+/// Returns an error if the first line, except for comments and tags, does not begin with the keyword Feature.
+///
+/// Files in other languages have other keywords and are not checked.
+fn other_beginning(shown: &str, text: &str) -> Option<String> {
+    let is_language = |line: &str| {
+        line.trim().strip_prefix('#').is_some_and(|comment| comment.trim().starts_with("language"))
+    };
+    if text.lines().any(is_language) {
+        return None;
+    }
+    let is_first = |line: &str| !line.is_empty() && !line.starts_with(['#', '@']);
+    let (number, line) =
+        text.lines().enumerate().find(|(_, line)| is_first(line.trim_start_matches('\u{feff}').trim()))?;
+    let start = line.trim_start_matches('\u{feff}').trim();
+    if FEATURE_KEYWORDS.iter().any(|keyword| start.starts_with(keyword)) {
+        return None;
+    }
+    let column = line.chars().take_while(|letter| letter.is_whitespace()).count() + 1;
+    Some(format!(
+        "{shown}:{}:{column}: the file must begin with `Feature: NAME`, found `{start}`",
+        number + 1
+    ))
 }
 
 /// Formats a parser error with the line that caused it. The parser itself reports the line after it.
@@ -175,6 +202,9 @@ fn split_parse_error(message: &str) -> (String, Vec<String>) {
     expected.sort();
     (position.to_owned(), expected)
 }
+
+/// The English keywords that begin a feature.
+const FEATURE_KEYWORDS: [&str; 3] = ["Feature:", "Business Need:", "Ability:"];
 
 const KEYWORDS: &str = "Feature, Background, Rule, Scenario, Examples, Given, When, Then, And, But or *";
 
