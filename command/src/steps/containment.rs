@@ -22,6 +22,41 @@ pub(super) fn incomplete<'a>(expected: &Value, actual: &'a Value) -> Vec<(String
     found
 }
 
+/// Returns the names of expected list items that are compared with an item of another name, each with its list's path.
+pub(super) fn misplaced<'a>(expected: &'a Value, actual: &Value) -> Vec<(String, &'a str)> {
+    fn collect<'a>(path: &str, expected: &'a Value, actual: &Value, found: &mut Vec<(String, &'a str)>) {
+        match (expected, actual) {
+            (Value::Object(members), Value::Object(actual)) => {
+                for (key, value) in members {
+                    if let Some(actual) = actual.get(key) {
+                        collect(&below(path, key), value, actual, found);
+                    }
+                }
+            }
+            (Value::Array(items), Value::Array(actual)) => {
+                let mut next = 0;
+                for (place, item) in items.iter().enumerate() {
+                    if let Some(position) = position_from(next, item, actual) {
+                        next = position + 1;
+                        continue;
+                    }
+                    let Some(compared) = actual.get(place) else { continue };
+                    match item.get("name").and_then(Value::as_str) {
+                        Some(name) if compared.get("name").and_then(Value::as_str) != Some(name) => {
+                            found.push((path.to_owned(), name));
+                        }
+                        _ => collect(&format!("{path}[{place}]"), item, compared, found),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    collect("", expected, actual, &mut found);
+    found
+}
+
 /// Returns every scalar and empty value in a document as `path: value`.
 pub(super) fn fields(document: &Value) -> Vec<String> {
     fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
@@ -110,9 +145,7 @@ fn compare_lists<'a>(
 ) {
     let mut next = 0;
     for (place, item) in expected.iter().enumerate() {
-        let position = (next..actual.len())
-            .find(|&candidate| actual.get(candidate).is_some_and(|it| differences(item, it).is_empty()));
-        if let Some(position) = position {
+        if let Some(position) = position_from(next, item, actual) {
             next = position + 1;
         } else {
             let actual = Actual { value: actual.get(place), parent: (path, whole) };
@@ -123,6 +156,12 @@ fn compare_lists<'a>(
         let text = format!("{path}: expected an empty list, found {} items", actual.len());
         found.push(Difference { text, lacking: None });
     }
+}
+
+/// Returns the first position from `next` whose item contains `expected`.
+fn position_from(next: usize, expected: &Value, actual: &[Value]) -> Option<usize> {
+    (next..actual.len())
+        .find(|&candidate| actual.get(candidate).is_some_and(|it| differences(expected, it).is_empty()))
 }
 
 fn below(path: &str, key: &str) -> String {
@@ -176,6 +215,15 @@ mod tests {
             json!({"c": [{"n": "a", "v": 2}]}),
             &["c[0].v: expected 1, found 2"],
         );
+    }
+
+    #[test]
+    fn item_that_is_compared_with_an_item_of_another_name_is_misplaced() {
+        let actual = json!({"c": [{"name": "web", "v": 1}, {"name": "proxy", "v": 1}]});
+        let expected = json!({"c": [{"name": "proxy", "v": 2}]});
+        assert_eq!(misplaced(&expected, &actual), [("c".to_owned(), "proxy")]);
+        assert_eq!(misplaced(&json!({"c": [{"name": "proxy", "v": 1}]}), &actual), []);
+        assert_eq!(misplaced(&json!({"c": [{"name": "web", "v": 2}]}), &actual), []);
     }
 
     #[test]

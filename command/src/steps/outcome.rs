@@ -102,6 +102,17 @@ pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome 
         return Ok(());
     }
     let mut message = format!("{what} differs:\n  {}", differences.join("\n  "));
+    for (path, name) in containment::misplaced(expected, actual) {
+        let _ = write!(
+            message,
+            "\nno item of {path}, in order, contains all fields of the expected item \"{name}\": it is compared by \
+             position, not by name"
+        );
+        if path == "spec.containers" && what == "the object" {
+            let _ =
+                write!(message, "; to check the name only, use `the object has the container \"{name}\"`");
+        }
+    }
     for (path, found) in containment::incomplete(expected, actual) {
         let place = if path.is_empty() { what.to_owned() } else { format!("{path} of {what}") };
         let _ = write!(message, "\n{place}:\n{}", indented(&document::excerpt(found)));
