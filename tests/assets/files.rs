@@ -6,14 +6,14 @@ use std::process::Command;
 use certs::CertificateAuthority;
 use rustix::fs::{CWD, FileType, mknodat};
 
-use super::{admit, run, stand_ins};
+use super::{admit, stand_ins};
 
 #[test]
 fn a_fifo_without_a_writer_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let apiserver = stand_ins(folder.path()).join("kube-apiserver");
     let path = |name: &str| folder.path().join(name).display().to_string();
-    mknodat(CWD, &folder.path().join("fifo"), FileType::Fifo, 0o600.into(), 0).unwrap();
+    mknodat(CWD, folder.path().join("fifo"), FileType::Fifo, 0o600.into(), 0).unwrap();
     let issuer = CertificateAuthority::new("accounts").unwrap().issue_for_client("issuer").unwrap();
     fs::write(path("key"), issuer.key_pem).unwrap();
     let plugin = "apiVersion: apiserver.config.k8s.io/v1

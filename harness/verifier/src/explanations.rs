@@ -44,7 +44,7 @@ impl Report {
         let sends_objects = |check: &Check| {
             matches!(check.probe, Probe::Object(_) | Probe::Collection(_)) && check.audience.includes(phase)
         };
-        tried.called == 0 && ran.filter_map(|check| checks::find(&check.id)).any(|check| sends_objects(check))
+        tried.called == 0 && ran.filter_map(|check| checks::find(&check.id)).any(sends_objects)
     }
 
     /// Returns a note about a webhook that was not called or never changed an object, and a suggestion.

@@ -86,7 +86,9 @@ pub(super) fn leave_invalid_unjudged(
     if let Some(reason) = invalid.first().filter(|_| invalid.len() == outcomes.len()) {
         return Err(Skipped::not_checked(*reason));
     }
-    invalid.into_iter().for_each(|reason| webhook_probe.leave_unjudged(reason));
+    for reason in invalid {
+        webhook_probe.leave_unjudged(reason);
+    }
     Ok(())
 }
 

@@ -74,7 +74,10 @@ async fn answered(object_probe: &ObjectProbe<'_>, request: &Attributes) -> Resul
         Skipped::NotApplicable(_) => {
             Skipped::not_applicable("the webhook's rules and selectors do not match UPDATE of the object")
         }
-        other => other,
+        other @ (Skipped::NotExercised(_)
+        | Skipped::NotChecked(_)
+        | Skipped::Uncontacted(_)
+        | Skipped::Unequipped(_)) => other,
     })
 }
 

@@ -214,7 +214,7 @@ pub(super) fn known_of(
                                         kind.as_ref(),
                                         own.as_ref(),
                                     )
-                                }))
+                                }));
                             }
                         }
                     }

@@ -45,7 +45,7 @@ pub(super) fn is_valid(extension: &X509Extension<'_>) -> bool {
         }),
         "2.5.29.35" => !extension.critical && value.take(SEQUENCE).and_then(authority_key).is_some(),
         "2.5.29.36" => value.take(SEQUENCE).and_then(policy_constraints).is_some(),
-        "2.5.29.37" => is_valid_sequence(value, |list| list.object_identifier()),
+        "2.5.29.37" => is_valid_sequence(value, object_identifier),
         "2.5.29.54" => value.take(INTEGER).is_some_and(is_integer),
         "1.3.6.1.5.5.7.1.1" => !extension.critical && is_valid_sequence(value, access_description),
         _ => true,
@@ -57,6 +57,9 @@ pub(super) fn is_authority(extension: &X509Extension<'_>) -> bool {
     extension.oid.to_id_string() == BASIC_CONSTRAINTS
         && Der(extension.value).take(SEQUENCE).and_then(basic_constraints) == Some(true)
 }
+
+/// An element is longer than the input.
+struct Truncated;
 
 /// A byte string that is read as DER.
 #[derive(Clone, Copy)]
@@ -97,20 +100,20 @@ impl<'a> Der<'a> {
         self.0.first() == Some(&tag)
     }
 
-    /// Reads the next element if it has `tag`. The outer `None` is an error.
-    fn optional(&mut self, tag: u8) -> Option<Option<Der<'a>>> {
-        if self.begins_with(tag) { self.take(tag).map(Some) } else { Some(None) }
+    /// Reads the next element if it has `tag`.
+    fn optional(&mut self, tag: u8) -> Result<Option<Der<'a>>, Truncated> {
+        if self.begins_with(tag) { self.take(tag).map(Some).ok_or(Truncated) } else { Ok(None) }
     }
 
     fn is_empty(self) -> bool {
         self.0.is_empty()
     }
+}
 
-    /// Source: golang.org/x/crypto/cryptobyte/asn1.go, `ReadASN1ObjectIdentifier`.
-    fn object_identifier(&mut self) -> Option<()> {
-        let value = self.take(OBJECT_IDENTIFIER)?.0;
-        is_base_128(value, |number| number.len() <= 5 && base_128(number) < 1 << 31).then_some(())
-    }
+/// Source: golang.org/x/crypto/cryptobyte/asn1.go, `ReadASN1ObjectIdentifier`.
+fn object_identifier(list: &mut Der<'_>) -> Option<()> {
+    let value = list.take(OBJECT_IDENTIFIER)?.0;
+    is_base_128(value, |number| number.len() <= 5 && base_128(number) < 1 << 31).then_some(())
 }
 
 /// Returns whether a value is a sequence whose elements `read` can read.
@@ -172,12 +175,12 @@ fn alternative_name(list: &mut Der<'_>) -> Option<()> {
 ///
 /// Source: Go crypto/x509/parser.go, `parseBasicConstraintsExtension`.
 fn basic_constraints(mut value: Der<'_>) -> Option<bool> {
-    let is_authority = match value.optional(BOOLEAN)? {
+    let is_authority = match value.optional(BOOLEAN).ok()? {
         None => false,
         Some(Der([flag @ (0 | 0xff)])) => *flag != 0,
         Some(_) => return None,
     };
-    match value.optional(INTEGER)? {
+    match value.optional(INTEGER).ok()? {
         Some(length) if !is_integer(length) || length.0.first().is_some_and(|first| first & 0x80 != 0) => {
             None
         }
@@ -188,8 +191,8 @@ fn basic_constraints(mut value: Der<'_>) -> Option<bool> {
 /// Source: Go crypto/x509/parser.go, `parseNameConstraintsExtension`.
 fn name_constraints(mut outer: Der<'_>) -> Option<()> {
     let mut value = outer.take(SEQUENCE)?;
-    let permitted = value.optional(CONSTRUCTED_0)?;
-    let excluded = value.optional(CONSTRUCTED_1)?;
+    let permitted = value.optional(CONSTRUCTED_0).ok()?;
+    let excluded = value.optional(CONSTRUCTED_1).ok()?;
     let is_empty = [permitted, excluded].into_iter().flatten().all(Der::is_empty);
     if !outer.is_empty() || !value.is_empty() || is_empty {
         return None;
@@ -205,9 +208,8 @@ fn name_constraints(mut outer: Der<'_>) -> Option<()> {
 
 fn is_constraint(tag: u8, base: &[u8]) -> bool {
     match tag {
-        DNS => is_domain(base, true),
         EMAIL if base.contains(&b'@') => is_mailbox(base),
-        EMAIL => is_domain(base, true),
+        DNS | EMAIL => is_domain(base, true),
         URI => {
             let is_ip = std::str::from_utf8(base).is_ok_and(|text| text.parse::<IpAddr>().is_ok());
             !is_ip && is_domain(base, true)
@@ -279,9 +281,9 @@ fn local_part(text: &[u8]) -> Option<&[u8]> {
 }
 
 fn distribution_point(list: &mut Der<'_>) -> Option<()> {
-    if let Some(mut name) = list.take(SEQUENCE)?.optional(CONSTRUCTED_0)? {
+    if let Some(mut name) = list.take(SEQUENCE)?.optional(CONSTRUCTED_0).ok()? {
         let mut names = name.take(CONSTRUCTED_0)?;
-        while names.optional(URI)?.is_some() {}
+        while names.optional(URI).ok()?.is_some() {}
     }
     Some(())
 }
@@ -298,12 +300,12 @@ fn policies(mut list: Der<'_>) -> Option<()> {
 
 /// Source: Go crypto/x509/parser.go, `parseAuthorityKeyIdentifier`.
 fn authority_key(mut value: Der<'_>) -> Option<()> {
-    value.optional(PRIMITIVE_0).map(drop)
+    value.optional(PRIMITIVE_0).ok().map(drop)
 }
 
 fn policy_constraints(mut value: Der<'_>) -> Option<()> {
     for tag in [PRIMITIVE_0, PRIMITIVE_1] {
-        let number = value.optional(tag)?;
+        let number = value.optional(tag).ok()?;
         number.is_none_or(is_integer).then_some(())?;
     }
     Some(())
@@ -311,6 +313,6 @@ fn policy_constraints(mut value: Der<'_>) -> Option<()> {
 
 fn access_description(list: &mut Der<'_>) -> Option<()> {
     let mut description = list.take(SEQUENCE)?;
-    description.object_identifier()?;
-    description.optional(URI).map(drop)
+    object_identifier(&mut description)?;
+    description.optional(URI).ok().map(drop)
 }
