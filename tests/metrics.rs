@@ -106,7 +106,7 @@ impl Exposition {
     fn parse(text: &str) -> Self {
         let is_ours = |line: &&str| {
             let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
-            name.starts_with("apiserver_admission_")
+            name.starts_with("apiserver_admission_") || name.starts_with("pod_security_")
         };
         let mut exposition = Self { heads: BTreeSet::new(), samples: BTreeMap::new() };
         for line in text.lines().filter(is_ours) {
@@ -144,7 +144,7 @@ impl Exposition {
                 && labels
                     .iter()
                     .all(|label| !label.starts_with("name=") || label.ends_with("AdmissionWebhook"));
-            if is_of_a_webhook || is_refused {
+            if is_of_a_webhook || is_refused || name.starts_with("pod_security_") {
                 counted.insert(series.clone(), (!is_time).then_some(more));
             }
         }
@@ -200,8 +200,46 @@ async fn play(client: &kube::Client) -> (Vec<u16>, BTreeSet<String>, BTreeMap<Se
     let several =
         map("several", &["patches", "all", "is-asked-again", "fails-open", "agrees", "denies", "opens"]);
     codes.push(send(client, "POST", CONFIG_MAPS, &several).await);
+    codes.extend(secure_pods(client).await);
     let after = scrape(client).await;
     (codes, after.heads.clone(), after.since(&before))
+}
+
+/// Sends requests that the plugin `PodSecurity` evaluates. Returns the status codes.
+async fn secure_pods(client: &kube::Client) -> Vec<u16> {
+    let mut codes = Vec::new();
+    for (namespace, labels) in [
+        (
+            "secured",
+            json!({"enforce": "baseline", "warn": "restricted", "audit": "restricted", "audit-version": "v1.30"}),
+        ),
+        ("unreadable", json!({"enforce": "other", "warn": "baseline"})),
+        ("unlabeled", json!({})),
+    ] {
+        let labels = labels.as_object().expect("an object").iter();
+        let labels: BTreeMap<String, &Value> =
+            labels.map(|(mode, level)| (format!("pod-security.kubernetes.io/{mode}"), level)).collect();
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
+        codes.push(send(client, "POST", "/api/v1/namespaces", &object).await);
+        for (name, uses_host) in [("plain", false), ("privileged", true)] {
+            let containers = json!([{"name": "main", "image": "example.com/main:1"}]);
+            let spec = json!({"hostNetwork": uses_host, "containers": containers});
+            let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
+            let pods = format!("/api/v1/namespaces/{namespace}/pods");
+            codes.push(send(client, "POST", &format!("{pods}?dryRun=All"), &pod).await);
+            codes.push(send(client, "POST", &pods, &pod).await);
+            codes.push(send(client, "PUT", &format!("{pods}/{name}"), &pod).await);
+            let labels = json!({"name": name});
+            let template = json!({"metadata": {"labels": labels}, "spec": spec});
+            let deployment = json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+                "spec": {"selector": {"matchLabels": labels}, "template": template},
+            });
+            let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+            codes.push(send(client, "POST", &path, &deployment).await);
+        }
+    }
+    codes
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -235,4 +273,6 @@ async fn both_servers_count_the_same() {
     let named =
         counted.keys().filter(|(_, labels)| labels.iter().any(|label| label.ends_with(".example.com")));
     assert!(named.count() > 100, "the webhooks were counted");
+    let of_pods = counted.keys().filter(|(name, _)| name.starts_with("pod_security_"));
+    assert!(of_pods.count() > 10, "the Pods were counted");
 }
