@@ -210,8 +210,18 @@ fn escape_sequences_in_files_never_reach_a_terminal() {
     for format in ["text", "json", "markdown", "sarif"] {
         is_harmless(&["--color", "always", "lint", "-c", "c.json", "-o", format], folder.path());
     }
-    is_harmless(
-        &["--color", "always", "explain-error", &MESSAGE.replace("a.example", HOSTILE)],
-        folder.path(),
-    );
+    write("fakes.json", &format!(r#"{{"webhooks": [{{"name": {name}, "behavior": "allow"}}]}}"#));
+    let service = format!("{HOSTILE}.demo");
+    for arguments in [
+        &["explain-error", &MESSAGE.replace("a.example", HOSTILE)][..],
+        &["review", "-f", "o.json", "-c", "c.json"],
+        &["review", "-f", "o.json", "-c", "c.json", "-o", "json"],
+        &["verify", "-c", "c.json", "--check", "V50"],
+        &["verify", "-c", "c.json", "--check", "V50", "-o", "json"],
+        &["fakes", "-f", "fakes.json"],
+        &["certs", "--service", &service],
+        &["steps", HOSTILE],
+    ] {
+        is_harmless(&[&["--color", "always"], arguments].concat(), folder.path());
+    }
 }
