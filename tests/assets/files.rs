@@ -63,7 +63,7 @@ fn tracing_has_no_effect_in_a_build_without_it() {
     let apiserver = stand_ins(folder.path()).join("kube-apiserver");
     let file = folder.path().join("tracing.yaml");
     fs::write(&file, "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n").unwrap();
-    let (status, text) = run(
+    let (status, text) = super::run(
         &apiserver,
         &[
             "--etcd-servers=http://127.0.0.1:1",
