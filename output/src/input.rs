@@ -28,8 +28,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Returns the content of a file that a server reads, or of standard input for `-`.
 ///
-/// Unlike [`read`], this function does not wait for a process that opens a FIFO to write, and waits at most 30 seconds
-/// for the next bytes of a pipe, such as that of a process substitution in a shell. A signal ends the wait.
+/// Unlike [`read`], this function does not wait for a process that opens a FIFO to write. It waits at most 30 seconds for
+/// the next bytes of a pipe, such as that of a process substitution in a shell. A signal ends the wait.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or has more than [`MAX_FILE`] bytes, or if no process writes to it.
