@@ -7,6 +7,7 @@ use certs::CertificateAuthority;
 use rustix::fs::{CWD, FileType, mknodat};
 
 use super::{admit, stand_ins};
+use crate::helpers::ports;
 
 #[test]
 fn a_fifo_without_a_writer_is_an_error() {
@@ -43,7 +44,8 @@ plugins:
             "--bind-address=127.0.0.1",
             "--cert-dir=certificates",
         ]);
-        let output = server.args(flags.split(' ')).arg("--secure-port=1").output().unwrap();
+        let port = format!("--secure-port={}", ports::free_port());
+        let output = server.args(flags.split(' ')).arg(port).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{flags}: {text}");
         assert!(text.contains("no process writes to this FIFO"), "{flags}: {text}");
