@@ -78,6 +78,7 @@ mod tests {
                 json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
             ),
             ("v1", "ConfigMap", None, Value::Null),
+            ("apiregistration.k8s.io/v1", "APIService", None, Value::Null),
             ("example.com/v1", "Widget", Some(&schema), json!({"url": "checked"})),
         ] {
             let mut object = json!({"apiVersion": api_version, "kind": kind});
