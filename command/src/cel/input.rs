@@ -33,6 +33,7 @@ pub(super) struct Input {
     built_in: bool,
     namespace_object: Option<Json>,
     authorizer: Arc<dyn Authorizer>,
+    cluster_fixture: ClusterFixture,
     /// Warnings to the user about unknown values.
     pub(super) notes: Vec<String>,
 }
@@ -114,12 +115,12 @@ impl Input {
             if is_old { attributes.old_object = object } else { attributes.object = object }
         }
         let kind = attributes.kind.clone();
-        Ok(Self::new(attributes, kind, given.namespace_object, &cluster_fixture, notes))
+        Ok(Self::new(attributes, kind, given.namespace_object, cluster_fixture, notes))
     }
 
-    /// Returns the request.
-    pub(super) fn into_request(self) -> Attributes {
-        self.attributes
+    /// Returns the request, and the cluster with the objects that exist.
+    pub(super) fn into_request(self) -> (Attributes, ClusterFixture) {
+        (self.attributes, self.cluster_fixture)
     }
 
     /// Builds the input from the request in an `AdmissionReview`.
@@ -144,14 +145,14 @@ impl Input {
             user: request.user_info,
         };
         let cluster_fixture = ClusterFixture::new(&given.existing);
-        Ok(Self::new(attributes, request.kind, given.namespace_object, &cluster_fixture, Vec::new()))
+        Ok(Self::new(attributes, request.kind, given.namespace_object, cluster_fixture, Vec::new()))
     }
 
     fn new(
         attributes: Attributes,
         kind: GroupVersionKind,
         namespace_object: Option<Document>,
-        cluster_fixture: &ClusterFixture,
+        cluster_fixture: ClusterFixture,
         notes: Vec<String>,
     ) -> Self {
         Self {
@@ -160,6 +161,7 @@ impl Input {
             kind,
             namespace_object: namespace_object.map(|document| document.object),
             authorizer: cluster_fixture.authorizer(),
+            cluster_fixture,
             notes,
         }
     }

@@ -11,12 +11,13 @@ use harness::chain;
 use harness::conditions::{self, Environment};
 use harness::json::at;
 use harness::server::impersonated_user;
+use serde::Serialize;
 use serde_json::Value;
 
 use self::input::{Given, Input};
 use self::report::Report;
 use crate::documents::{self, Document};
-use crate::{ExitCode, Failure, screen};
+use crate::{ExitCode, Failure, machine_readable, screen};
 
 /// Evaluate CEL expressions as kube-apiserver evaluates match conditions and admission policies.
 ///
@@ -102,6 +103,25 @@ enum Output {
     Yaml,
 }
 
+impl Output {
+    /// Prints the reports in this format; `text` formats a report as text.
+    fn print<T: Serialize>(self, reports: &[T], text: impl Fn(&T) -> String) -> Result<(), Failure> {
+        let one = |report: &T| match self {
+            Self::Text => Ok(text(report)),
+            Self::Json => {
+                let line = serde_json::to_string(report).map_err(Failure::environment)?;
+                Ok(output::json(&line).into_owned() + "\n")
+            }
+            Self::Yaml => Ok(format!("---\n{}", machine_readable::yaml(report)?)),
+        };
+        let shown: String = reports.iter().map(one).collect::<Result<_, Failure>>()?;
+        match self {
+            Self::Text => screen::print(&shown),
+            Self::Json | Self::Yaml => screen::print_document(&shown),
+        }
+    }
+}
+
 /// An expression and its origin.
 struct Expression {
     /// The names of the webhook and of its match condition; `None` for an expression on the command line.
@@ -123,25 +143,11 @@ impl Cel {
         let declarations = conditions::declarations(environment);
         let request = OnceLock::new();
         let variables = input.variables(&request);
-        let mut code = ExitCode::Ok;
-        let mut text = String::new();
         let several = expressions.len() > 1 || !self.configurations.is_empty();
-        for expression in &expressions {
-            let report = Report::new(expression, declarations, &variables, self.each);
-            if report.failed() {
-                code = ExitCode::Failed;
-            }
-            text += &match self.output {
-                Output::Text => report.text(several),
-                Output::Json => report.json()?,
-                Output::Yaml => report.yaml()?,
-            };
-        }
-        match self.output {
-            Output::Text => screen::print(&text)?,
-            Output::Json | Output::Yaml => screen::print_document(&text)?,
-        }
-        Ok(code)
+        let report = |expression| Report::new(expression, declarations, &variables, self.each);
+        let reports: Vec<Report<'_>> = expressions.iter().map(report).collect();
+        self.output.print(&reports, |report| report.text(several))?;
+        Ok(if reports.iter().any(Report::failed) { ExitCode::Failed } else { ExitCode::Ok })
     }
 
     /// Returns the expressions on the command line or, if there are none, the match conditions in the configurations,
@@ -169,13 +175,8 @@ impl Cel {
         Ok(all)
     }
 
-    /// Returns the objects that exist in the cluster.
-    fn existing(&self) -> Result<Vec<Document>, Failure> {
-        if self.existing.is_empty() { Ok(Vec::new()) } else { documents::read(&self.existing) }
-    }
-
     fn input(&self) -> Result<Input, Failure> {
-        let existing = self.existing()?;
+        let existing = if self.existing.is_empty() { Vec::new() } else { documents::read(&self.existing)? };
         let given = Given {
             object: self.object.as_ref().map(one).transpose()?,
             old_object: self.old.as_ref().map(one).transpose()?,

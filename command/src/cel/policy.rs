@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use super::input::Input;
 use super::report::cost;
-use super::{Cel, Output, one};
+use super::{Cel, one};
 use crate::documents::Document;
-use crate::{ExitCode, Failure, machine_readable, screen};
+use crate::policy_outcome::applied;
+use crate::{ExitCode, Failure};
 
 /// An evaluated expression of a policy.
 #[derive(Debug, Serialize)]
@@ -39,12 +40,10 @@ struct Evaluated {
 
 impl Cel {
     pub(super) fn evaluate_policy(&self, policy: &Document, input: Input) -> Result<ExitCode, Failure> {
-        let existing = self.existing()?;
-        let cluster_fixture = ClusterFixture::new(existing.iter().map(|document| &document.object));
-        let request = input.into_request();
+        let (request, cluster_fixture) = input.into_request();
         let param_ref = self.param_ref(&cluster_fixture, &request)?;
         let stored = accepted(policy, &cluster_fixture)?;
-        let mut run = cluster_fixture.run(request).with_authorizer(cluster_fixture.authorizer());
+        let mut run = cluster_fixture.run(request);
         let wrong = |error: policy::PolicyError| policy.place.failure(error);
         let record = if text(&stored, &["kind"]) == "MutatingAdmissionPolicy" {
             let parsed = Arc::new(policy::mutating_policy(&stored).map_err(wrong)?);
@@ -57,21 +56,7 @@ impl Cel {
             .ok_or_else(|| Failure::nothing_run("matchConstraints of the policy do not match the request"))?;
         let evaluated = evaluated(record)?;
         let failed = evaluated.iter().any(|it| it.run_error.is_some());
-        match self.output {
-            Output::Text => screen::print(&evaluated.iter().map(Evaluated::text).collect::<String>())?,
-            Output::Json => {
-                let lines = evaluated.iter().map(|it| {
-                    let line = serde_json::to_string(it).map_err(Failure::environment)?;
-                    Ok(output::json(&line).into_owned() + "\n")
-                });
-                screen::print_document(&lines.collect::<Result<String, Failure>>()?)?;
-            }
-            Output::Yaml => {
-                let documents =
-                    evaluated.iter().map(|it| Ok(format!("---\n{}", machine_readable::yaml(it)?)));
-                screen::print_document(&documents.collect::<Result<String, Failure>>()?)?;
-            }
-        }
+        self.output.print(&evaluated, Evaluated::text)?;
         Ok(if failed { ExitCode::Failed } else { ExitCode::Ok })
     }
 
@@ -190,11 +175,10 @@ fn result(run: &PolicyRun, part: &ExpressionPart) -> Option<String> {
                 AnnotationOutcome::Failed(_) => None,
             }
         }
-        ExpressionPart::Mutation(index) => match &run.mutations.get(*index)?.outcome {
-            Ok(true) => Some("changed the object".to_owned()),
-            Ok(false) => Some("did not change the object".to_owned()),
-            Err(_) => None,
-        },
+        ExpressionPart::Mutation(index) => {
+            let changed = run.mutations.get(*index)?.outcome.as_ref().ok()?;
+            Some(applied(*changed).to_owned())
+        }
         ExpressionPart::Variable(_) | ExpressionPart::MessageExpression(_) | _ => None,
     }
 }

@@ -12,7 +12,6 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::Expression;
 use super::input::InputVariables;
-use crate::Failure;
 
 /// The report about one expression. Empty fields are omitted.
 #[derive(Debug, Serialize)]
@@ -172,17 +171,6 @@ impl<'a> Report<'a> {
             let _ = writeln!(text, "    {expr:<width$}  {value}  (cost {}{times})", each.cost);
         }
         text
-    }
-
-    /// Formats the report as one line of JSON.
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        let line = serde_json::to_string(self).map_err(Failure::environment)?;
-        Ok(output::json(&line).into_owned() + "\n")
-    }
-
-    /// Formats the report as one YAML document.
-    pub(super) fn yaml(&self) -> Result<String, Failure> {
-        Ok(format!("---\n{}", crate::machine_readable::yaml(self)?))
     }
 }
 
