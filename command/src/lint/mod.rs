@@ -32,8 +32,8 @@ use crate::{ExitCode, Failure, check_help, documents, screen};
 ///
 /// Reports settings that kube-apiserver rejects, with its error messages, and settings that are valid but risky. The
 /// checks cover rules that match nothing, rules that match objects that the cluster or the webhook itself depends on,
-/// timeouts, caBundles, Services, match conditions, and the bindings and expressions of policies. They also use other objects in the files: namespaces, custom
-/// resource definitions, and the Service, workload, and Secrets of the webhook.
+/// timeouts, caBundles, Services, match conditions, and the bindings and expressions of policies. They also use other
+/// objects in the files: namespaces, custom resource definitions, and the Service, workload, and Secrets of the webhook.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Lint {
@@ -181,6 +181,9 @@ impl Lint {
             }
         };
         let checks: Vec<&'static Check> = checks.into_iter().filter(applies).collect();
+        if checks.is_empty() {
+            return Err(Failure::nothing_run("no chosen check applies to the objects in the files"));
+        }
         let mut report = self.report(linted, &places, checks);
         report.names = objects.iter().filter_map(configuration_name).collect();
         known.apply(&mut report)?;
