@@ -5,6 +5,7 @@ use gherkin::Step;
 use serde_json::Value;
 
 use super::failure::{Outcome, StepFailure};
+use super::outcome::listed;
 use super::world::World;
 use super::{StepHelp, then as step};
 
@@ -89,8 +90,7 @@ fn check(list: List, object: &Value, name: &str, expected: bool) -> Outcome {
             Err(StepFailure::new(format!("expected no {noun} \"{name}\", but the object has it")))
         }
         (false, true) => {
-            let found =
-                if names.is_empty() { "none".to_owned() } else { format!("\"{}\"", names.join("\", \"")) };
+            let found = listed(&names);
             let failure = StepFailure::new(format!("expected the {noun} \"{name}\", found {found}"));
             let other = list.other();
             let is_other = other.names(spec).contains(&name);

@@ -1,5 +1,6 @@
 //! Defines steps about the response to the client: the decision, the object, and the warnings.
 
+use std::borrow::Borrow;
 use std::fmt::Write as _;
 
 use cucumber::then;
@@ -256,8 +257,9 @@ async fn does_not_exist(world: &mut World, step: &Step, resource: String, name: 
     Err(StepFailure::new(format!("expected no {resource} \"{name}\", but it exists")))
 }
 
-fn listed(warnings: &[String]) -> String {
-    if warnings.is_empty() { "none".to_owned() } else { format!("\"{}\"", warnings.join("\", \"")) }
+/// Returns the quoted names or texts, or `none`.
+pub(super) fn listed<S: Borrow<str>>(texts: &[S]) -> String {
+    if texts.is_empty() { "none".to_owned() } else { format!("\"{}\"", texts.join("\", \"")) }
 }
 
 #[cfg(test)]

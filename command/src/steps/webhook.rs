@@ -17,6 +17,7 @@ use super::failure::{Outcome, StepFailure};
 use super::loaded::Loaded;
 use super::names::Names;
 use super::order::Position;
+use super::outcome::listed;
 use super::parameter::{Admission, Operations, Ordinal};
 use super::service::Service;
 use super::world::World;
@@ -201,9 +202,7 @@ impl World {
     fn no_webhook(&self, short: &str) -> StepFailure {
         let fakes = self.webhooks.iter().filter(|it| it.loaded.is_none()).map(|it| it.short.as_str());
         let own = self.installation.own_webhooks().map(|(_, name)| name);
-        let known = by_distance(short, fakes.chain(own));
-        let known: Vec<String> = known.into_iter().map(|name| format!("\"{name}\"")).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let known = listed(&by_distance(short, fakes.chain(own)));
         StepFailure::new(format!("unknown webhook \"{short}\": the scenario defines {known}"))
     }
 }
