@@ -89,8 +89,7 @@ fn webhooks(text: &mut String, report: &Report, marks: Marks) {
     let _ = writeln!(text, "\nWebhooks");
     let pad = marks.width();
     let width = report.webhooks.iter().map(|webhook| webhook.name.chars().count()).max().unwrap_or_default();
-    for (phase, round) in [("mutating", 1), ("mutating", 2), ("validating", 1)] {
-        let heading = policies::heading(phase, round);
+    for (phase, round, heading) in policies::ROUNDS {
         let mut lines = String::new();
         for webhook in report.webhooks.iter().filter(|webhook| webhook.is(phase)) {
             let mut calls = report.calls.iter().filter(|call| {

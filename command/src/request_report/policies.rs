@@ -99,7 +99,7 @@ pub(super) fn lines(text: &mut String, policies: &[PolicyReport], marks: Marks) 
     let (pad, width) =
         (marks.width(), names.iter().map(|name| name.chars().count()).max().unwrap_or_default());
     let _ = writeln!(text, "\nPolicies");
-    for (phase, round) in [("mutating", 1), ("mutating", 2), ("validating", 1)] {
+    for (phase, round, heading) in ROUNDS {
         let in_round =
             policies.iter().zip(&names).filter(|(policy, _)| policy.phase == phase && policy.round == round);
         let mut lines = String::new();
@@ -117,19 +117,17 @@ pub(super) fn lines(text: &mut String, policies: &[PolicyReport], marks: Marks) 
             let _ = writeln!(lines, "    {style}{mark:<pad$}{style:#} {name:width$}  {message}");
         }
         if !lines.is_empty() {
-            let _ = write!(text, "  {}\n{lines}", heading(phase, round));
+            let _ = write!(text, "  {heading}\n{lines}");
         }
     }
 }
 
-/// Returns the heading of the webhooks or policies of a round.
-pub(super) fn heading(phase: &str, round: usize) -> &'static str {
-    match (phase, round) {
-        ("mutating", 1) => "mutating, first round",
-        ("mutating", _) => "mutating, second round",
-        _ => "validating",
-    }
-}
+/// The rounds of webhooks or policies, in order: the phase, the round, and the heading.
+pub(super) const ROUNDS: [(&str, usize, &str); 3] = [
+    ("mutating", 1, "mutating, first round"),
+    ("mutating", 2, "mutating, second round"),
+    ("validating", 1, "validating"),
+];
 
 fn name(policy: &PolicyReport) -> String {
     full_name(&policy.policy, &policy.binding, &policy.param)

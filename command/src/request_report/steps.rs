@@ -139,13 +139,7 @@ impl Steps {
             }
             if let Event::Policies(checked) = event {
                 for (policy, change) in policy_changes(checked) {
-                    self.actor(
-                        (policy, checked.round),
-                        &mut plugins,
-                        &mut now,
-                        &change.before,
-                        change.after.clone(),
-                    );
+                    self.actor(policy, &mut plugins, &mut now, &change.before, change.after.clone());
                 }
             }
             let Event::Called(called) = event else { continue };
@@ -156,7 +150,7 @@ impl Steps {
                 configuration: called.webhook.configuration.clone(),
                 ..Step::new(By::Webhook, called.round)
             };
-            self.actor((webhook, called.round), &mut plugins, &mut now, &before, after);
+            self.actor(webhook, &mut plugins, &mut now, &before, after);
         }
         if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
             if let Some(now) = &mut now {
@@ -173,7 +167,7 @@ impl Steps {
     /// Adds the step of a webhook or a policy, after the changes by plugins between `now` and the object `before`.
     fn actor(
         &mut self,
-        (step, round): (Step, Round),
+        step: Step,
         plugins: &mut Vec<&'static str>,
         now: &mut Option<Value>,
         before: &Value,
@@ -184,8 +178,9 @@ impl Steps {
             // Objects of different versions cannot be compared: fields may have different paths.
             if before.get("apiVersion") == now.get("apiVersion") {
                 let by = if plugins.is_empty() { By::Server } else { By::Plugin };
-                let name = plugins.join(", ");
-                self.add(Step { name, ..Step::new(by, round) }, changes(now, before));
+                let between =
+                    Step { name: plugins.join(", "), round: step.round, ..Step::new(by, Round::First) };
+                self.add(between, changes(now, before));
                 plugins.clear();
             }
         }

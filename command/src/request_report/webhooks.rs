@@ -219,12 +219,7 @@ impl Webhooks {
         facts: Option<&Facts>,
         explain: bool,
     ) -> Vec<WebhookReport> {
-        let report = |(phase, webhook): &(Phase, Arc<Webhook>)| report(*phase, webhook, record, facts);
-        let mut reports: Vec<WebhookReport> = self.all.iter().map(report).collect();
-        if !explain {
-            reports.iter_mut().for_each(WebhookReport::without_explanation);
-        }
-        reports
+        self.all.iter().map(|(phase, webhook)| report(*phase, webhook, record, facts, explain)).collect()
     }
 }
 
@@ -262,7 +257,13 @@ impl WebhookReport {
     }
 }
 
-fn report(phase: Phase, webhook: &Webhook, record: &Record, facts: Option<&Facts>) -> WebhookReport {
+fn report(
+    phase: Phase,
+    webhook: &Webhook,
+    record: &Record,
+    facts: Option<&Facts>,
+    explain: bool,
+) -> WebhookReport {
     let mut called = false;
     let mut skipped = Vec::new();
     let mut evaluated: Vec<&Conditions> = Vec::new();
@@ -277,13 +278,15 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, facts: Option<&Facts
         } else if let Event::Skipped { webhook: id, phase, round, mismatch } = event
             && is_meant(id, *phase)
         {
-            let compared = facts.map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook));
             let is_selector = matches!(mismatch, Mismatch::NamespaceSelector | Mismatch::ObjectSelector);
+            let facts = facts.filter(|_| explain || is_selector);
+            let compared = facts.map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook));
             let reason = if is_selector && !compared.is_empty() {
                 format!("its {}", compared.join("; "))
             } else {
                 skip_reason(mismatch, webhook.reinvocation_policy, evaluated.last().copied())
             };
+            let compared = if explain { compared } else { Vec::new() };
             let (round, test) = (round.number() + 1, test(mismatch).into());
             skipped.push(Skipped { round, test, reason, compared });
         } else if let Event::MatchFailed { webhook: id, phase, round, status } = event
@@ -305,7 +308,11 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, facts: Option<&Facts
         considered: called || !skipped.is_empty(),
         called,
         skipped,
-        conditions: evaluated.into_iter().flat_map(condition_reports).collect(),
+        conditions: if explain {
+            evaluated.into_iter().flat_map(condition_reports).collect()
+        } else {
+            Vec::new()
+        },
     }
 }
 
