@@ -28,8 +28,8 @@ impl Verify {
     fn given_options(&self) -> BTreeSet<String> {
         let options = [
             ("-f", self.objects.has_files()),
-            ("--annotation", self.objects.has_annotations()),
-            ("--label", self.objects.has_labels()),
+            ("--annotation", !self.objects.annotation.is_empty()),
+            ("--label", !self.objects.label.is_empty()),
             ("--ca-file", self.ca_file.is_some()),
             ("--wait", self.wait > 0),
         ];

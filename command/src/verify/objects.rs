@@ -23,11 +23,11 @@ pub(super) struct Objects {
     /// Add this annotation to most objects of the built-in corpus, for webhooks that act only on objects that have it;
     /// can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
-    annotation: Vec<(String, String)>,
+    pub(super) annotation: Vec<(String, String)>,
 
     /// Add this label to most objects of the built-in corpus; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
-    label: Vec<(String, String)>,
+    pub(super) label: Vec<(String, String)>,
 
     /// Check only whether a webhook is idempotent, safe to reinvoke, and honest about dry runs, and whether its patches
     /// apply (V01, V02, V03, V05, V07, V08, V11, V15, V38, V39, and V40)
@@ -93,16 +93,6 @@ impl Objects {
     /// Returns whether the user passed files with objects.
     pub(super) fn has_files(&self) -> bool {
         !self.filename.is_empty()
-    }
-
-    /// Returns whether the user passed annotations to add.
-    pub(super) fn has_annotations(&self) -> bool {
-        !self.annotation.is_empty()
-    }
-
-    /// Returns whether the user passed labels to add.
-    pub(super) fn has_labels(&self) -> bool {
-        !self.label.is_empty()
     }
 
     fn built_in(
