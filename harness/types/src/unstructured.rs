@@ -2,7 +2,9 @@
 //!
 //! Source: apimachinery pkg/runtime/converter.go, `FromUnstructured`.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
+
+use crate::json_numbers::truncated;
 
 /// Returns Go's error for the first metadata field that Go cannot convert, in the order in which the Go type declares
 /// them.
@@ -76,14 +78,32 @@ fn kind(value: &Value) -> &'static str {
 /// # Errors
 /// Returns Go's error for a value of a different type.
 pub fn int32(value: &Value) -> Result<i32, String> {
-    #[expect(clippy::cast_possible_truncation, reason = "Go wraps, too")]
-    match (value, value.as_i64(), value.as_f64()) {
-        (Value::Null, ..) => Ok(0),
-        (Value::Number(_), Some(integer), _) => Ok(integer as i32),
-        (Value::Number(_), None, Some(float)) if float.fract() == 0.0 => Ok(float as i64 as i32),
-        (Value::Number(_), ..) => Err("cannot convert float64 to int32".to_owned()),
-        _ => Err("unrecognized type: int32".to_owned()),
+    match value {
+        Value::Null => Ok(0),
+        Value::Number(number) => integer(number, "int32").map(low_bits),
+        Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            Err("unrecognized type: int32".to_owned())
+        }
     }
+}
+
+/// Converts the number in an integer field. Go accepts floats without a fraction.
+pub(crate) fn integer(number: &Number, go_type: &str) -> Result<i64, String> {
+    if let Some(integer) = number.as_i64() {
+        return Ok(integer);
+    }
+    let float = number.as_f64().unwrap_or(f64::NAN);
+    if float.fract() == 0.0 {
+        Ok(truncated(float))
+    } else {
+        Err(format!("cannot convert float64 to {go_type}"))
+    }
+}
+
+/// Returns the lower 32 bits of an integer.
+pub(crate) fn low_bits(integer: i64) -> i32 {
+    let [a, b, c, d, ..] = integer.to_le_bytes();
+    i32::from_le_bytes([a, b, c, d])
 }
 
 /// Returns the members of an object that Go converts to a struct; `None` for null.

@@ -176,7 +176,7 @@ impl Decoder {
                 }
             }
             (Kind::Double, Value::Number(number)) => {
-                if json_numbers::is_largest(number) {
+                if json_numbers::is_stand_in(number) {
                     self.wrong_text(&format!("number {number}"), go_type, position);
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! Source: apimachinery pkg/runtime/converter.go, `fromUnstructured`.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::table::{Field, Form, Kind, MESSAGES, Message, Shape};
 use super::walk::is_type_meta;
@@ -11,6 +11,7 @@ use crate::go_time::{self, Layout};
 use crate::group_version::GroupVersionKind;
 use crate::json::json_type;
 use crate::quantity::{Quantity, QuantityError};
+use crate::unstructured::{integer, low_bits};
 
 /// The result of a conversion.
 ///
@@ -51,7 +52,7 @@ fn of_field(field: &'static Field, value: &mut Value) -> Conversion {
 fn of_value(field: &'static Field, value: &mut Value) -> Conversion {
     let go_type = field.go_item_type();
     if let (Kind::Int32 | Kind::Int64, Value::Number(number)) = (field.kind, &*value) {
-        let integer = integer(number, go_type)?;
+        let integer = integer(number, go_type).map_err(Some)?;
         // Go keeps the lower 32 bits.
         *value = if field.kind == Kind::Int32 { low_bits(integer).into() } else { integer.into() };
         return Ok(());
@@ -119,25 +120,6 @@ fn text(value: &Value, go_type: &str) -> Conversion {
             wrong("unrecognized type: string".to_owned())
         }
     }
-}
-
-/// Converts the number in an integer field. Go accepts floats without a fraction.
-fn integer(number: &Number, go_type: &str) -> Result<i64, Option<String>> {
-    if let Some(integer) = number.as_i64() {
-        return Ok(integer);
-    }
-    let float = number.as_f64().unwrap_or(f64::NAN);
-    if float.fract() != 0.0 {
-        return Err(Some(format!("cannot convert float64 to {go_type}")));
-    }
-    // A processor of the architecture amd64 converts each float that is out of range to the lowest integer.
-    Ok(format!("{float:.0}").parse().unwrap_or(i64::MIN))
-}
-
-/// Returns the lower 32 bits of an integer.
-fn low_bits(integer: i64) -> i32 {
-    let [a, b, c, d, ..] = integer.to_le_bytes();
-    i32::from_le_bytes([a, b, c, d])
 }
 
 fn unmarshal(found: &str, go_type: &str) -> Conversion {

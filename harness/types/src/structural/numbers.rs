@@ -1,4 +1,4 @@
-//! Compares and converts numbers as Go does.
+//! Compares numbers as Go does.
 
 /// Returns whether a float counts as an integer.
 ///
@@ -13,13 +13,6 @@ pub(super) fn is_integer(float: f64) -> bool {
     let rounded = float.round();
     let difference = (float - rounded).abs();
     difference == 0.0 || (rounded != 0.0 && difference < EPSILON * rounded.abs())
-}
-
-/// Converts a float to an integer as Go does on amd64. Values out of range become the minimum integer.
-#[expect(clippy::cast_possible_truncation, reason = "what does not fit is told apart")]
-pub(super) fn truncated(float: f64) -> i64 {
-    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
-    if (-BEYOND..BEYOND).contains(&float) { float as i64 } else { i64::MIN }
 }
 
 #[cfg(test)]

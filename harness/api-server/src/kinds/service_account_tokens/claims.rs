@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kubernetes_types::json;
+use kubernetes_types::json_numbers::truncated;
 use serde_json::{Value, json};
 
 /// The claim that contains the Kubernetes-specific data.
@@ -228,19 +229,6 @@ fn numeric_date(owner: &Value, name: &str) -> Result<Option<i64>, String> {
         None => Ok(None),
         Some(Value::Number(number)) => Ok(number.as_f64().map(truncated)),
         Some(_) => Err("go-jose/go-jose/jwt: expected number value to unmarshal NumericDate".to_owned()),
-    }
-}
-
-/// Converts a float to an integer as Go does on amd64: a number out of range becomes the smallest integer.
-fn truncated(number: f64) -> i64 {
-    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    if (-LIMIT..LIMIT).contains(&number) {
-        #[expect(clippy::cast_possible_truncation, reason = "Go truncates, and the range is checked")]
-        {
-            number as i64
-        }
-    } else {
-        i64::MIN
     }
 }
 

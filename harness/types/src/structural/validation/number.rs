@@ -7,10 +7,11 @@ use std::cmp::Ordering;
 use serde_json::{Number, Value};
 
 use super::super::node::{Schema, ValueValidation};
-use super::super::numbers::{is_integer, truncated};
+use super::super::numbers::is_integer;
 use super::super::parse::float;
 use super::Validator;
 use super::report::{Failure, Report};
+use crate::json_numbers::truncated;
 use crate::path::Path;
 use crate::quoting::printed_float;
 

@@ -3,8 +3,9 @@
 use serde_json::{Number, Value};
 
 use super::super::node::{Schema, ValueValidation};
-use super::super::numbers::{is_integer, truncated};
+use super::super::numbers::is_integer;
 use super::report::Failure;
+use crate::json_numbers::truncated;
 use crate::path::Path;
 
 /// Returns the OpenAPI type of a value, and the format of the corresponding Go type.
