@@ -102,11 +102,7 @@ fn visit<'a>(
 /// Returns [`Unsupported`] if the schema uses a feature that admit does not support.
 ///
 /// Rule: SCH-21.
-pub(super) fn coerce(schema: &mut Value) -> Result<(), Unsupported> {
-    coerce_below(schema, true)
-}
-
-fn coerce_below(schema: &mut Value, is_root: bool) -> Result<(), Unsupported> {
+pub(super) fn coerce(schema: &mut Value, is_root: bool) -> Result<(), Unsupported> {
     let is_object = is_root || schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
     if schema.get("default").is_some_and(|default| !default.is_null()) {
         let parsed = parse(schema)?;
@@ -116,13 +112,13 @@ fn coerce_below(schema: &mut Value, is_root: bool) -> Result<(), Unsupported> {
         }
     }
     if let Some(items) = schema.get_mut("items").filter(|items| items.is_object()) {
-        coerce_below(items, false)?;
+        coerce(items, false)?;
     }
     for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
     {
         // A default in metadata is validated in a copy.
         if !(is_object && META_FIELDS.contains(&name.as_str())) {
-            coerce_below(property, false)?;
+            coerce(property, false)?;
         }
     }
     Ok(())

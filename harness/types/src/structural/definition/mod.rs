@@ -77,7 +77,7 @@ pub fn errors(schema: &Value, path: &str, has_status: bool) -> Result<Vec<FieldE
 /// # Errors
 /// Returns [`Unsupported`] if the schema uses a feature that admit does not support.
 pub fn coerce_defaults(schema: &mut Value) -> Result<(), Unsupported> {
-    defaults::coerce(schema)
+    defaults::coerce(schema, true)
 }
 
 fn beside_status(schema: &Value, path: &str) -> Result<Option<FieldError>, Unsupported> {
