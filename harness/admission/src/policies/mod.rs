@@ -128,8 +128,6 @@ fn skipped(policy: &Arc<str>, mismatch: PolicyMismatch, run: &AdmissionRun<'_>) 
 }
 
 /// Records the reason why a policy cannot be applied, or, if `of_binding`, why its last binding cannot be applied.
-///
-/// Adds a record of the policy unless the last record is that of the policy.
 fn record_failure(
     policies: &mut Vec<PolicyRecord>,
     definition: &Definition,
@@ -137,14 +135,10 @@ fn record_failure(
     message: &str,
 ) {
     let error = Some(message.to_owned());
-    match policies.last_mut() {
-        Some(policy) if of_binding => {
-            if let Some(binding) = policy.bindings.last_mut() {
-                binding.error = error;
-            }
-        }
-        Some(policy) if policy.policy == definition.name => policy.error = error,
-        Some(_) | None => policies.push(PolicyRecord { error, ..PolicyRecord::new(definition) }),
+    if !of_binding {
+        policies.push(PolicyRecord { error, ..PolicyRecord::new(definition) });
+    } else if let Some(binding) = policies.last_mut().and_then(|policy| policy.bindings.last_mut()) {
+        binding.error = error;
     }
 }
 

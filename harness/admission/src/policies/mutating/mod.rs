@@ -270,7 +270,6 @@ impl<'h> Mutating<'h> {
             return Err(Refusal::Status(out_of_time()));
         }
         let composition = &policy.definition.composition;
-        let name = record.param.clone();
         let param_kind = policy.definition.param_kind.as_ref();
         let is_typed = param_kind.is_some_and(|kind| params::is_typed(kind, run.state()));
         let origin = if is_typed { Origin::Typed } else { Origin::Unstructured };
@@ -294,7 +293,7 @@ impl<'h> Mutating<'h> {
             let key = PolicyInvocation {
                 policy: &policy.definition.name,
                 binding: &binding.name,
-                param: name.as_deref(),
+                param: record.param.as_deref(),
             };
             let is_due = policy.reinvocation_policy == ReinvocationPolicy::IfNeeded
                 && reinvocation::is_policy_due(key, &run.record);
