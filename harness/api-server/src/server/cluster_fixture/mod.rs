@@ -70,7 +70,7 @@ impl ClusterFixture {
         }
         state.reload_resources();
         for object in access {
-            add_access(&state, object);
+            store(&state, object.clone(), "");
         }
         Self { state, webhook_manifests }
     }
@@ -79,13 +79,7 @@ impl ClusterFixture {
     ///
     /// An object without a namespace is stored in `namespace`.
     pub fn add(&self, object: &Value, namespace: &str) -> bool {
-        let Some(resource) = self.resource_of(&GroupVersionKind::from_object(object)) else { return false };
-        let mut object = object.clone();
-        if resource.namespaced && metadata::text(&object, "namespace").is_empty() {
-            metadata::set(&mut object, "namespace", namespace.into());
-        }
-        add_access(&self.state, &object);
-        true
+        store(&self.state, object.clone(), namespace)
     }
 
     /// Returns the Services, workloads, Pods, and Secrets in the manifests.
@@ -317,16 +311,19 @@ fn add_namespace(state: &State, object: &Value) {
     put(state, &key, namespace);
 }
 
-/// Stores an object of a served kind, such as a role or a binding.
-fn add_access(state: &State, object: &Value) {
-    let kind = GroupVersionKind::from_object(object);
-    let resource = state.resources().of_kind(&kind).map(|resource| resource.gvr.clone());
-    let Some(GroupVersionResource { group, resource, .. }) = resource else { return };
-    let mut object = object.clone();
+/// Stores an object, in `namespace` if it does not name one, and returns whether its kind is served.
+fn store(state: &State, mut object: Value, namespace: &str) -> bool {
+    let resources = state.resources();
+    let Some(resource) = resources.of_kind(&GroupVersionKind::from_object(&object)) else { return false };
+    if !resource.namespaced {
+        metadata::remove(&mut object, "namespace");
+    } else if !namespace.is_empty() && metadata::text(&object, "namespace").is_empty() {
+        metadata::set(&mut object, "namespace", namespace.into());
+    }
     state.complete_or_keep(&mut object);
-    let text = |field| metadata::text(&object, field).to_owned();
-    let key = Key { group, resource, namespace: text("namespace"), name: text("name") };
+    let key = resource.key(metadata::text(&object, "namespace"), metadata::text(&object, "name"));
     put(state, &key, object);
+    true
 }
 
 /// Stores `object` and replaces any existing object. The fixture does not have other writers.
