@@ -186,7 +186,10 @@ impl Server {
         strategy::prepare_for_create(&mut object, resource);
         restore_given_fields(&mut object, &given);
         match validation {
-            Validation::AsNew => strategy::validate(&object, None, resource, "")?,
+            Validation::AsNew => {
+                strategy::validate(&object, None, resource, "")?;
+                strategy::canonicalize(&mut object, resource)?;
+            }
             Validation::Skipped => {}
         }
         schema::normalize_metadata(&mut object);
