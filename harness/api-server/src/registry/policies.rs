@@ -123,10 +123,11 @@ impl<P, B> CompiledType<P, B> {
             .collect();
         // A param kind keeps its scope while a policy uses it.
         // Source: `ensureParamsForPolicyLocked` in the same file.
-        let param_kind = |hook: &'_ Hook<P, B>| (compiler.definition)(&hook.policy).param_kind.clone();
-        let known = self.hooks.iter().filter_map(param_kind);
-        let scopes: HashMap<_, _> =
-            known.filter_map(|kind| Some((kind.kind, *kind.namespaced.get()?))).collect();
+        let known = self.hooks.iter().filter_map(|hook| {
+            let kind = (compiler.definition)(&hook.policy).param_kind.as_ref()?;
+            Some((&kind.kind, *kind.namespaced.get()?))
+        });
+        let scopes: HashMap<_, _> = known.collect();
         for hook in hooks.iter() {
             if let Some(kind) = &(compiler.definition)(&hook.policy).param_kind
                 && let Some(namespaced) = scopes.get(&kind.kind)

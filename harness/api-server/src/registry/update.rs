@@ -421,7 +421,7 @@ async fn store(
     normalize_stored(&mut new, resource);
     // Fields that a custom resource loses when it is stored count as a change.
     let mut is_same = new == **old;
-    let loses_metadata = create::loses_metadata(&mut new, resource);
+    let mut is_incomplete_as_stored = create::loses_metadata(&mut new, resource);
     // The last finalizer was removed: a terminating object without a remaining grace period is removed without a
     // DELETE.
     let goes = metadata::is_deleting(old)
@@ -429,7 +429,6 @@ async fn store(
         && !metadata::has_finalizers(&new)
         && !crate::kinds::deletion::waits_for_controllers(&new, &resource.gvr.group_resource());
     let by_webhook = State::asks_webhook(stored, resource);
-    let mut is_incomplete_as_stored = loses_metadata;
     let mut is_converted_anew = false;
     // A removed object is not converted to the storage version.
     if resource.custom.is_some() && !(goes && by_webhook) {
