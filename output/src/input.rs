@@ -38,11 +38,7 @@ pub fn read_for_server(path: &Path) -> io::Result<Vec<u8>> {
         return read(path);
     }
     let file = crate::append::open_without_waiting(OpenOptions::new().read(true), path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_file() || metadata.is_dir() {
-        return read_within(file, MAX_FILE);
-    }
-    let is_fifo = metadata.file_type().is_fifo();
+    let is_fifo = file.metadata()?.file_type().is_fifo();
     let bytes = read_within(Pipe { file, wait: PIPE_WAIT }, MAX_FILE)?;
     if bytes.is_empty() && is_fifo {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "no process writes to this FIFO"));
