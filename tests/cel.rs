@@ -195,6 +195,11 @@ fn policy_is_evaluated_with_its_variables_and_its_param() {
     let arguments = ["--policy", "policy.yaml", "--param", "param.yaml", "-f", "settings.yaml", "-o", "json"];
     let output = cel(&folder, &arguments);
     assert_eq!(code(&output), Some(0), "{output:?}");
+    // The files of --with are read once.
+    std::fs::create_dir(folder.join("existing")).unwrap();
+    std::fs::write(folder.join("existing/a.yaml"), format!("{param}\n---\nvalues: 1\n")).unwrap();
+    let with = cel(&folder, &[&arguments[..], &["--with", "existing"]].concat());
+    assert_eq!(String::from_utf8_lossy(&with.stderr).matches("skipped").count(), 1, "{with:?}");
     let parts: Vec<(String, String, String)> = reports(&output)
         .iter()
         .map(|it| {
