@@ -37,6 +37,11 @@ fn checks_are_chosen_and_skipped_with_a_reason() {
     let text = prints(&lint(&["-v", "-c", KUBE_SYSTEM, "--skip", "V50=it guards kube-system"]), 0);
     assert!(text.contains("\nV50 skipped      it guards kube-system\n"), "{text}");
     complains(&["-c", KUBE_SYSTEM, "--check", "V50", "--skip", "V50=why not"], 4, "all checks are skipped");
+    complains(
+        &["-c", KUBE_SYSTEM, "--check", "L12"],
+        4,
+        "no chosen check applies to the objects in the files",
+    );
     complains(&["-c", KUBE_SYSTEM, "--skip", "V50"], 2, "expected ID=REASON");
     complains(
         &["-c", KUBE_SYSTEM, "--check", "V01"],

@@ -121,7 +121,7 @@ Exit status:
     1  there are such findings
     2  the command line or an input file is invalid
     4  the files do not contain a webhook configuration or an admission
-       policy, or all checks are skipped";
+       policy, or no check applies to them or all checks are skipped";
 
 fn known_check(id: &str) -> Result<&'static Check, String> {
     LINT.check(id.trim())
