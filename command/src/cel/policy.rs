@@ -43,7 +43,7 @@ impl Cel {
         let (request, cluster_fixture) = input.into_request();
         let param_ref = self.param_ref(&cluster_fixture, &request)?;
         let stored = accepted(policy, &cluster_fixture)?;
-        let mut run = cluster_fixture.run(request);
+        let mut run = cluster_fixture.evaluation(request);
         let wrong = |error: policy::PolicyError| policy.place.failure(error);
         let record = if text(&stored, &["kind"]) == "MutatingAdmissionPolicy" {
             let parsed = Arc::new(policy::mutating_policy(&stored).map_err(wrong)?);

@@ -43,7 +43,7 @@ impl Samples {
                 continue;
             }
             let request = request(creation, operation, cluster_fixture);
-            if matching::is_called(&subject.webhook, &mut cluster_fixture.run(request.clone())) {
+            if matching::is_called(&subject.webhook, &mut cluster_fixture.evaluation(request.clone())) {
                 requests.push(request);
             }
         }

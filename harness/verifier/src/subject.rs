@@ -146,7 +146,7 @@ impl Subject {
             match_conditions: Vec::new(),
             ..(*self.webhook).clone()
         };
-        matching::is_called(&webhook, &mut cluster_fixture.run(request.clone()))
+        matching::is_called(&webhook, &mut cluster_fixture.evaluation(request.clone()))
     }
 
     /// Returns a caveat about all results of the webhook, if any.

@@ -87,7 +87,7 @@ pub(super) fn mismatch(
     if !subject.asks_for(request, cluster_fixture) {
         return Some("none of its rules matches the objects".to_owned());
     }
-    let decided = matching::decide(&subject.webhook, &mut cluster_fixture.run(request.clone()));
+    let decided = matching::decide(&subject.webhook, &mut cluster_fixture.evaluation(request.clone()));
     let Decision::Skip(mismatch) = decided.decision else { return None };
     Some(match mismatch {
         Mismatch::NamespaceSelector => {

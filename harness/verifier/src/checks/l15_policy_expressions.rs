@@ -195,7 +195,7 @@ fn failing(
 ) -> Vec<Violation> {
     let mut violations: Vec<Violation> = Vec::new();
     for request in example_requests(cluster_fixture) {
-        let mut run = cluster_fixture.run(request.clone());
+        let mut run = cluster_fixture.evaluation(request.clone());
         let record = match &object.parsed {
             Some(Parsed::Validating(policy)) => validate_by(policy, None, &mut run),
             Some(Parsed::Mutating(policy)) => mutate_by(policy, None, &mut run),

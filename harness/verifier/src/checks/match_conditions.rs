@@ -32,7 +32,7 @@ pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
     }
     let mut violations: Vec<Violation> = Vec::new();
     for request in corpus::examples(cluster_fixture).flat_map(|object| requests(&object, cluster_fixture)) {
-        let mut run = cluster_fixture.run(request);
+        let mut run = cluster_fixture.evaluation(request);
         let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
         let request = run.attributes();
         if !matches!(evaluation.outcome, Outcome::Errors(_)) {

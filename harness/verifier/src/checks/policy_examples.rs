@@ -29,7 +29,7 @@ pub(super) fn mutated(
     request: Attributes,
     cluster_fixture: &ClusterFixture,
 ) -> Option<(PolicyRun, Attributes)> {
-    let mut run = cluster_fixture.run(request);
+    let mut run = cluster_fixture.evaluation(request);
     let record = single_run(mutate_by(policy, None, &mut run)?)?;
     record.invoked.then(|| (record, run.attributes().clone()))
 }

@@ -318,7 +318,7 @@ async fn object(object_probe: &ObjectProbe<'_>) -> Observed {
     let mut violations: Vec<Violation> = Vec::new();
     for request in requests {
         // Conditions are evaluated if the rules and selectors match the request.
-        let mut run = cluster_fixture.run(request.clone());
+        let mut run = cluster_fixture.evaluation(request.clone());
         let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
         tested = true;
         let mut found = judge(webhook, &request, &evaluation);

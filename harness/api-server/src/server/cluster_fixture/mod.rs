@@ -120,6 +120,13 @@ impl ClusterFixture {
         AdmissionRun::new(request, times, self).with_authorizer(self.authorizer())
     }
 
+    /// Begins a run that matches and evaluates `request`, and calls no webhook.
+    ///
+    /// Only the patches of webhooks depend on the precision of the timestamps, so it is not computed.
+    pub fn evaluation(&self, request: Attributes) -> AdmissionRun<'_> {
+        AdmissionRun::new(request, TimePrecision::Seconds, self).with_authorizer(self.authorizer())
+    }
+
     /// Returns the RBAC authorizer over the roles and bindings.
     pub fn authorizer(&self) -> Arc<dyn Authorizer> {
         Arc::clone(&self.state.authorizer)
