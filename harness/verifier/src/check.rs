@@ -5,10 +5,10 @@ use kubernetes_admission::event::Phase;
 use kubernetes_api_server::ClusterFixture;
 
 use super::converter::ConverterProbe;
-use super::manifests::{Defect, Manifests};
+use super::manifests::Manifests;
 use super::object_probe::ObjectProbe;
 use super::subject::Subject;
-pub use super::violation::{ConversionObservations, Observed, Severity, Skipped, Violation};
+pub use super::violation::{ConversionObservations, Defect, Observed, Severity, Skipped, Violation};
 use super::webhook_probe::{ConfigurationSet, WebhookProbe};
 
 /// A check: an assertion, the reason for it, and the probe that tests it.

@@ -13,8 +13,8 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
 use serde_json::Value;
 
-use super::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
-use super::manifests::{Defect, Manifests};
+use super::check::{Audience, Check, Defect, Observed, Probe, Severity, Skipped, Violation};
+use super::manifests::Manifests;
 use super::subject::Subject;
 use super::substitutes::{Choice, Substitute};
 use super::webhook_probe::{ConfigurationSet, Notes};

@@ -10,10 +10,10 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::text;
 use serde_json::Value;
 
-use super::policies::{Policies, PolicyObject, is_policy_object};
+use super::policies::{Policies, is_policy_object};
 use super::subject::Subject;
 use super::substitutes::{Choice, Substitute, substituted};
-use super::violation::Violation;
+use super::violation::{Defect, Violation};
 
 /// The objects in manifests, and the webhooks of their configurations.
 #[derive(Debug)]
@@ -40,22 +40,6 @@ pub struct Manifests<'a> {
     ///
     /// The default is 30 days, or a third of the lifetime if that is less.
     pub(super) horizon: Option<Duration>,
-}
-
-/// A violation in an object of the manifests.
-#[derive(Debug)]
-pub struct Defect {
-    /// The position of the object in the manifests.
-    pub(super) position: usize,
-    /// The violation. Its field is a path in the object.
-    pub(super) violation: Violation,
-}
-
-impl Defect {
-    /// Creates a violation in an admission policy or a binding.
-    pub(super) fn in_policy(object: &PolicyObject, violation: Violation) -> Self {
-        Self { position: object.position, violation }
-    }
 }
 
 impl<'a> Manifests<'a> {

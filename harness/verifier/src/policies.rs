@@ -11,6 +11,8 @@ use kubernetes_types::json::{set, text};
 use kubernetes_types::status::{Status, StatusCause};
 use serde_json::Value;
 
+use super::violation::{Defect, Violation};
+
 const GROUP: &str = "admissionregistration.k8s.io";
 /// The version whose fields all versions have.
 const VERSION: &str = "admissionregistration.k8s.io/v1";
@@ -72,9 +74,26 @@ impl Policies {
         }
     }
 
-    /// Returns the accepted policies, each with its fields.
-    pub(super) fn definitions(&self) -> impl Iterator<Item = (&PolicyObject, &Definition)> {
-        self.objects.iter().filter_map(|object| Some((object, object.definition()?)))
+    /// Returns the violations that `check` finds in each policy and binding, in file order.
+    pub(super) fn examine<'a, V: IntoIterator<Item = Violation>>(
+        &'a self,
+        check: impl Fn(&'a PolicyObject) -> V,
+    ) -> Vec<Defect> {
+        let defects = |object: &'a PolicyObject| {
+            let violations = check(object).into_iter();
+            violations.map(|violation| Defect { position: object.position, violation })
+        };
+        self.objects.iter().flat_map(defects).collect()
+    }
+
+    /// Returns the bindings that name `policy`.
+    pub(super) fn bindings_of(&self, policy: &PolicyObject) -> impl Iterator<Item = &PolicyObject> {
+        self.objects.iter().filter(|object| object.names(policy))
+    }
+
+    /// Returns the policies that `binding` names.
+    pub(super) fn policies_of(&self, binding: &PolicyObject) -> impl Iterator<Item = &PolicyObject> {
+        self.objects.iter().filter(|object| binding.names(object))
     }
 }
 
@@ -131,6 +150,11 @@ impl PolicyObject {
     /// Returns the policy that a binding names; empty for a policy.
     pub(super) fn policy_name(&self) -> &str {
         text(&self.object, &["spec", "policyName"])
+    }
+
+    /// Returns whether this is a binding of `policy`.
+    fn names(&self, policy: &Self) -> bool {
+        self.is_binding() && self.policy_kind() == policy.kind() && self.policy_name() == policy.name()
     }
 
     /// Returns the fields that both kinds of policies have, or `None` for a binding or a rejected policy.

@@ -26,6 +26,15 @@ pub enum Severity {
     Error,
 }
 
+/// A violation in an object of the manifests.
+#[derive(Debug)]
+pub struct Defect {
+    /// The position of the object in the manifests.
+    pub(super) position: usize,
+    /// The violation. Its field is a path in the object.
+    pub(super) violation: Violation,
+}
+
 /// The result of a probe: the violations of its assertion, or the reason why it did not test the assertion.
 pub type Observed = Result<Vec<Violation>, Skipped>;
 

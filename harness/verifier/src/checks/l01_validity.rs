@@ -7,8 +7,8 @@ use kubernetes_types::json::set;
 use serde_json::Value;
 
 use super::l07_ca_bundle::{is_injected, is_placeholder};
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
     id: "L01",

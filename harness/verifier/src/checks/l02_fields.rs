@@ -1,7 +1,7 @@
 //! L02: the configuration has only fields of the API.
 
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
     id: "L02",

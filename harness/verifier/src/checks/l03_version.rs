@@ -2,8 +2,8 @@
 
 use kubernetes_admission::config;
 
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
     id: "L03",

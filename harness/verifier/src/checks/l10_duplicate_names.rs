@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kubernetes_types::json::text;
 
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
     id: "L10",

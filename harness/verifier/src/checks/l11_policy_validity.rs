@@ -2,8 +2,8 @@
 
 use kubernetes_types::status::StatusCause;
 
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
 use crate::policies::PolicyObject;
 
 pub(super) const CHECK: Check = Check {
@@ -20,10 +20,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
-    let objects = manifests.policies().objects.iter();
-    objects
-        .flat_map(|object| violations(object).map(|violation| Defect::in_policy(object, violation)))
-        .collect()
+    manifests.policies().examine(violations)
 }
 
 fn violations(object: &PolicyObject) -> impl Iterator<Item = Violation> {

@@ -4,8 +4,8 @@ use kubernetes_admission::policy::{Binding, Definition, ParamKind};
 use kubernetes_types::json::text;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
 use crate::policies::{Policies, PolicyObject};
 
 pub(super) const CHECK: Check = Check {
@@ -23,31 +23,19 @@ pub(super) const CHECK: Check = Check {
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     let policies = manifests.policies();
-    let mut defects = Vec::new();
-    for object in &policies.objects {
-        if object.is_binding() {
-            defects.extend(
-                binding(object, policies, manifests).map(|violation| Defect::in_policy(object, violation)),
-            );
-        } else {
-            defects.extend(unbound(object, policies).map(|violation| Defect::in_policy(object, violation)));
-        }
-    }
-    defects
+    policies.examine(|object| {
+        if object.is_binding() { binding(object, policies, manifests) } else { unbound(object, policies) }
+    })
 }
 
 /// Reports a policy that no binding names.
 fn unbound(policy: &PolicyObject, policies: &Policies) -> Option<Violation> {
-    let mut bindings = policies
-        .objects
-        .iter()
-        .filter(|other| other.is_binding() && other.policy_kind() == policy.kind())
-        .peekable();
-    let has_bindings = bindings.peek().is_some();
-    if policy.name().is_empty() || bindings.any(|binding| binding.policy_name() == policy.name()) {
+    let name = policy.name();
+    if name.is_empty() || policies.bindings_of(policy).next().is_some() {
         return None;
     }
-    let name = policy.name();
+    let is_binding = |other: &PolicyObject| other.is_binding() && other.policy_kind() == policy.kind();
+    let has_bindings = policies.objects.iter().any(is_binding);
     let (severity, which) = if has_bindings {
         (Severity::Warning, "no binding in the files has")
     } else {
@@ -64,13 +52,11 @@ fn binding(object: &PolicyObject, policies: &Policies, manifests: &Manifests<'_>
     if name.is_empty() {
         return None;
     }
-    let named = |other: &&PolicyObject| !other.is_binding() && other.name() == name;
-    let of_kind = |other: &&PolicyObject| other.kind() == object.policy_kind();
-    let policy = policies.objects.iter().filter(named).find(of_kind);
-    let Some(policy) = policy else {
+    let Some(policy) = policies.policies_of(object).next() else {
         let kind = object.policy_kind();
-        let other = policies.objects.iter().find(named).map(PolicyObject::kind);
-        let has_policies = policies.objects.iter().any(|other| of_kind(&other));
+        let mut objects = policies.objects.iter();
+        let has_policies = objects.clone().any(|other| other.kind() == kind);
+        let other = objects.find(|other| !other.is_binding() && other.name() == name).map(PolicyObject::kind);
         let severity = if has_policies || other.is_some() { Severity::Warning } else { Severity::Note };
         let message = match other {
             Some(other) => {

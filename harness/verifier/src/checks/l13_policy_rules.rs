@@ -6,8 +6,8 @@ use kubernetes_api_server::ClusterFixture;
 
 use super::l04_served::unserved;
 use super::v53_rules::{body_of_other_group, scope};
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
     id: "L13",
@@ -24,20 +24,13 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
-    let mut defects = Vec::new();
-    for object in &manifests.policies().objects {
-        let (resources, field) = match (object.definition(), object.binding()) {
-            (Some(policy), _) => (&policy.match_constraints, "spec.matchConstraints"),
-            (None, Some(binding)) => {
-                let Some(resources) = &binding.match_resources else { continue };
-                (resources, "spec.matchResources")
-            }
-            (None, None) => continue,
-        };
-        let found = rules(resources, field, &manifests.cluster_fixture).into_iter();
-        defects.extend(found.map(|violation| Defect::in_policy(object, violation)));
-    }
-    defects
+    manifests.policies().examine(|object| {
+        let constraints =
+            object.definition().map(|policy| (&policy.match_constraints, "spec.matchConstraints"));
+        let of_binding = || Some((object.binding()?.match_resources.as_ref()?, "spec.matchResources"));
+        let Some((resources, field)) = constraints.or_else(of_binding) else { return Vec::new() };
+        rules(resources, field, &manifests.cluster_fixture)
+    })
 }
 
 fn rules(resources: &MatchResources, field: &str, cluster_fixture: &ClusterFixture) -> Vec<Violation> {

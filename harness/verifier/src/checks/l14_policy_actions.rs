@@ -3,9 +3,9 @@
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_admission::policy::ValidationAction;
 
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
-use crate::policies::Parsed;
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
+use crate::policies::{Parsed, Policies, PolicyObject};
 
 pub(super) const CHECK: Check = Check {
     id: "L14",
@@ -22,35 +22,27 @@ pub(super) const CHECK: Check = Check {
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
     let policies = manifests.policies();
-    let mut defects = Vec::new();
-    for object in &policies.objects {
-        let Some(Parsed::ValidatingBinding(binding)) = &object.parsed else { continue };
-        if binding.validation_actions == [ValidationAction::Audit] {
-            let message = "violations appear only in the audit log: requests are admitted without a warning";
-            let violation = Violation::new("only Audit", message).at("spec.validationActions");
-            defects.push(Defect::in_policy(object, violation));
-        }
-        if !binding.validation_actions.contains(&ValidationAction::Deny) {
-            continue;
-        }
-        let is_ignored = policies.objects.iter().any(|other| {
-            matches!(&other.parsed, Some(Parsed::Validating(policy))
-                if *policy.definition.name == *binding.binding.policy_name
-                    && policy.definition.failure_policy == FailurePolicy::Ignore)
-        });
-        if is_ignored {
-            let message = format!(
-                "the binding denies violations, but the failurePolicy of the policy {} is Ignore: a request for which \
-                 an expression fails is admitted",
-                binding.binding.policy_name
-            );
-            let violation = Violation::new("Deny with failurePolicy Ignore", message);
-            let violation = violation.at("spec.validationActions");
-            defects.push(Defect::in_policy(
-                object,
-                violation.with_help("Set failurePolicy to Fail if no expression fails for a valid object."),
-            ));
-        }
+    policies.examine(|object| violation(object, policies))
+}
+
+fn violation(object: &PolicyObject, policies: &Policies) -> Option<Violation> {
+    const FIELD: &str = "spec.validationActions";
+    let Some(Parsed::ValidatingBinding(binding)) = &object.parsed else { return None };
+    if binding.validation_actions == [ValidationAction::Audit] {
+        let message = "violations appear only in the audit log: requests are admitted without a warning";
+        return Some(Violation::new("only Audit", message).at(FIELD));
     }
-    defects
+    let mut definitions = policies.policies_of(object).filter_map(PolicyObject::definition);
+    if !binding.validation_actions.contains(&ValidationAction::Deny)
+        || !definitions.any(|policy| policy.failure_policy == FailurePolicy::Ignore)
+    {
+        return None;
+    }
+    let message = format!(
+        "the binding denies violations, but the failurePolicy of the policy {} is Ignore: a request for which \
+         an expression fails is admitted",
+        object.policy_name()
+    );
+    let violation = Violation::new("Deny with failurePolicy Ignore", message).at(FIELD);
+    Some(violation.with_help("Set failurePolicy to Fail if no expression fails for a valid object."))
 }

@@ -14,9 +14,9 @@ use serde_json::Value;
 use super::match_conditions::{CORRECT_NAME, MissingField};
 use super::policy_examples::{example_requests, single_run};
 use super::v55_match_conditions::known_of;
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
-use crate::policies::{Parsed, PolicyObject};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
+use crate::policies::{Parsed, Policies, PolicyObject};
 
 pub(super) const CHECK: Check = Check {
     id: "L15",
@@ -34,36 +34,31 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
-    let cluster_fixture = &manifests.cluster_fixture;
-    let mut defects = Vec::new();
-    for (object, definition) in manifests.policies().definitions() {
+    let (policies, cluster_fixture) = (manifests.policies(), &manifests.cluster_fixture);
+    policies.examine(|object| {
+        let Some(definition) = object.definition() else { return Vec::new() };
         let expressions = expressions(object);
-        let follows = consequence(object, &manifests.policies().objects);
+        let follows = consequence(object, policies);
         let mut violations = constant(object, &expressions, definition, cluster_fixture, follows);
         let fails = definition.failure_policy == FailurePolicy::Fail;
         // Without the params, expressions may fail that always have a value.
         if fails && violations.is_empty() && definition.param_kind.is_none() {
             violations = failing(object, &expressions, cluster_fixture, follows);
         }
-        defects.extend(violations.into_iter().map(|violation| Defect::in_policy(object, violation)));
-    }
-    defects
+        violations
+    })
 }
 
 /// Returns what happens to a request if an expression fails and the failure policy is `Fail`.
 ///
 /// Source: apiserver pkg/admission/plugin/policy/validating/dispatcher.go, `Dispatch`.
-fn consequence(policy: &PolicyObject, objects: &[PolicyObject]) -> &'static str {
-    let actions = objects.iter().filter_map(|object| match &object.parsed {
-        Some(Parsed::ValidatingBinding(binding)) if binding.binding.policy_name == policy.name() => {
-            Some(&binding.validation_actions)
-        }
+fn consequence(policy: &PolicyObject, policies: &Policies) -> &'static str {
+    let actions = policies.bindings_of(policy).filter_map(|binding| match &binding.parsed {
+        Some(Parsed::ValidatingBinding(binding)) => Some(&binding.validation_actions),
         _ => None,
     });
     let mut actions = actions.peekable();
-    let is_validating = matches!(policy.parsed, Some(Parsed::Validating(_)));
-    if is_validating && actions.peek().is_some() && actions.all(|all| !all.contains(&ValidationAction::Deny))
-    {
+    if actions.peek().is_some() && actions.all(|all| !all.contains(&ValidationAction::Deny)) {
         "the error is reported as a violation"
     } else {
         "the request is rejected"

@@ -5,8 +5,8 @@ use kubernetes_admission::policy::MutatingPolicy;
 use kubernetes_api_server::ClusterFixture;
 
 use super::policy_examples::{example_requests, mutated, without_params};
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
 use crate::policies::Parsed;
 
 pub(super) const CHECK: Check = Check {
@@ -23,15 +23,12 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
-    let mut defects = Vec::new();
-    for object in &manifests.policies().objects {
-        let Some(Parsed::Mutating(policy)) = &object.parsed else { continue };
-        if policy.reinvocation_policy == ReinvocationPolicy::IfNeeded {
-            let found = changed_again(policy, &manifests.cluster_fixture);
-            defects.extend(found.map(|violation| Defect::in_policy(object, violation)));
+    manifests.policies().examine(|object| match &object.parsed {
+        Some(Parsed::Mutating(policy)) if policy.reinvocation_policy == ReinvocationPolicy::IfNeeded => {
+            changed_again(policy, &manifests.cluster_fixture)
         }
-    }
-    defects
+        _ => None,
+    })
 }
 
 /// Reports a mutation that changes an object to which the policy has been applied.

@@ -4,8 +4,8 @@ use kubernetes_admission::policy::MutatingPolicy;
 use kubernetes_api_server::ClusterFixture;
 
 use super::policy_examples::{example_requests, mutated, without_params};
-use crate::check::{Audience, Check, Probe, Severity, Violation};
-use crate::manifests::{Defect, Manifests};
+use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::manifests::Manifests;
 use crate::policies::Parsed;
 
 pub(super) const CHECK: Check = Check {
@@ -26,13 +26,10 @@ pub(super) const CHECK: Check = Check {
 const ATOMIC: &str = "may not mutate atomic arrays, maps or structs";
 
 fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
-    let mut defects = Vec::new();
-    for object in &manifests.policies().objects {
-        let Some(Parsed::Mutating(policy)) = &object.parsed else { continue };
-        let found = atomic(policy, &manifests.cluster_fixture).into_iter();
-        defects.extend(found.map(|violation| Defect::in_policy(object, violation)));
-    }
-    defects
+    manifests.policies().examine(|object| match &object.parsed {
+        Some(Parsed::Mutating(policy)) => atomic(policy, &manifests.cluster_fixture),
+        _ => Vec::new(),
+    })
 }
 
 /// Reports the mutations that set atomic fields of an example.
