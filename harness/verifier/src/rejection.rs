@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::comparison::{self, Order};
 use super::environment::{Environment, Outcome};
+use super::object_probe::ObjectProbe;
+use super::subject::Subject;
 use super::validity::{faults, is_remark, place};
 use super::violation::{Severity, Violation};
 
@@ -22,7 +24,7 @@ pub(super) fn rejection(
     environment: &Environment,
     what: &str,
     outcome: &Arc<Outcome>,
-    known: &[&Arc<Outcome>],
+    known: &[Arc<Outcome>],
 ) -> Option<Violation> {
     let (written, result) = (outcome.request.object.as_ref()?, outcome.admitted()?);
     if written == result {
@@ -44,4 +46,18 @@ pub(super) fn rejection(
     let differences = comparison::differences(written, result, &outcome.request.kind, Order::Counts);
     let violation = Violation::new(format!("{REJECTS} {what}"), message).with_severity(Severity::Error);
     Some(violation.with_differences(differences).with_steps([Arc::clone(outcome)]))
+}
+
+/// Reports a [`rejection`] that no webhook causes alone: the request is sent to each of `subjects` on its own.
+pub(super) async fn joint(
+    object_probe: &ObjectProbe<'_>,
+    what: &str,
+    outcome: &Arc<Outcome>,
+    subjects: &[&Subject],
+) -> Option<Violation> {
+    let mut known = Vec::new();
+    for subject in subjects {
+        known.push(object_probe.outcome(&subject.alone(), &outcome.request).await);
+    }
+    rejection(object_probe.environment, what, outcome, &known)
 }

@@ -51,8 +51,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
             format!("the webhook denies its own result when a backup restores it: {}", status.message);
         return Ok(vec![Violation::new("denies a restored object", message).with_steps(steps)]);
     }
-    let rejected = rejection::rejection(object_probe.environment, "a restored object", &replay, &[&first]);
-    if let Some(rejected) = rejected {
+    let (environment, known) = (object_probe.environment, std::slice::from_ref(&first));
+    if let Some(rejected) = rejection::rejection(environment, "a restored object", &replay, known) {
         return Ok(vec![rejected.with_steps(steps)]);
     }
     let (Some(restored), Some(found)) = (&request.object, &replay.object) else { return Ok(Vec::new()) };

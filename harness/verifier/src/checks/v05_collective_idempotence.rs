@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::collection;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Order;
-use crate::environment::Outcome;
 use crate::object_probe::ObjectProbe;
 use crate::rejection;
 
@@ -28,17 +27,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let chain = collection::admitted(object_probe, &subjects, |subject| Arc::clone(&subject.called)).await?;
     let Some(last) = &chain.object else { return collection::HOLDS };
     let mut violations = Vec::new();
-    let mut results = Vec::new();
-    for subject in &subjects {
-        results.push(object_probe.outcome(&subject.alone(), object_probe.request).await);
-    }
-    let known: Vec<&Arc<Outcome>> = results.iter().collect();
-    violations.extend(rejection::rejection(
-        object_probe.environment,
-        "the result of all webhooks",
-        &chain,
-        &known,
-    ));
+    let what = "the result of all webhooks";
+    violations.extend(rejection::joint(object_probe, what, &chain, &subjects).await);
     for subject in subjects {
         let alone = ObjectProbe { subject, ..*object_probe };
         let again = match alone.answered(&alone.alone(), &object_probe.with_object(last.clone())).await {

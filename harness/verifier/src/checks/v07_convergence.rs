@@ -11,6 +11,7 @@ use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::rejection;
+use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
     id: "V07",
@@ -28,21 +29,18 @@ pub(super) const CHECK: Check = Check {
 
 async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let subjects = collection::called(object_probe).await?;
-    let again = |subject: &crate::subject::Subject| subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
+    let again = |subject: &Subject| subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
     let two_rounds = collection::admitted(object_probe, &subjects, again).await?;
     let Some(then) = two_rounds.object.clone() else { return collection::HOLDS };
     // V05 judges the result of one round.
-    let one_round = |subject: &crate::subject::Subject| subject.with_reinvocation(ReinvocationPolicy::Never);
+    let one_round = |subject: &Subject| subject.with_reinvocation(ReinvocationPolicy::Never);
     let once = collection::admitted(object_probe, &subjects, one_round).await?;
-    let what = "the result of two rounds";
-    if let Some(rejected) = rejection::rejection(object_probe.environment, what, &two_rounds, &[&once]) {
+    let (what, known) = ("the result of two rounds", std::slice::from_ref(&once));
+    if let Some(rejected) = rejection::rejection(object_probe.environment, what, &two_rounds, known) {
         return Ok(vec![rejected]);
     }
     // Runs one more round: webhooks that still change the object were cut off by the server.
-    let webhook_set = ObjectProbe::in_order(
-        subjects.iter().map(|subject| subject.with_reinvocation(ReinvocationPolicy::Never)),
-    );
-    let third = object_probe.outcome(&webhook_set, &object_probe.with_object(then.clone())).await;
+    let third = object_probe.outcome(&once.webhook_set, &object_probe.with_object(then.clone())).await;
     let steps = [Arc::clone(&two_rounds), Arc::clone(&third)];
     match third.verdict() {
         Verdict::Admitted => {}

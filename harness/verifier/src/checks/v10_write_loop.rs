@@ -11,6 +11,7 @@ use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::rejection;
 use crate::stored::{as_updated, update};
+use crate::subject::Subject;
 
 /// The number of writes by the owner.
 const ROUNDS: usize = 3;
@@ -90,16 +91,13 @@ async fn rejected(
     object_probe: &ObjectProbe<'_>,
     updated: &Arc<Outcome>,
 ) -> Result<Option<Violation>, Skipped> {
-    let (environment, what) = (object_probe.environment, "an update by the owner");
-    if rejection::rejection(environment, what, updated, &[]).is_none() {
+    let what = "an update by the owner";
+    if rejection::rejection(object_probe.environment, what, updated, &[]).is_none() {
         return Ok(None);
     }
-    let mut alone = Vec::new();
-    for subject in object_probe.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating) {
-        alone.push(object_probe.outcome(&subject.alone(), &updated.request).await);
-    }
-    let known: Vec<&Arc<Outcome>> = alone.iter().collect();
-    match rejection::rejection(environment, what, updated, &known) {
+    let subjects = object_probe.subjects.iter();
+    let mutating: Vec<&Subject> = subjects.filter(|it| it.webhook.phase == Phase::Mutating).collect();
+    match rejection::joint(object_probe, what, updated, &mutating).await {
         Some(rejected) => Ok(Some(rejected.with_help(rejection::ALLOWED))),
         None => Err(Skipped::not_checked("the API server rejects a webhook's changes on updates: see V09")),
     }

@@ -77,8 +77,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         }
         Verdict::Unsupported(what) => return Err(Skipped::not_checked(what)),
     }
-    let what = "an object with unknown fields";
-    if let Some(rejected) = rejection::rejection(object_probe.environment, what, &outcome, &[&first]) {
+    let (what, known) = ("an object with unknown fields", std::slice::from_ref(&first));
+    if let Some(rejected) = rejection::rejection(object_probe.environment, what, &outcome, known) {
         return Ok(vec![rejected.with_sent(Some(object))]);
     }
     let mut lost = Vec::new();
