@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kubernetes_admission::attributes::GroupVersionResource;
+use kubernetes_admission::attributes::{GroupVersionResource, Operation};
 use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_admission::config::{MatchPolicy, Rule};
 use kubernetes_admission::matching::exact_or_star;
@@ -257,7 +257,8 @@ fn operations<'a>(
     }
     let verbs: BTreeSet<&str> =
         matched.flat_map(|served| verbs(served, subresource)).map(String::as_str).collect();
-    let supported: BTreeSet<&str> = verbs.iter().filter_map(|verb| operation(verb)).collect();
+    let supported: BTreeSet<&str> =
+        verbs.iter().filter_map(|verb| operation(verb)).map(Operation::as_str).collect();
     // The verbs of a resource may be unknown.
     if verbs.is_empty() || supported.iter().any(|operation| exact_or_star(&rule.operations, operation)) {
         return None;
@@ -276,11 +277,11 @@ fn verbs<'a>(served: &'a ServedResource, subresource: &str) -> &'a [String] {
 }
 
 /// Returns the operation of requests with the given verb, or `None` for a verb that only reads.
-fn operation(verb: &str) -> Option<&'static str> {
+pub(super) fn operation(verb: &str) -> Option<Operation> {
     match verb {
-        "create" => Some("CREATE"),
-        "update" | "patch" => Some("UPDATE"),
-        "delete" | "deletecollection" => Some("DELETE"),
+        "create" => Some(Operation::Create),
+        "update" | "patch" => Some(Operation::Update),
+        "delete" | "deletecollection" => Some(Operation::Delete),
         _ => None,
     }
 }

@@ -10,9 +10,10 @@ use kubernetes_admission::conditions::{
 };
 use kubernetes_admission::config::{self, MatchPolicy, Rule, Webhook};
 use kubernetes_admission::matching::{self, exact_or_star};
-use kubernetes_api_server::{ClusterFixture, ServedSubresource};
+use kubernetes_api_server::{ClusterFixture, ServedSubresource, is_connection};
 use kubernetes_types::status::FieldError;
 
+use super::l04_served::operation;
 use super::match_conditions::{consequence, unguarded};
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
@@ -256,16 +257,10 @@ fn subresources(
 
 /// Returns the operations of the requests for a subresource that the server serves.
 fn operations(subresource: &ServedSubresource) -> Vec<Operation> {
-    if subresource.kind.kind.ends_with("Options") {
+    if is_connection(&subresource.name) {
         return vec![Operation::Connect];
     }
-    let operation = |verb: &String| match verb.as_str() {
-        "create" => Some(Operation::Create),
-        "update" | "patch" => Some(Operation::Update),
-        "delete" | "deletecollection" => Some(Operation::Delete),
-        _ => None,
-    };
-    subresource.verbs.iter().filter_map(operation).collect()
+    subresource.verbs.iter().filter_map(|verb| operation(verb)).collect()
 }
 
 /// A requested resource, and its kind if known.
