@@ -166,12 +166,12 @@ fn constant(webhook: &Webhook, known: &[KnownFields]) -> Vec<Violation> {
 /// A condition that reads an object as well may have a value for some of them.
 fn lacks_subresource(condition: &Condition, known: &KnownFields) -> bool {
     const FIELD: &str = "request.subResource";
-    let has_one = Condition::new("", &format!("has({FIELD})"));
+    let guard = format!("has({FIELD})");
     let reads_object = ["object", "oldObject"].iter().any(|variable| condition.mentions(variable));
-    condition.text.contains(FIELD)
-        && !condition.text.contains(&*has_one.text)
-        && !reads_object
-        && constant_value(&has_one, known) == Some(false)
+    if !condition.text.contains(FIELD) || condition.text.contains(&guard) || reads_object {
+        return false;
+    }
+    constant_value(&Condition::new("", &guard), known) == Some(false)
         && constant_value(condition, known).is_none()
 }
 
@@ -192,33 +192,19 @@ pub(super) fn known_of(
         .collect();
     let mut known = Vec::new();
     for entry in &rule.resources {
-        for group in &rule.api_groups {
-            for version in &rule.api_versions {
-                for (subresource, possible) in subresources((group, version, entry), cluster_fixture) {
-                    let name = entry.split('/').next().unwrap_or(entry);
-                    let subresource = subresource.as_deref();
-                    let about = if [name, group, version].contains(&"*") {
-                        None
-                    } else {
-                        let resource = GroupVersionResource::new(group, version, name);
-                        requested(&resource, subresource, policy, cluster_fixture)
-                    };
-                    for operation in operations.iter().filter(|operation| possible.contains(operation)) {
-                        match &about {
-                            None => known.push(KnownFields::new(*operation, None, subresource, None, None)),
-                            Some((kind, requested)) => {
-                                known.extend(requested.iter().map(|(resource, own)| {
-                                    KnownFields::new(
-                                        *operation,
-                                        Some(resource),
-                                        subresource,
-                                        kind.as_ref(),
-                                        own.as_ref(),
-                                    )
-                                }));
-                            }
-                        }
-                    }
+        let name = entry.split('/').next().unwrap_or(entry);
+        let groups = rule.api_groups.iter();
+        let versions = groups.flat_map(|group| rule.api_versions.iter().map(move |version| (group, version)));
+        for (group, version) in versions {
+            let resource = GroupVersionResource::new(group, version, name);
+            for (subresource, possible) in subresources((group, version, entry), cluster_fixture) {
+                let subresource = subresource.as_deref();
+                let (kind, requested) = requested(&resource, subresource, policy, cluster_fixture);
+                for operation in operations.iter().filter(|operation| possible.contains(operation)) {
+                    known.extend(requested.iter().map(|(resource, own)| {
+                        let resource = resource.as_ref();
+                        KnownFields::new(*operation, resource, subresource, kind.as_ref(), own.as_ref())
+                    }));
                 }
             }
         }
@@ -263,38 +249,41 @@ fn operations(subresource: &ServedSubresource) -> Vec<Operation> {
     subresource.verbs.iter().filter_map(|verb| operation(verb)).collect()
 }
 
-/// A requested resource, and its kind if known.
-type Requested = (GroupVersionResource, Option<GroupVersionKind>);
+/// A requested resource and its kind, if known.
+type Requested = (Option<GroupVersionResource>, Option<GroupVersionKind>);
 
 /// Returns the kind that a webhook with a rule for `resource` receives, and the resources that clients may request.
 ///
-/// With the `matchPolicy` `Equivalent`, the resources include other versions. Returns `None` if they are unknown.
+/// With the `matchPolicy` `Equivalent`, the resources include other versions. If these are unknown, or if `resource` has a
+/// `*`, returns one unknown resource.
 fn requested(
     resource: &GroupVersionResource,
     subresource: Option<&str>,
     policy: MatchPolicy,
     cluster_fixture: &ClusterFixture,
-) -> Option<(Option<GroupVersionKind>, Vec<Requested>)> {
+) -> (Option<GroupVersionKind>, Vec<Requested>) {
+    let GroupVersionResource { group, version, resource: name } = resource;
+    let is_served = cluster_fixture.resource(resource).is_some();
+    let has_star = [name, group, version].into_iter().any(|part| part == "*");
+    if has_star || policy == MatchPolicy::Equivalent && !is_served {
+        return (None, vec![(None, None)]);
+    }
     // A subresource may have another kind.
     let kind_of = |resource: &GroupVersionResource| {
         let served = cluster_fixture.resource(resource)?;
         (subresource == Some("")).then_some(served.kind)
     };
-    let is_served = cluster_fixture.resource(resource).is_some();
-    let kind = kind_of(resource);
-    let own = (resource.clone(), kind.clone());
-    match policy {
-        MatchPolicy::Exact => Some((kind, vec![own])),
-        MatchPolicy::Equivalent if is_served => {
-            let equivalents = cluster_fixture.equivalent_resources(resource, "");
-            let others = equivalents.iter().map(|equivalent| {
-                let kind = kind_of(&equivalent.resource);
-                ((*equivalent.resource).clone(), kind)
-            });
-            Some((kind, others.chain([own]).collect()))
-        }
-        MatchPolicy::Equivalent => None,
+    let mut requested = Vec::new();
+    if policy == MatchPolicy::Equivalent {
+        let equivalents = cluster_fixture.equivalent_resources(resource, "");
+        requested.extend(equivalents.iter().map(|equivalent| {
+            let resource = &*equivalent.resource;
+            (Some(resource.clone()), kind_of(resource))
+        }));
     }
+    let kind = kind_of(resource);
+    requested.push((Some(resource.clone()), kind.clone()));
+    (kind, requested)
 }
 
 /// Evaluates the conditions for the creation, an unchanged update, and the deletion of an object.
