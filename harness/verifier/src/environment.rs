@@ -389,6 +389,11 @@ impl Outcome {
             .unwrap_or(Verdict::ServerError(status))
     }
 
+    /// Returns the reason why a webhook failed, or `None` if the [verdict](Self::verdict) is not a failure.
+    pub fn failure(&self) -> Option<&str> {
+        if let Verdict::Failed(reason) = self.verdict() { Some(reason) } else { None }
+    }
+
     /// Returns the resulting object, or `None` if the request is rejected or does not have a resulting object.
     pub fn admitted(&self) -> Option<&Value> {
         self.object.as_ref().filter(|_| self.refusal.is_none())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kubernetes_admission::attributes::Attributes;
 
 use crate::check::{Observed, Skipped};
-use crate::environment::{Outcome, Verdict};
+use crate::environment::Outcome;
 use crate::reasons::is_invalid_response;
 use crate::recorder::Recorder;
 use crate::webhook_probe::WebhookProbe;
@@ -58,20 +58,10 @@ pub(super) async fn responded(
     request: &Attributes,
 ) -> Result<Arc<Outcome>, Skipped> {
     let outcome = Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), request).await);
-    match outcome.verdict() {
-        Verdict::Failed(reason) if !is_invalid_response(reason) => Err(Skipped::not_checked(reason)),
-        Verdict::Failed(_)
-        | Verdict::Admitted
-        | Verdict::Denied(_)
-        | Verdict::ServerError(_)
-        | Verdict::NoConditions(_)
-        | Verdict::Unsupported(_) => Ok(outcome),
+    match outcome.failure() {
+        Some(reason) if !is_invalid_response(reason) => Err(Skipped::not_checked(reason)),
+        _ => Ok(outcome),
     }
-}
-
-/// Returns the reason why the webhook's response is invalid, or `None` if it is valid.
-pub(super) fn failure(outcome: &Outcome) -> Option<&str> {
-    if let Verdict::Failed(reason) = outcome.verdict() { Some(reason) } else { None }
 }
 
 /// Records the invalid responses in `outcomes`, so that the result is about the other requests.
@@ -82,7 +72,7 @@ pub(super) fn leave_invalid_unjudged(
     webhook_probe: &WebhookProbe<'_>,
     outcomes: &[Arc<Outcome>],
 ) -> Result<(), Skipped> {
-    let invalid: Vec<&str> = outcomes.iter().filter_map(|outcome| failure(outcome)).collect();
+    let invalid: Vec<&str> = outcomes.iter().filter_map(|outcome| outcome.failure()).collect();
     if let Some(reason) = invalid.first().filter(|_| invalid.len() == outcomes.len()) {
         return Err(Skipped::not_checked(*reason));
     }

@@ -12,7 +12,7 @@ use super::recorded_writes;
 use super::v41_latency::written;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::comparison::Order;
-use crate::environment::{Outcome, Verdict};
+use crate::environment::Outcome;
 use crate::finding_log::NOT_DETERMINISTIC;
 use crate::object_probe::Memory;
 use crate::reasons::is_timeout;
@@ -60,7 +60,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     // Requests whose response is invalid even alone say nothing about concurrency.
     recorded_writes::leave_invalid_unjudged(webhook_probe, &expected)?;
     let (requests, expected): (Vec<Attributes>, Vec<Arc<Outcome>>) =
-        requests.into_iter().zip(expected).filter(|(_, outcome)| failure(outcome).is_none()).unzip();
+        requests.into_iter().zip(expected).filter(|(_, outcome)| outcome.failure().is_none()).unzip();
     let found =
         join_all(requests.iter().map(|request| webhook_probe.environment.admit(&alone, request))).await;
     let found: Vec<Arc<Outcome>> = found.into_iter().map(Arc::new).collect();
@@ -78,7 +78,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         }
     }
     for ((request, expected), found) in requests.iter().zip(&expected).zip(&found) {
-        if failure(found).is_some_and(|reason| !is_another_uid(reason)) {
+        if found.failure().is_some_and(|reason| !is_another_uid(reason)) {
             continue;
         }
         let Some(violation) = difference(webhook_probe, request, expected, found) else { continue };
@@ -93,11 +93,6 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         violations.push(violation.with_steps([Arc::clone(expected), Arc::clone(found)]));
     }
     Ok(violations)
-}
-
-/// Returns why the webhook failed, or `None` if its response is valid.
-fn failure(outcome: &Outcome) -> Option<&str> {
-    if let Verdict::Failed(reason) = outcome.verdict() { Some(reason) } else { None }
 }
 
 fn is_another_uid(reason: &str) -> bool {
@@ -120,7 +115,7 @@ impl Failures {
     fn new(found: &[Arc<Outcome>]) -> Self {
         let mut failures = Self::default();
         for (position, outcome) in found.iter().enumerate() {
-            let Some(reason) = failure(outcome).filter(|reason| !is_another_uid(reason)) else { continue };
+            let Some(reason) = outcome.failure().filter(|reason| !is_another_uid(reason)) else { continue };
             failures.first.get_or_insert(position);
             if is_timeout(reason) {
                 failures.late += 1;
@@ -203,7 +198,7 @@ fn difference(
     expected: &Outcome,
     found: &Outcome,
 ) -> Option<Violation> {
-    if let Some(reason) = failure(found) {
+    if let Some(reason) = found.failure() {
         let message =
             format!("a request that succeeds alone fails among {REQUESTS} concurrent requests: {reason}");
         return Some(Violation::new("another request's uid", message));

@@ -99,7 +99,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if violations.is_empty() {
         recorded_writes::leave_invalid_unjudged(webhook_probe, &dry_outcomes)?;
     }
-    let valid = samples.iter().zip(&dry_outcomes).filter(|(_, dry)| recorded_writes::failure(dry).is_none());
+    let valid = samples.iter().zip(&dry_outcomes).filter(|(_, dry)| dry.failure().is_none());
     for (sample, dry) in valid {
         let real = Arc::new(webhook_probe.environment.admit(&alone, sample).await);
         let differs = |other: &Outcome| {

@@ -36,7 +36,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     let mut called = Vec::new();
     for (sample, first) in samples.iter().zip(outcomes) {
         let review = first.exchanges_of(&webhook.id).next().map(|exchange| exchange.review.clone());
-        let review = review.filter(|_| recorded_writes::failure(&first).is_none());
+        let review = review.filter(|_| first.failure().is_none());
         called.extend(review.map(|review| (sample, first, review)));
     }
     let mut attribution =

@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt as _};
 use tokio::time::Instant;
 
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
-use crate::environment::{Outcome, Verdict, WebhookSet};
+use crate::environment::{Outcome, WebhookSet};
 use crate::reasons::is_invalid_response;
 use crate::webhook_probe::WebhookProbe;
 
@@ -128,15 +128,14 @@ impl Measured {
             .flat_map(|outcome| outcome.exchanges.iter().map(|exchange| exchange.took))
             .collect();
         times.sort_unstable();
-        let failure = |verdict| if let Verdict::Failed(reason) = verdict { Some(reason) } else { None };
-        let failures: Vec<_> = outcomes.iter().filter_map(|outcome| failure(outcome.verdict())).collect();
+        let failures: Vec<&str> = outcomes.iter().filter_map(|outcome| outcome.failure()).collect();
         // The time that a webhook takes does not depend on whether its response is valid.
         let all_came = failures.iter().all(|reason| is_invalid_response(reason));
         if let Some(reason) = failures.first()
             && !failures.iter().any(|reason| reason.contains("deadline exceeded"))
             && (!all_came || failures.len() == outcomes.len())
         {
-            return Err(Skipped::not_checked(reason.to_string()));
+            return Err(Skipped::not_checked(*reason));
         }
         let Some(p99) = percentile(&times, 99) else {
             return Err(Skipped::not_checked("the webhook was not called"));
