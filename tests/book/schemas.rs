@@ -136,6 +136,7 @@ fn sandbox() -> Sandbox {
     sandbox.write("fakes.yaml", FAKES);
     sandbox.write("pod.yaml", POD);
     sandbox.write("one.yaml", POD.split("---").next().expect("the first object"));
+    sandbox.write("policy.yaml", POLICY);
     sandbox.write("my.feature", FEATURE);
     let serve = ["fakes", "-f", "fakes.yaml", "--write-configurations", "webhook.yaml"];
     sandbox.serve(&serve.map(str::to_owned));
@@ -152,6 +153,17 @@ webhooks:
   reinvocationPolicy: IfNeeded
   behavior: {non-idempotent: {annotation: example.com/injected}}
 - {name: policy, type: validating, namespaceSelector: {}, behavior: deny}
+";
+
+const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: labels}
+spec:
+  matchConstraints:
+    resourceRules: [{operations: [CREATE], apiGroups: ['*'], apiVersions: ['*'], resources: ['*']}]
+  variables: [{name: names, expression: '[object.metadata.name]'}]
+  validations: [{expression: variables.names.size() > 1}, {expression: object.metadata.labels.team != ''}]
+  auditAnnotations: [{key: name, valueExpression: string(object.metadata.name)}]
 ";
 
 const POD: &str = "apiVersion: v1
@@ -198,8 +210,10 @@ fn reports_match_their_schemas() {
         &output("verify -c webhook.yaml -f pod.yaml -o json --check V01,V02,V25 --skip V02=known"),
     );
     accepts("review", &output("review -f pod.yaml -c webhook.yaml -o json --explain --show-reviews"));
-    for line in output("cel -c webhook.yaml -f one.yaml -o json --each").lines() {
-        accepts("cel", line);
+    for options in ["-c webhook.yaml --each", "--policy policy.yaml"] {
+        for line in output(&format!("cel {options} -f one.yaml -o json")).lines() {
+            accepts("cel", line);
+        }
     }
     output("run my.feature --json run.json");
     accepts("run", &sandbox.read("run.json"));

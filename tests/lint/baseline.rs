@@ -106,9 +106,8 @@ fn stale_entries_are_reported_and_dropped_when_the_file_is_rewritten() {
     let path = folder.path("known.yaml");
     let output = lint(&["--write-baseline", &path, "-c", WIDE]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let removed = format!(
-        "{path}: removed L06 \"long timeout\" of injector/pods.example.com: the check no longer finds it\n"
-    );
+    let removed =
+        format!("{path}: removed L06 \"long timeout\" for injector/pods.example.com: no longer found\n");
     assert_eq!((output.status.code(), stderr), (Some(0), removed));
     let written = fs::read_to_string(folder.path("known.yaml")).expect("it is written");
     assert!(!written.contains("L06") && written.contains("L05"), "{written}");

@@ -68,8 +68,7 @@ async fn stale_entries_are_reported_and_dropped_when_the_file_is_rewritten() {
     );
     let output = mended.verify(&[&BASE[..], &["--write-baseline", "known.yaml"]].concat()).await;
     let errors = String::from_utf8_lossy(&output.stderr);
-    let removed =
-        "known.yaml: removed V01 \"not idempotent\" of c/w.example.com: the check no longer finds it\n";
+    let removed = "known.yaml: removed V01 \"not idempotent\" for c/w.example.com: no longer found\n";
     assert!(output.status.success() && errors.contains(removed), "{errors}");
     let text = verify(&mended, &["--baseline", "known.yaml"], 0).await;
     assert!(!text.contains("the baseline accepts"), "{text}");

@@ -39,15 +39,14 @@ impl Baseline {
         }
         let more = changes.len().saturating_sub(MAX_LISTED);
         let lines = changes.into_iter().take(MAX_LISTED).map(|((change, check, kind, webhook), fields)| {
-            let fields =
-                if fields.is_empty() { String::new() } else { format!(" for {}", fields.join(", ")) };
-            let entry = format!("{check} \"{kind}\" of {webhook}{fields}");
+            let fields = if fields.is_empty() { String::new() } else { format!(" ({})", fields.join(", ")) };
+            let entry = format!("{check} \"{kind}\" for {webhook}{fields}");
             let what = match change {
-                Change::Added => {
-                    format!("added {entry}: the check finds it, and the baseline did not have it")
+                Change::Added => format!("added {entry}: new finding"),
+                Change::Removed => format!("removed {entry}: no longer found"),
+                Change::ReplacedByFields => {
+                    format!("removed the entry {entry} without fields: replaced by entries with fields")
                 }
-                Change::Removed => format!("removed {entry}: the check no longer finds it"),
-                Change::ReplacedByFields => format!("removed {entry} without fields: the finding has fields"),
             };
             output::one_line(&format!("{file}: {what}")).into_owned()
         });

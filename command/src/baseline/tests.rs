@@ -119,17 +119,17 @@ fn changes_of_a_rewritten_baseline_have_their_reasons() {
             &[]
         ),
         [
-            "b.yaml: added V01 \"grows\" of c/b: the check finds it, and the baseline did not have it",
-            "b.yaml: removed V01 \"shrinks\" of c/a: the check no longer finds it",
+            "b.yaml: added V01 \"grows\" for c/b: new finding",
+            "b.yaml: removed V01 \"shrinks\" for c/a: no longer found",
         ]
     );
     let with_fields = changes(&[entry("V01", "grows", "c/a", "known")], &["data", "spec"]);
     assert_eq!(
         with_fields,
         [
-            "b.yaml: added V01 \"grows\" of c/a for data, spec: the check finds it, and the baseline did not have it",
-            "b.yaml: added V01 \"grows\" of c/b for data, spec: the check finds it, and the baseline did not have it",
-            "b.yaml: removed V01 \"grows\" of c/a without fields: the finding has fields",
+            "b.yaml: added V01 \"grows\" for c/a (data, spec): new finding",
+            "b.yaml: added V01 \"grows\" for c/b (data, spec): new finding",
+            "b.yaml: removed the entry V01 \"grows\" for c/a without fields: replaced by entries with fields",
         ]
     );
     assert_eq!(Baseline::empty(&VERIFY).changes(&mut report()), Vec::<String>::new());

@@ -101,7 +101,7 @@ impl Input {
                 object
             } else {
                 notes.push(format!(
-                    "{} {} is not a kind of the server, so request.resource.resource is empty: specify its \
+                    "the server does not serve {} {}, so request.resource.resource is empty: pass its \
                      CustomResourceDefinition with --with FILE, or the request with --request FILE",
                     kind.api_version(),
                     kind.kind

@@ -22,7 +22,8 @@ use crate::{ExitCode, Failure, machine_readable, screen};
 /// Evaluate CEL expressions as kube-apiserver evaluates match conditions and admission policies.
 ///
 /// Prints the type, the cost, and the value or error of each expression. The variables are those of match
-/// conditions: object, oldObject, request, namespaceObject, and authorizer. No request is sent.
+/// conditions: object, oldObject, request, namespaceObject, and authorizer. With --policy, expressions can also use
+/// params and variables, and the type is not printed. No request is sent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Cel {
@@ -32,7 +33,7 @@ pub(crate) struct Cel {
     /// Evaluate the match conditions in these webhook configurations: files, directories, or - for standard input
     #[arg(short = 'c', long = "configuration", value_name = "FILE", conflicts_with = "expressions")]
     configurations: Vec<PathBuf>,
-    /// Evaluate the match conditions, variables, and validations or mutations of the admission policy in this file
+    /// Evaluate all expressions of the admission policy in this file
     #[arg(
         long,
         value_name = "FILE",

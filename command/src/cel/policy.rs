@@ -52,8 +52,9 @@ impl Cel {
             let parsed = Arc::new(policy::validating_policy(&stored).map_err(wrong)?);
             validate_by(&parsed, param_ref, &mut run)
         };
-        let record = record
-            .ok_or_else(|| Failure::nothing_run("matchConstraints of the policy do not match the request"))?;
+        let record = record.ok_or_else(|| {
+            Failure::nothing_run("the matchConstraints of the policy do not match the request")
+        })?;
         let evaluated = evaluated(record)?;
         let failed = evaluated.iter().any(|it| it.run_error.is_some());
         self.output.print(&evaluated, Evaluated::text)?;
@@ -72,7 +73,7 @@ impl Cel {
         if !cluster_fixture.add(&object, own) {
             let kind = GroupVersionKind::from_object(&object);
             let why = format!(
-                "{} {} is not a kind of the server: specify its CustomResourceDefinition with --with FILE",
+                "the server does not serve {} {}: pass its CustomResourceDefinition with --with FILE",
                 kind.api_version(),
                 kind.kind
             );

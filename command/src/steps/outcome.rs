@@ -106,12 +106,12 @@ pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome 
     for (path, name) in containment::misplaced(expected, actual) {
         let _ = write!(
             message,
-            "\nno item of {path}, in order, contains all fields of the expected item \"{name}\": it is compared by \
-             position, not by name"
+            "\nthe expected item \"{name}\" does not match any remaining item of {path}, so it was compared with the item \
+             at its position"
         );
         if path == "spec.containers" && what == "the object" {
             let _ =
-                write!(message, "; to check the name only, use `the object has the container \"{name}\"`");
+                write!(message, "; to check only the name, use `the object has the container \"{name}\"`");
         }
     }
     for (path, found) in containment::incomplete(expected, actual) {

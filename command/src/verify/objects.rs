@@ -176,7 +176,7 @@ fn without_objects(kinds: &[String]) -> String {
     };
     let named = kinds.get(..MAX_SHOWN).unwrap_or(kinds).join(", ");
     format!(
-        "the rules match {named}{more}, but the built-in corpus has no objects of these kinds: pass some with -f, in a run of their own"
+        "the rules match {named}{more}, but the built-in corpus has no objects of these kinds: pass objects with -f in a separate run"
     )
 }
 

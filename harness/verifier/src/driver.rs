@@ -435,7 +435,7 @@ impl Run<'_> {
                     Audience::Validating => "there is no validating webhook",
                     Audience::Mutating | Audience::All => "there is no mutating webhook",
                     Audience::Conversion => "there is no conversion webhook",
-                    Audience::Policies => "there is no policy",
+                    Audience::Policies => "there is no admission policy",
                 };
                 self.finding_log.note((position, None), None, Err(Skipped::not_applicable(reason)));
             } else if !self.finding_log.has_seen(position) {

@@ -22,7 +22,7 @@ pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
 /// The part of kube-apiserver's error message that occurs only if a webhook did not respond.
 const NO_RESPONSE: &str = "failed to call webhook: Post \"";
 
-/// Returns whether `reason`, the error of a call, is an invalid response. Otherwise, there was no response.
+/// Returns whether a call failed with `reason` because the response was invalid, rather than missing.
 pub(super) fn is_invalid_response(reason: &str) -> bool {
     !reason.contains(NO_RESPONSE)
 }

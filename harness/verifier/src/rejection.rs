@@ -14,7 +14,7 @@ use super::violation::{Severity, Violation};
 pub(super) const REJECTS: &str = "the API server rejects";
 
 /// The advice about an update that the API server rejects.
-pub(super) const ALLOWED: &str = "On UPDATE, change only fields that the API server allows to change.";
+pub(super) const ALLOWED: &str = "On UPDATE, change only mutable fields.";
 
 /// Reports the API server's first error in the result of an admitted request, if the webhooks cause it.
 ///
@@ -42,7 +42,8 @@ pub(super) fn rejection(
         expected.extend(faults.map(|cause| place(&cause)));
     }
     let cause = found.iter().find(|cause| !is_remark(cause) && !expected.contains(&place(cause)))?;
-    let message = format!("{REJECTS} the webhook's changes on {what}: {}: {}", cause.field, cause.message);
+    let message =
+        format!("{REJECTS} {what} because of changes by webhooks: {}: {}", cause.field, cause.message);
     let differences = comparison::differences(written, result, &outcome.request.kind, Order::Counts);
     let violation = Violation::new(format!("{REJECTS} {what}"), message).with_severity(Severity::Error);
     Some(violation.with_differences(differences).with_steps([Arc::clone(outcome)]))

@@ -50,8 +50,10 @@ pub struct Tried {
 /// `options` are the options that the user passed.
 fn advice(options: &BTreeSet<String>) -> [(&'static str, String); 4] {
     let has_files = options.contains("-f");
-    let or_pass = |option: &str| {
-        if has_files || options.contains(option) { String::new() } else { format!(", or pass {option}") }
+    let or_use = |usable: &[&str]| {
+        let unused: Vec<&str> =
+            usable.iter().copied().filter(|option| !has_files && !options.contains(*option)).collect();
+        if unused.is_empty() { String::new() } else { format!(", or use {}", unused.join(" or ")) }
     };
     let labels = send("objects with the labels that the objectSelector requires", has_files);
     let conditions = send("objects for which the matchConditions are true", has_files);
@@ -62,8 +64,8 @@ fn advice(options: &BTreeSet<String>) -> [(&'static str, String); 4] {
              configurations (-c)"
                 .to_owned(),
         ),
-        ("its objectSelector", labels + &or_pass("--label")),
-        ("its match condition", conditions + &or_pass("--annotation") + &or_pass("--label")),
+        ("its objectSelector", labels + &or_use(&["--label"])),
+        ("its match condition", conditions + &or_use(&["--annotation", "--label"])),
         ("none of its rules", send("objects that a rule of the webhook matches", has_files)),
     ]
 }
@@ -73,7 +75,7 @@ pub fn send(objects: &str, has_files: bool) -> String {
     if has_files {
         format!("add {objects} to the files of -f")
     } else {
-        format!("pass {objects} with -f, which replaces the built-in corpus")
+        format!("use -f to pass {objects} instead of the built-in corpus")
     }
 }
 
@@ -240,16 +242,15 @@ mod tests {
                 ("its objectSelector does not select the objects", 3)
             ]),
             "the webhook was not called for any of 18 objects: its objectSelector does not select the objects (3 \
-             objects), its match condition asked is false (2 objects); pass objects with the labels that the \
-             objectSelector requires with -f, which replaces the built-in corpus, or pass --label; pass objects for \
-             which the matchConditions are true with -f, which replaces the built-in corpus, or pass --annotation, or \
-             pass --label"
+             objects), its match condition asked is false (2 objects); use -f to pass objects with the labels that \
+             the objectSelector requires instead of the built-in corpus, or use --label; use -f to pass objects for \
+             which the matchConditions are true instead of the built-in corpus, or use --annotation or --label"
         );
         let of_selector = [("its objectSelector does not select the objects", 3)];
         assert!(!unseen_with(&["--label"], &of_selector).contains("--label"));
         let none = [("none of its rules matches the objects", 18)];
         let expected =
-            "; pass objects that a rule of the webhook matches with -f, which replaces the built-in corpus";
+            "; use -f to pass objects that a rule of the webhook matches instead of the built-in corpus";
         assert!(unseen(&none).ends_with(expected), "{}", unseen(&none));
         let expected = "; add objects that a rule of the webhook matches to the files of -f";
         assert!(unseen_with(&["-f"], &none).ends_with(expected), "{}", unseen_with(&["-f"], &none));

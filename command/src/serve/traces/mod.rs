@@ -76,9 +76,7 @@ impl Traces {
     ) -> Result<Self, Failure> {
         let file = configuration.map(|_| "--tracing-config-file");
         for name in file.into_iter().chain(variable) {
-            log.info(&format!(
-                "{name} has no effect: this admit was built without the feature otlp: build it with --features otlp"
-            ));
+            log.info(&format!("{name} has no effect: admit was built without --features otlp"));
         }
         Ok(Self {})
     }

@@ -114,14 +114,14 @@ fn help_on_failure(report: &Report, cause: &str) -> &'static str {
         }
     } else if cause.contains("certificate signed by unknown authority") {
         if has_ca_file {
-            "; the file of --ca-file must contain the certificate of the authority that signed the webhook's certificate"
+            "; the file passed with --ca-file must contain the certificate of the authority that signed the webhook's certificate"
         } else {
             "; correct the caBundle of the configuration, or pass --ca-file FILE if it is filled in during deployment, for \
              example by cert-manager"
         }
     } else if cause.contains("unable to load root certificates") {
         if has_ca_file {
-            "; the file of --ca-file must contain a certificate in PEM format"
+            "; the file passed with --ca-file must contain a certificate in PEM format"
         } else {
             "; the caBundle of the configuration is not a PEM certificate, such as a placeholder that cert-manager replaces \
              in a cluster: pass --ca-file FILE with the certificate of the webhook's authority"

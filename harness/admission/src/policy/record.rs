@@ -179,7 +179,9 @@ pub struct PolicyRun {
     pub invoked: bool,
     /// The mutations, in order.
     pub mutations: Vec<MutationRecord>,
-    /// The change of the mutations to the object; `None` without a change, or unless the admission run explains policies.
+    /// The change of the mutations to the object.
+    ///
+    /// `None` if nothing changed or if the admission run does not explain policies.
     pub change: Option<Box<PolicyChange>>,
 }
 

@@ -125,7 +125,7 @@ fn misnamed_groups(rule: &Rule) -> impl Iterator<Item = (usize, Violation)> {
                 "" => ("the core group is \"\"".to_owned(), CORE_GROUP_HELP),
                 group => (format!("the group is \"{group}\""), GROUP_HELP),
             };
-            let message = format!("apiGroups \"{entry}\" does not exist: {right}");
+            let message = format!("the API group \"{entry}\" does not exist: {right}");
             let violation = Violation::new("no such group", message).with_help(help);
             // The entry has no effect if the rule also has the right one.
             let is_redundant = exact_or_star(&rule.api_groups, group);
@@ -137,7 +137,7 @@ fn misnamed_groups(rule: &Rule) -> impl Iterator<Item = (usize, Violation)> {
 
 /// The advice on an entry of `apiGroups` that means the core group.
 const CORE_GROUP_HELP: &str =
-    "Write \"\" in apiGroups for the core group, which has pods, services, and configmaps.";
+    "Write \"\" in apiGroups for the core group, which contains pods, services, and configmaps.";
 /// The advice on an entry of `apiGroups` with a version.
 const GROUP_HELP: &str = "Write only the name of the group in apiGroups, and the version in apiVersions.";
 

@@ -11,12 +11,12 @@ use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
     id: "L13",
-    title: "policy rules: the rules of policies and bindings match resources that are served and operations that \
-            these support",
+    title: "policy rules: the rules of policies and bindings match served resources and operations that those \
+            resources support",
     severity: Severity::Warning,
-    why: "A rule for pod, for deployments in the core group, or for a removed API version is valid and matches \
-          nothing: the policy is just not applied. The same holds for operations that a resource does not support. \
-          Custom resources are served if the manifests have their CustomResourceDefinition.",
+    why: "A rule for pod, for deployments in the core group, or for a removed API version is valid but matches \
+          nothing, so the policy is never applied. The same holds for operations that a resource does not support. \
+          Custom resources count as served only if the manifests contain their CustomResourceDefinitions.",
     help: "Use the plural resource name, and a group, version, scope, and operations that the API server serves.",
     source: "apiserver pkg/admission/plugin/policy/matching/matching.go; the discovery of kube-apiserver 1.37.1",
     audience: Audience::Policies,

@@ -9,11 +9,11 @@ use crate::policies::{Parsed, Policies, PolicyObject};
 
 pub(super) const CHECK: Check = Check {
     id: "L14",
-    title: "validation actions: violations of a policy deny requests or warn clients, also if an expression fails",
+    title: "validation actions: violations of a policy deny requests or warn clients, even if an expression fails",
     severity: Severity::Note,
     why: "With only the action Audit, a violation appears only in the audit log, which many clusters do not keep. With \
           failurePolicy Ignore, a request is admitted if an expression fails, for example because it reads a field \
-          that the object does not have: a client can then avoid the check.",
+          that the object does not have: a client can then bypass the check.",
     help: "Add Deny or Warn to validationActions, or set failurePolicy to Fail.",
     source: "apiserver pkg/admission/plugin/policy/validating/dispatcher.go",
     audience: Audience::Policies,

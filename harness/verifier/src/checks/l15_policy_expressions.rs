@@ -20,12 +20,12 @@ use crate::policies::{Parsed, Policies, PolicyObject};
 
 pub(super) const CHECK: Check = Check {
     id: "L15",
-    title: "policy expressions: the expressions of policies have a value for each request that the policy matches, \
-            and can be true and false",
+    title: "policy expressions: policy expressions evaluate without an error for every request that the policy \
+            matches, and are not always true or always false",
     severity: Severity::Warning,
-    why: "An expression that reads a field that an object does not have fails. With failurePolicy Fail, the request is \
-          rejected with an error about the expression, even if the object is valid. A match condition that is never \
-          true disables the policy, and a validation that is always true denies nothing.",
+    why: "An expression fails if it reads a field that the object does not have. With failurePolicy Fail, the request \
+          is rejected with an error about the expression, even if the object is valid. A match condition that is \
+          never true disables the policy, and a validation that is always true denies nothing.",
     help: "Guard optional fields with `has()` or optional syntax, and check `object != null` if the rules match DELETE.",
     source: "KEP-3488; apiserver pkg/admission/plugin/policy/validating/validator.go; apiserver \
              pkg/admission/plugin/cel/condition.go",

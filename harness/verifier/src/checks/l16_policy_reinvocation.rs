@@ -15,8 +15,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Warning,
     why: "kube-apiserver applies a policy with reinvocationPolicy IfNeeded again after any change, including a change \
           by the policy itself. A JSON patch that appends to a list then appends twice.",
-    help: "Add a match condition or a test operation that excludes objects with the change, or use \
-           reinvocationPolicy Never.",
+    help: "Add a match condition or a test operation that skips objects that already have the change, or \
+           use reinvocationPolicy Never.",
     source: "KEP-3962, Reinvocation; apiserver pkg/admission/plugin/policy/mutating/dispatcher.go",
     audience: Audience::Policies,
     probe: Probe::Manifests(run),

@@ -28,7 +28,8 @@ impl<'a> TypicalRequest<'a> {
     /// Sends samples to `subject` until its response is valid, and keeps that response.
     ///
     /// # Errors
-    /// Returns [`Skipped`] if there is no sample, if the webhook does not respond, or if the first responses are invalid.
+    /// Returns [`Skipped`] if no object matches the webhook, if the webhook does not respond, or if all responses are
+    /// invalid.
     pub(super) async fn new(webhook_probe: &WebhookProbe<'a>, subject: &Subject) -> Result<Self, Skipped> {
         let mut skipped = Skipped::not_applicable(
             "no object in the corpus matches the webhook's rules and \

@@ -52,7 +52,7 @@ pub(super) fn is_valid(extension: &X509Extension<'_>) -> bool {
     }
 }
 
-/// Returns whether an extension says that the certificate is that of a certificate authority.
+/// Returns whether a basic constraints extension marks the certificate as a CA.
 pub(super) fn is_authority(extension: &X509Extension<'_>) -> bool {
     extension.oid.to_id_string() == BASIC_CONSTRAINTS
         && Der(extension.value).take(SEQUENCE).and_then(basic_constraints) == Some(true)
@@ -127,7 +127,7 @@ fn is_valid_sequence(mut value: Der<'_>, read: impl Fn(&mut Der<'_>) -> Option<(
     true
 }
 
-/// Returns whether a value is a series of numbers of seven bits a byte, none of which begins with zeros.
+/// Returns whether a value consists of minimally encoded base-128 integers that `is_fit` accepts.
 fn is_base_128(value: &[u8], is_fit: impl Fn(&[u8]) -> bool) -> bool {
     value.last().is_some_and(|last| last & 0x80 == 0)
         && value
@@ -171,7 +171,7 @@ fn alternative_name(list: &mut Der<'_>) -> Option<()> {
     is_valid.then_some(())
 }
 
-/// Returns whether basic constraints are those of a certificate authority.
+/// Returns whether basic constraints mark the certificate as a CA, or `None` if they are invalid.
 ///
 /// Source: Go crypto/x509/parser.go, `parseBasicConstraintsExtension`.
 fn basic_constraints(mut value: Der<'_>) -> Option<bool> {

@@ -104,7 +104,10 @@ public final class AdmitServer implements AutoCloseable {
     client = HttpClient.newBuilder().sslContext(Tls.client(ca)).build();
   }
 
-  /** Returns a client for a cluster administrator, in the namespace {@code default}. The server closes it. */
+  /**
+   * Returns a client with the permissions of a cluster administrator and the default namespace {@code default}. Closing
+   * the server also closes the client.
+   */
   public synchronized KubernetesClient client() throws IOException {
     if (kubernetes == null) {
       Config config = Config.fromKubeconfig(Files.readString(kubeconfig()));
