@@ -54,4 +54,4 @@ mod stack;
 
 pub use library::authorizer::{authorizer_value, request_resource_value};
 pub use program::{COST_LIMIT, Evaluation, Limits, Members, Observation, Program, SHALLOW, Variables};
-pub use source::{Issue, IssueReport};
+pub use source::{Issue, IssueReport, UndefinedField};

@@ -1,6 +1,7 @@
 //! The text of an expression, and errors with positions in the text.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The maximum number of errors that are shown. The remaining errors are only counted.
 ///
@@ -80,6 +81,20 @@ pub struct Issue {
     pub position: Option<(u32, u32)>,
     /// The message, without the position.
     pub message: String,
+    /// The field, if the error is that an object type does not declare it.
+    pub undefined_field: Option<UndefinedField>,
+}
+
+/// A field that an expression reads and that the object type does not declare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UndefinedField {
+    /// The name of the object type.
+    pub object: Arc<str>,
+    /// The name of the field.
+    pub field: Arc<str>,
+    /// Whether the expression only tests whether the field exists, with `has` or `.?`.
+    pub is_tested: bool,
 }
 
 /// Collects the errors of an expression.
@@ -99,7 +114,22 @@ impl Issues {
     pub(crate) fn add_at(&mut self, position: Option<(u32, u32)>, message: impl Into<String>) {
         self.count += 1;
         if self.count <= MAX_ERRORS_SHOWN {
-            self.found.push(Issue { position, message: message.into() });
+            self.found.push(Issue { position, message: message.into(), undefined_field: None });
+        }
+    }
+
+    /// Adds an error about a field that an object type does not declare.
+    pub(crate) fn add_undefined(
+        &mut self,
+        source: &Source<'_>,
+        code_point: Option<u32>,
+        message: String,
+        undefined: UndefinedField,
+    ) {
+        let shown = self.found.len();
+        self.add(source, code_point, message);
+        if let Some(issue) = self.found.get_mut(shown) {
+            issue.undefined_field = Some(undefined);
         }
     }
 

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::Checker;
 use super::unify::{Instance, is_dynamic, is_exact};
+use super::{Access, Checker};
 use crate::ast::{Expression, NodeId};
 use crate::checked::Reference;
 use crate::declarations::compares_across_types;
@@ -56,7 +56,7 @@ impl Checker<'_, '_> {
         if let Some(place) = self.types.get_mut(field.0 as usize) {
             *place = Type::String;
         }
-        let of = self.field(node, *operand, &name, true);
+        let of = self.field(node, *operand, &name, Access::Optional);
         if let Some(declared) = self.declarations.function(SELECT_OPTIONAL) {
             self.refer(node, Reference::Overloads(declared.overloads.clone()));
         }

@@ -13,7 +13,7 @@ use crate::ast::{Ast, Comprehension, Expression, NodeId};
 use crate::checked::{Checked, Reference};
 use crate::declarations::{Declarations, Meaning};
 use crate::parser::Refused;
-use crate::source::{Issues, Source};
+use crate::source::{Issues, Source, UndefinedField};
 use crate::types::Type;
 use unify::{Substitutions, is_dynamic, unwrap_optional};
 
@@ -56,6 +56,17 @@ pub(crate) fn check(
         *of = substitutions.substitute(of, true);
     }
     Ok(Checked { ast, types, references })
+}
+
+/// How an expression uses a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Reads the value, as in `a.b`.
+    Read,
+    /// Tests whether the value exists, as in `has(a.b)`.
+    Test,
+    /// Reads the value if it exists, as in `a.?b`.
+    Optional,
 }
 
 struct Checker<'d, 's> {
@@ -202,7 +213,8 @@ impl Checker<'_, '_> {
         }
         let Expression::Select { operand, field, test } = expression else { return Type::Error };
         let (operand, test) = (*operand, *test);
-        let of = self.field(node, operand, field, false);
+        let access = if test { Access::Test } else { Access::Read };
+        let of = self.field(node, operand, field, access);
         if test { Type::Bool } else { self.substitutions.substitute(&of, false) }
     }
 
@@ -228,7 +240,7 @@ impl Checker<'_, '_> {
     }
 
     /// Returns the type of `operand.field`, and reports an error if the operand cannot have the field.
-    fn field(&mut self, node: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
+    fn field(&mut self, node: NodeId, operand: NodeId, field: &str, access: Access) -> Type {
         self.check(operand);
         let operand = self.substituted(operand);
         let inner = unwrap_optional(&operand);
@@ -236,7 +248,7 @@ impl Checker<'_, '_> {
         let of = match target {
             Type::Map(_, value) => (**value).clone(),
             Type::Object(name) => self.field_of(name, field).unwrap_or_else(|message| {
-                self.report(node, message);
+                self.undefined(node, name, field, access, message);
                 Type::Error
             }),
             Type::Variable(_) | Type::Parameter(_) => {
@@ -249,7 +261,7 @@ impl Checker<'_, '_> {
                 Type::Dyn
             }
         };
-        if inner.is_some() || optional { Type::optional(of) } else { of }
+        if inner.is_some() || access == Access::Optional { Type::optional(of) } else { of }
     }
 
     /// Returns the type of a message's field, or an error if the field is not declared.
@@ -261,6 +273,14 @@ impl Checker<'_, '_> {
             return Err(format!("unexpected failed resolution of '{message}'"));
         };
         object.field(field).cloned().ok_or_else(|| format!("undefined field '{field}'"))
+    }
+
+    /// Reports that an object type does not declare a field.
+    fn undefined(&mut self, node: NodeId, object: &Arc<str>, field: &str, access: Access, message: String) {
+        let is_tested = access != Access::Read;
+        let undefined = UndefinedField { object: Arc::clone(object), field: field.into(), is_tested };
+        let offset = self.ast.offset(node);
+        self.issues.add_undefined(self.source, offset, message, undefined);
     }
 
     fn comprehension(&mut self, it: &Comprehension) -> Type {

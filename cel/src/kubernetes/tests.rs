@@ -1,6 +1,7 @@
 //! Tests which libraries and options each version of Kubernetes includes.
 
 use super::*;
+use crate::environment::{CompileError, ObjectType};
 use crate::function::Error;
 use crate::types::Type;
 use crate::value::Value;
@@ -150,6 +151,27 @@ fn patch_types_have_the_fields_of_a_change_or_an_operation() {
     check_patch("Invalid{}", Err("undeclared reference to 'Invalid'"));
     check_patch("Objects{}", Err("undeclared reference to 'Objects'"));
     check_patch("jsonpatch.escapeKey('k8s.io/my~label')", Ok("k8s.io~1my~0label"));
+}
+
+#[test]
+fn an_error_names_the_object_type_that_lacks_a_field() {
+    let spec = ObjectType::new("Spec", [("items", Type::list(Type::object("Item")))]);
+    let declared = environment(RELEASE, Expressions::Stored)
+        .with_object(spec)
+        .with_object(ObjectType::new("Item", [("name", Type::Dyn)]))
+        .with_variable("spec", Type::object("Spec"));
+    let undefined = |expression: &str| {
+        let Err(CompileError::Invalid(report)) = declared.compile(expression) else { return Vec::new() };
+        let fields = report.issues.into_iter().filter_map(|issue| issue.undefined_field);
+        fields.map(|it| (it.object.to_string(), it.field.to_string(), it.is_tested)).collect()
+    };
+    let item = |is_tested: bool| ("Item".to_owned(), "nme".to_owned(), is_tested);
+    assert_eq!(undefined("spec.items.all(i, i.nme == 'a')"), [item(false)]);
+    assert_eq!(undefined("spec.items.all(i, !has(i.nme) || i.nme == 'a')"), [item(true), item(false)]);
+    assert_eq!(undefined("spec.items[0].?nme.orValue('') == 'a'"), [item(true)]);
+    assert_eq!(undefined("spec.other"), [("Spec".to_owned(), "other".to_owned(), false)]);
+    assert_eq!(undefined("spec.items.all(i, i.name.other == 'a')"), []);
+    assert_eq!(undefined("spec == 1"), []);
 }
 
 #[test]
