@@ -19,7 +19,7 @@ mod l13_policy_rules;
 mod l14_policy_actions;
 mod l15_policy_expressions;
 mod l16_policy_reinvocation;
-mod l17_apply_configurations;
+mod l17_mutations;
 mod large_object;
 mod match_conditions;
 mod match_outcome;
@@ -234,7 +234,7 @@ pub const STATIC: &[(&Check, &str)] = &[
     (&l14_policy_actions::CHECK, validating!("getting-started-with-validating-admission-policy")),
     (&l15_policy_expressions::CHECK, validating!("validation-expression")),
     (&l16_policy_reinvocation::CHECK, mutating!("what-resources-make-a-policy")),
-    (&l17_apply_configurations::CHECK, mutating!("patch-type-apply-configuration")),
+    (&l17_mutations::CHECK, mutating!("patch-type-apply-configuration")),
     (&v48_self_lockout::CHECK, practices!("avoid-self-mutation")),
     (&v49_dependency_loop::CHECK, practices!("avoid-dependency-loops")),
     (&v50_system_resources::CHECK, practices!("webhook-limit-scope")),
