@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::match_conditions::{CORRECT_NAME, MissingField};
 use super::policy_examples::{example_requests, single_run};
+use super::undefined_fields::MatchedTypes;
 use super::v55_match_conditions::known_of;
 use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
 use crate::manifests::Manifests;
@@ -40,6 +41,7 @@ fn run(manifests: &Manifests<'_>) -> Vec<Defect> {
         let expressions = expressions(object);
         let follows = consequence(object, policies);
         let mut violations = constant(object, &expressions, definition, cluster_fixture, follows);
+        violations.extend(undefined(object, definition, cluster_fixture, follows));
         let fails = definition.failure_policy == FailurePolicy::Fail;
         // Without the params, expressions may fail that always have a value.
         if fails && violations.is_empty() && definition.param_kind.is_none() {
@@ -63,6 +65,40 @@ fn consequence(policy: &PolicyObject, policies: &Policies) -> &'static str {
     } else {
         "the request is rejected"
     }
+}
+
+/// Reports fields that no object of the matched kinds has.
+fn undefined(
+    object: &PolicyObject,
+    definition: &Definition,
+    cluster_fixture: &ClusterFixture,
+    follows: &str,
+) -> Vec<Violation> {
+    let rules = definition.match_constraints.resource_rules.iter().map(|rule| &rule.rule);
+    let Some(mut types) = MatchedTypes::new(rules, cluster_fixture) else { return Vec::new() };
+    let follows = match definition.failure_policy {
+        FailurePolicy::Fail => follows,
+        FailurePolicy::Ignore => "the error is ignored",
+    };
+    let spec = at(&object.object, &["spec"]);
+    let mut violations = Vec::new();
+    for (list, parts) in [
+        ("variables", &["expression"][..]),
+        ("matchConditions", &["expression"]),
+        ("validations", &["expression"]),
+        ("mutations", &["applyConfiguration", "expression"]),
+        ("mutations", &["jsonPatch", "expression"]),
+    ] {
+        for (index, entry) in spec.get(list).and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let written = text(entry, parts);
+            let found = types.violations(written, follows).into_iter();
+            violations.extend(found.map(|it| it.at(format!("spec.{list}[{index}].{}", parts.join(".")))));
+            if list == "variables" {
+                types.declare_variable(text(entry, &["name"]), written);
+            }
+        }
+    }
+    violations
 }
 
 /// An expression of a policy.

@@ -9,6 +9,7 @@ use kubernetes_types::schema::Type;
 use serde_json::{Value, json};
 
 use super::match_outcome::user;
+use super::undefined_fields::MatchedTypes;
 use crate::check::{Severity, Violation};
 use crate::corpus;
 use crate::shape;
@@ -30,7 +31,7 @@ pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
     if webhook.match_conditions.is_empty() || webhook.rules.is_empty() {
         return Vec::new();
     }
-    let mut violations: Vec<Violation> = Vec::new();
+    let mut violations = undefined(webhook, cluster_fixture);
     for request in corpus::examples(cluster_fixture).flat_map(|object| requests(&object, cluster_fixture)) {
         let mut run = cluster_fixture.evaluation(request);
         let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
@@ -53,6 +54,18 @@ pub(super) fn unguarded(subject: &Subject, cluster_fixture: &ClusterFixture) -> 
         }
     }
     violations
+}
+
+/// Reports fields that no object of the matched kinds has.
+fn undefined(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<Violation> {
+    let Some(types) = MatchedTypes::new(&webhook.rules, cluster_fixture) else { return Vec::new() };
+    let follows = consequence(webhook.failure_policy);
+    let conditions = webhook.match_conditions.iter().enumerate();
+    let of_condition = |(index, condition): (usize, &Condition)| {
+        let found = types.violations(&condition.text, follows).into_iter();
+        found.map(move |violation| violation.at(format!("matchConditions[{index}]")))
+    };
+    conditions.flat_map(of_condition).collect()
 }
 
 /// Returns what happens to a request if a webhook's match condition cannot be evaluated.
@@ -207,7 +220,15 @@ mod tests {
     fn misspelled_and_unguarded_fields_are_reported() {
         check(
             &["object.metadata.namespce != 'kube-system' && object.metadata.labels.team == 'a'"],
-            &["reads metadata.namespce, which no object has"],
+            &["ObjectMeta does not have a field namespce (did you mean namespace?)"],
+        );
+        check(
+            &["has(object.metadata.clusterName) && object.metadata.clusterName == 'a'"],
+            &["no Deployment has it, so a test for it is always false"],
+        );
+        check(
+            &["object.spec.replica > 1"],
+            &["reading it fails with `no such key: replica`, and the request is rejected"],
         );
         check(&["object.metadata.labels.team == 'a'"], &["fails for objects without labels"]);
         check(
@@ -241,7 +262,6 @@ mod tests {
                 "has(object.metadata.labels) && 'team' in object.metadata.labels",
                 "object.metadata.labels['team'] == 'a'",
             ],
-            &["has(object.metadata.clusterName) && object.metadata.clusterName == 'a'"],
             &["object.spec.replicas > 1 && object.spec.template.spec.containers.all(c, c.image != '')"],
             &["request.name.startsWith('other-') && object.metadata.labels.team == 'a'"],
             &["oldObject != null && oldObject.spec.replicas == object.spec.replicas"],

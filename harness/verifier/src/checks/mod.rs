@@ -30,6 +30,7 @@ mod recorded_writes;
 mod requests;
 mod typical_request;
 mod typical_status;
+mod undefined_fields;
 mod v01_idempotence;
 mod v02_completeness;
 mod v03_preserves_others;

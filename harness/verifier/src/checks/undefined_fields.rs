@@ -1,0 +1,428 @@
+//! Finds fields in expressions that the objects of the matched kinds cannot have.
+//!
+//! Like the type checking of kube-controller-manager, the expressions are compiled with the types of the kinds. Values
+//! other than objects, lists, and maps are `dyn`, so that only undefined fields are errors.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::config::Rule;
+use kubernetes_api_server::ClusterFixture;
+use kubernetes_cel::Issue;
+use kubernetes_cel::environment::{CompileError, Environment, ObjectType};
+use kubernetes_cel::kubernetes::{
+    Expressions, RELEASE, Variables, environment, with_admission_variables, with_patch_types,
+};
+use kubernetes_cel::types::Type;
+use kubernetes_types::schema::{Field, Form, Kind, MESSAGES, Message, Shape, Type as GoType};
+use serde_json::Value;
+
+use super::match_conditions::CORRECT_NAME;
+use crate::check::{Severity, Violation};
+
+/// The variables and functions of all expressions of policies and match conditions.
+static DECLARED: LazyLock<Environment> = LazyLock::new(|| {
+    let variables = Variables { params: true, authorizer: true };
+    let declared = environment(RELEASE, Expressions::Stored);
+    with_patch_types(with_admission_variables(declared, variables))
+});
+
+/// The variable with the variables of a policy, and the name of its type.
+const VARIABLES: &str = "variables";
+
+/// The minimum similarity of a suggested name, from 0 to 1.
+const SIMILAR: f64 = 0.6;
+
+/// The types of the kinds that rules match.
+pub(super) struct MatchedTypes {
+    kinds: Vec<DeclaredKind>,
+}
+
+/// A kind whose type is declared for the variables `object` and `oldObject`.
+struct DeclaredKind {
+    kind: String,
+    environment: Environment,
+    types: BTreeMap<String, ObjectFields>,
+    /// The types of the variables of a policy.
+    variables: Vec<(Arc<str>, Type)>,
+}
+
+/// The fields of a declared object type.
+struct ObjectFields {
+    /// The name of the type in messages.
+    label: String,
+    fields: Vec<String>,
+}
+
+/// A field that an expression reads and that no object of the matched kinds has.
+pub(super) struct UndefinedField {
+    /// The name of the type that does not have the field.
+    object: String,
+    field: String,
+    /// The field of the type whose name is similar.
+    similar: Option<String>,
+    /// Whether the expression tests whether the field exists.
+    is_tested: bool,
+}
+
+impl MatchedTypes {
+    /// Returns the types of the kinds that `rules` match, or `None` if the rules can match other kinds, too.
+    pub(super) fn new<'a>(
+        rules: impl IntoIterator<Item = &'a Rule>,
+        cluster_fixture: &ClusterFixture,
+    ) -> Option<Self> {
+        let mut kinds: Vec<GroupVersionKind> = Vec::new();
+        for rule in rules {
+            kinds.extend(kinds_of(rule, cluster_fixture)?);
+        }
+        kinds.sort();
+        kinds.dedup();
+        let kinds: Option<Vec<DeclaredKind>> =
+            kinds.iter().map(|kind| DeclaredKind::new(kind, cluster_fixture)).collect();
+        kinds.filter(|kinds| !kinds.is_empty()).map(|kinds| Self { kinds })
+    }
+
+    /// Declares a variable of the policy for the expressions that are checked later.
+    pub(super) fn declare_variable(&mut self, name: &str, text: &str) {
+        for kind in &mut self.kinds {
+            kind.declare_variable(name, text);
+        }
+    }
+
+    /// Returns the fields of an expression that none of the kinds has.
+    pub(super) fn undefined(&self, text: &str) -> Vec<UndefinedField> {
+        let Some((first, others)) = self.kinds.split_first() else { return Vec::new() };
+        let others: Vec<Vec<Issue>> = others.iter().map(|kind| kind.issues(text)).collect();
+        let mut found: Vec<UndefinedField> = Vec::new();
+        for issue in first.issues(text) {
+            let is_same =
+                |other: &Issue| (other.position, &other.message) == (issue.position, &issue.message);
+            let Some(undefined) = &issue.undefined_field else { continue };
+            let Some(object) = first.types.get(&*undefined.object) else { continue };
+            if !others.iter().all(|issues| issues.iter().any(is_same)) {
+                continue;
+            }
+            let (label, field) = (&object.label, &*undefined.field);
+            if let Some(known) = found.iter_mut().find(|known| known.object == *label && known.field == field)
+            {
+                known.is_tested |= undefined.is_tested;
+                continue;
+            }
+            found.push(UndefinedField {
+                object: label.clone(),
+                field: field.to_owned(),
+                similar: most_similar(field, &object.fields),
+                is_tested: undefined.is_tested,
+            });
+        }
+        found
+    }
+
+    /// Returns the names of the kinds.
+    fn kinds(&self) -> String {
+        let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.kind.as_str()).collect();
+        kinds.join(" or ")
+    }
+
+    /// Returns the findings about an expression. An expression that fails has the consequence `follows`.
+    pub(super) fn violations(&self, text: &str, follows: &str) -> Vec<Violation> {
+        let violation = |UndefinedField { object, field, similar, is_tested }: UndefinedField| {
+            let similar = similar.map(|similar| format!(" (did you mean {similar}?)")).unwrap_or_default();
+            let (effect, severity) = if is_tested {
+                (format!("no {} has it, so a test for it is always false", self.kinds()), Severity::Warning)
+            } else {
+                (format!("reading it fails with `no such key: {field}`, and {follows}"), Severity::Error)
+            };
+            let message = format!("{object} does not have a field {field}{similar}: {effect}");
+            Violation::new(format!("reads the unknown field {field}"), message)
+                .with_severity(severity)
+                .with_help(CORRECT_NAME)
+        };
+        self.undefined(text).into_iter().map(violation).collect()
+    }
+}
+
+/// Returns the kinds of the objects that a rule matches, or `None` if the rule can match unknown kinds.
+fn kinds_of(rule: &Rule, cluster_fixture: &ClusterFixture) -> Option<Vec<GroupVersionKind>> {
+    let has_star = |list: &[String]| list.iter().any(|entry| entry == "*");
+    if has_star(&rule.api_groups) {
+        return None;
+    }
+    let mut served = cluster_fixture.resources();
+    served.retain(|served| rule.api_groups.contains(&served.name.group));
+    // A group that is not served may have a resource with any of the names.
+    if !rule.api_groups.iter().all(|group| served.iter().any(|served| served.name.group == *group)) {
+        return None;
+    }
+    served.retain(|served| has_star(&rule.api_versions) || rule.api_versions.contains(&served.name.version));
+    let mut kinds = Vec::new();
+    for entry in &rule.resources {
+        let name = entry.strip_suffix("/status").unwrap_or(entry);
+        let matched = served.iter().filter(|served| served.name.resource == name);
+        let before = kinds.len();
+        kinds.extend(matched.map(|served| served.kind.clone()));
+        if kinds.len() == before {
+            return None;
+        }
+    }
+    Some(kinds)
+}
+
+impl DeclaredKind {
+    fn new(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Option<Self> {
+        let mut declarations = Declarations::default();
+        let of = match MESSAGES.of_kind(kind) {
+            Some(id) => declarations.message(MESSAGES.get(id)),
+            None => declarations.custom_resource(&cluster_fixture.schema_of(kind)?, &kind.kind),
+        };
+        let objects = declarations.objects.into_iter();
+        let environment = objects.fold(DECLARED.clone(), Environment::with_object);
+        let environment = ["object", "oldObject"]
+            .into_iter()
+            .fold(environment, |environment, name| environment.with_variable(name, of.clone()));
+        Some(Self {
+            kind: kind.kind.clone(),
+            environment: with_policy_variables(environment, &[]),
+            types: declarations.types,
+            variables: Vec::new(),
+        })
+    }
+
+    fn declare_variable(&mut self, name: &str, text: &str) {
+        let of = self.environment.type_of(text).unwrap_or(Type::Dyn);
+        self.variables.push((name.into(), of));
+        self.environment = with_policy_variables(self.environment.clone(), &self.variables);
+    }
+
+    fn issues(&self, text: &str) -> Vec<Issue> {
+        match self.environment.type_of(text) {
+            Err(CompileError::Invalid(report)) => report.issues,
+            Ok(_) | Err(_) => Vec::new(),
+        }
+    }
+}
+
+/// Declares `variables`, whose fields have the types of the expressions.
+fn with_policy_variables(environment: Environment, variables: &[(Arc<str>, Type)]) -> Environment {
+    let object = ObjectType::new(VARIABLES, variables.iter().cloned());
+    environment.with_object(object).with_variable(VARIABLES, Type::object(VARIABLES))
+}
+
+/// The object types of a kind.
+#[derive(Default)]
+struct Declarations {
+    /// The Go types whose fields are declared. The position is part of the name of the type.
+    messages: Vec<&'static Message>,
+    objects: Vec<ObjectType>,
+    types: BTreeMap<String, ObjectFields>,
+}
+
+impl Declarations {
+    /// Declares an object type, with `apiVersion` and `kind`.
+    fn object(&mut self, name: &str, label: &str, mut fields: Vec<(String, Type)>) {
+        fields.extend(["apiVersion", "kind"].map(|field| (field.to_owned(), Type::Dyn)));
+        let names = fields.iter().map(|(field, _)| field.clone()).collect();
+        self.types.insert(name.to_owned(), ObjectFields { label: label.to_owned(), fields: names });
+        self.objects.push(ObjectType::new(name, fields));
+    }
+
+    /// Returns the type of a Go struct, and declares the struct and its fields.
+    fn message(&mut self, message: &'static Message) -> Type {
+        if message.form == Form::Value || message.members().is_empty() {
+            return Type::Dyn;
+        }
+        let known = self.messages.iter().position(|known| std::ptr::eq(*known, message));
+        let name = format!("{}#{}", message.name, known.unwrap_or(self.messages.len()));
+        if known.is_none() {
+            self.messages.push(message);
+            let members = message.members().iter();
+            let fields = members.map(|field| (field.name.to_owned(), self.field(field))).collect();
+            self.object(&name, message.name, fields);
+        }
+        Type::object(&name)
+    }
+
+    fn field(&mut self, field: &Field) -> Type {
+        let of = match field.kind {
+            Kind::Message(id) => self.message(MESSAGES.get(id)),
+            _ => Type::Dyn,
+        };
+        match field.shape {
+            Shape::Plain | Shape::Optional => of,
+            Shape::List => Type::list(of),
+            Shape::Map => Type::map(Type::String, of),
+        }
+    }
+
+    /// Returns the type of a custom resource with a structural schema.
+    fn custom_resource(&mut self, schema: &Value, kind: &str) -> Type {
+        let GoType::Object(metadata) = GoType::for_metadata() else { return Type::Dyn };
+        let metadata = ("metadata".to_owned(), self.message(metadata));
+        self.schema(schema, kind, Some(metadata))
+    }
+
+    /// Returns the type of the values at `path` of a custom resource.
+    ///
+    /// `further` is a field that the schema need not declare.
+    fn schema(&mut self, schema: &Value, path: &str, further: Option<(String, Type)>) -> Type {
+        let is_set = |extension: &str| schema[extension] == true;
+        if ["preserve-unknown-fields", "embedded-resource"]
+            .iter()
+            .any(|it| is_set(&format!("x-kubernetes-{it}")))
+        {
+            return Type::Dyn;
+        }
+        match schema["type"].as_str() {
+            Some("array") => Type::list(self.schema(&schema["items"], path, None)),
+            Some("object") => match (&schema["additionalProperties"], schema["properties"].as_object()) {
+                (Value::Null, Some(properties)) => {
+                    let properties = properties
+                        .iter()
+                        .filter(|(name, _)| further.as_ref().is_none_or(|(further, _)| further != *name));
+                    let mut fields: Vec<(String, Type)> = properties
+                        .map(|(name, property)| {
+                            (name.clone(), self.schema(property, &format!("{path}.{name}"), None))
+                        })
+                        .collect();
+                    fields.extend(further);
+                    let name = format!("{path}#");
+                    self.object(&name, path, fields);
+                    Type::object(&name)
+                }
+                (values @ Value::Object(_), _) => Type::map(Type::String, self.schema(values, path, None)),
+                _ => Type::Dyn,
+            },
+            _ => Type::Dyn,
+        }
+    }
+}
+
+/// Returns the name that is most similar to `text`, or `None` if no name is similar.
+fn most_similar(text: &str, names: &[String]) -> Option<String> {
+    let similarity = |name: &String| strsim::normalized_damerau_levenshtein(text, name);
+    let similar =
+        names.iter().map(|name| (similarity(name), name)).filter(|(likeness, _)| *likeness >= SIMILAR);
+    similar.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, name)| name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use kubernetes_admission::config::Scope;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns the undefined fields of an expression, for rules that match `resources` of the groups.
+    fn undefined(groups: &[&str], resources: &[&str], text: &str) -> Vec<String> {
+        let owned = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let rule = Rule {
+            api_groups: owned(groups),
+            resources: owned(resources),
+            api_versions: owned(&["v1"]),
+            operations: owned(&["*"]),
+            scope: Scope::All,
+        };
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {"spec": {"type": "object", "properties": {
+                        "size": {"type": "integer"},
+                        "parts": {"type": "array", "items": {
+                            "type": "object", "properties": {"name": {"type": "string"}},
+                        }},
+                        "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                        "by": {"type": "object", "additionalProperties": {"type": "string"}},
+                    }}},
+                }}}],
+            },
+        });
+        let cluster_fixture = ClusterFixture::new([&definition]);
+        let Some(mut types) = MatchedTypes::new([&rule], &cluster_fixture) else {
+            return vec!["?".to_owned()];
+        };
+        types.declare_variable("containers", "object.spec.template.spec.containers");
+        let shown = |found: UndefinedField| {
+            let similar = found.similar.map(|similar| format!(", {similar}?")).unwrap_or_default();
+            format!("{}.{}{similar}", found.object, found.field)
+        };
+        types.undefined(text).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn misspelled_field_of_a_built_in_kind_is_undefined() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(undefined(&["apps"], &["deployments"], text), expected, "{text}");
+        };
+        let replicas = ["DeploymentSpec.replica, replicas?"];
+        check("object.spec.replica <= 5", &replicas);
+        check("!has(object.spec.replica) || object.spec.replica <= 5", &replicas);
+        check("object.spec.?replica.orValue(1) <= 5", &replicas);
+        check("oldObject != null && oldObject.spec.replica > 1", &replicas);
+        let image = ["Container.imge, image?"];
+        check("object.spec.template.spec.containers.all(c, c.imge != 'a')", &image);
+        check("variables.containers.exists(c, c.imge == 'a')", &image);
+        check("object.metadata.label.a == 'b'", &["ObjectMeta.label, labels?"]);
+        check("object.zzz", &["Deployment.zzz"]);
+    }
+
+    #[test]
+    fn correct_and_unknown_types_are_not_reported() {
+        let check = |text: &str| {
+            assert!(undefined(&["apps"], &["deployments"], text).is_empty(), "{text}");
+        };
+        check("object.spec.replicas <= 5 && object.metadata.labels.any == 'a'");
+        check("object.metadata.annotations[?'a/b'].orValue('') == object.apiVersion + object.kind");
+        check("object.spec.template.spec.containers.all(c, c.resources.limits.cpu.any == 1)");
+        check("object.spec.strategy.rollingUpdate.maxSurge == '25%'");
+        check("dyn(object).spec.replica == 1");
+        check("object.spec == {'replica': 1} || object.spec == oldObject.spec");
+        check("params.any.field == 1 && request.namespace != ''");
+        let pods =
+            "has(object.spec.template) ? object.spec.template.spec.containers : object.spec.containers";
+        let both =
+            undefined(&["", "apps"], &["pods", "deployments"], &format!("({pods}).all(c, c.image != '')"));
+        assert!(both.is_empty(), "{both:?}");
+    }
+
+    #[test]
+    fn field_of_several_kinds_is_undefined_only_if_no_kind_has_it() {
+        let resources = ["deployments", "statefulsets"];
+        let found =
+            undefined(&["apps"], &resources, "object.spec.serviceName == '' || object.spec.replica == 1");
+        assert_eq!(found, ["DeploymentSpec.replica, replicas?"]);
+    }
+
+    #[test]
+    fn rules_for_unknown_kinds_have_no_undefined_fields() {
+        for (groups, resources) in [
+            (&["*"][..], &["deployments"][..]),
+            (&["apps"], &["*"]),
+            (&["apps"], &["deployments/scale"]),
+            (&["apps", "other.example.com"], &["deployments"]),
+            (&["apps"], &["deployments", "others"]),
+        ] {
+            assert_eq!(
+                undefined(groups, resources, "object.spec.replica == 1"),
+                ["?"],
+                "{groups:?} {resources:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn misspelled_field_of_a_custom_resource_is_undefined() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(undefined(&["example.com"], &["widgets"], text), expected, "{text}");
+        };
+        check("object.spec.sise > 1", &["Widget.spec.sise, size?"]);
+        check("object.spec.parts.all(p, p.nam != '')", &["Widget.spec.parts.nam, name?"]);
+        check("object.metadata.nam != ''", &["ObjectMeta.nam, name?"]);
+        check("object.spec.any.field == 1 && object.spec.by.field == '' && object.spec.size > 1", &[]);
+    }
+}
