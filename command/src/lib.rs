@@ -41,6 +41,7 @@ mod style;
 pub mod target;
 #[doc(hidden)]
 pub mod testing;
+mod unbound_policies;
 mod v1beta1;
 mod verdict;
 mod verify;

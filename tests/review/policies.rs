@@ -135,3 +135,50 @@ fn a_change_by_a_policy_without_webhooks_is_not_a_change_by_the_server() {
     "#]],
     );
 }
+
+#[test]
+fn policies_without_a_binding_and_bindings_without_a_policy_are_named() {
+    let policies = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-latest}
+spec:
+  matchConstraints:
+    resourceRules: [{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [configmaps]}]
+  validations: [{expression: 'false'}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: everywhere}
+spec: {policyName: no-lates, validationActions: [Deny]}
+";
+    let files = files([("settings.yaml", CONFIG_MAP), ("policies.yaml", policies)]);
+    let line = "-f settings.yaml --with policies.yaml";
+    files.review(line).check(
+        0,
+        &expect![[r#"
+            configmap/settings created
+
+            Policies
+              validating
+                -  no-latest                      not applied: no ValidatingAdmissionPolicyBinding of --with has the policyName "no-latest"
+                -  no-lates (binding everywhere)  not applied: the files of --with do not contain the ValidatingAdmissionPolicy "no-lates"
+
+            Object
+              3 changes by the server (-v shows them)
+
+        "#]],
+    );
+    let report = files.report(line);
+    assert_eq!(
+        report["policies"][0],
+        json!({
+            "type": "validating",
+            "round": 1,
+            "policy": "no-latest",
+            "outcome": "skipped",
+            "message": "no ValidatingAdmissionPolicyBinding of --with has the policyName \"no-latest\"",
+        })
+    );
+    assert_eq!(report["policies"][1]["binding"], "everywhere");
+}

@@ -32,6 +32,7 @@ pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
         served: served.as_ref(),
         old,
         webhooks: &webhooks,
+        unbound: &[],
         took,
         notes: Vec::new(),
         explain: true,

@@ -37,6 +37,7 @@ pub(crate) use self::steps::{patched, shown};
 pub(crate) use self::webhooks::Webhooks;
 use self::webhooks::{CallReport, Exchanges, WebhookReport};
 use crate::documents::DocumentLocation;
+use crate::unbound_policies::UnboundPolicy;
 
 /// A request, the decision about it, and everything that led to the decision.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -63,7 +64,8 @@ pub(super) struct Report {
     webhooks: Vec<WebhookReport>,
     /// All calls, in the order in which they ended.
     calls: Vec<CallReport>,
-    /// The policies with bindings, in the order in which they were evaluated; omitted if there are none.
+    /// The policies with bindings, in the order in which they were evaluated, then policies without a binding and bindings
+    /// without a policy; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     policies: Vec<PolicyReport>,
     /// The first 1,000 calls to conversion webhooks, in the order in which they ended.
@@ -200,6 +202,8 @@ pub(super) struct Circumstances<'a> {
     /// The object before the request, if it existed.
     pub(super) old: Option<Arc<Value>>,
     pub(super) webhooks: &'a Webhooks,
+    /// The policies without a binding, and the bindings without a policy.
+    pub(super) unbound: &'a [UnboundPolicy],
     pub(super) took: Duration,
     pub(super) notes: Vec<String>,
     /// Whether to report the values that were compared for webhooks that are not called.
@@ -221,6 +225,7 @@ impl Report {
             served,
             old,
             webhooks,
+            unbound,
             took,
             notes,
             explain,
@@ -268,7 +273,7 @@ impl Report {
             audit_annotations: sent.audit_annotations.clone(),
             webhooks: webhooks.reports(&sent.record, facts.as_ref(), explain),
             calls: webhooks.calls(&sent.record, server, exchanges),
-            policies: policies::reports(&sent.record),
+            policies: policies::reports(&sent.record, unbound),
             conversions: sent.record.conversions.iter().map(ConversionReport::new).collect(),
             object: steps.last,
             steps: steps.taken,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy_outcome::{PolicyOutcome, applied, policy_results};
 use crate::screen::Marks;
 use crate::style::{BAD, FAINT, GOOD, NOT_DONE};
+use crate::unbound_policies::UnboundPolicy;
 
 /// What a policy did for one binding and one param.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -59,9 +60,18 @@ pub(super) enum PolicyVerdict {
     Skipped,
 }
 
-/// Returns the reports of all policies with bindings, except for requests to which no policy applies.
-pub(super) fn reports(record: &Record) -> Vec<PolicyReport> {
+/// Returns the reports of all policies with bindings, except for requests to which no policy applies, then of `unbound`.
+pub(super) fn reports(record: &Record, unbound: &[UnboundPolicy]) -> Vec<PolicyReport> {
     let results = policy_results(record).into_iter();
+    let unbound = unbound.iter().map(|unbound| PolicyReport {
+        phase: phase_name(unbound.phase).into(),
+        round: first_round(),
+        policy: unbound.policy.clone(),
+        binding: unbound.binding.clone().unwrap_or_default(),
+        param: String::new(),
+        outcome: PolicyVerdict::Skipped,
+        message: unbound.reason.clone(),
+    });
     results
         .filter_map(|result| {
             let (outcome, message) = match &result.outcome {
@@ -73,12 +83,8 @@ pub(super) fn reports(record: &Record) -> Vec<PolicyReport> {
                 PolicyOutcome::Denied(message) => (PolicyVerdict::Denied, message.clone()),
                 PolicyOutcome::NotEnforced(reason) => (PolicyVerdict::NotEnforced, reason.clone()),
             };
-            let phase = match result.phase {
-                Phase::Mutating => "mutating",
-                Phase::Validating => "validating",
-            };
             Some(PolicyReport {
-                phase: phase.into(),
+                phase: phase_name(result.phase).into(),
                 round: result.round.number() + 1,
                 policy: result.policy,
                 binding: result.binding.unwrap_or_default(),
@@ -87,7 +93,15 @@ pub(super) fn reports(record: &Record) -> Vec<PolicyReport> {
                 message,
             })
         })
+        .chain(unbound)
         .collect()
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Mutating => "mutating",
+        Phase::Validating => "validating",
+    }
 }
 
 /// Appends the policies to the text of a report.

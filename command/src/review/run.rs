@@ -20,8 +20,15 @@ use crate::html_report::HtmlFile;
 use crate::request_report::{self as report, Circumstances, Report, Webhooks};
 use crate::screen::Marks;
 use crate::service_map;
+use crate::unbound_policies::{Source, UnboundPolicy, unbound};
 use crate::verify::locations::locations;
 use crate::{ExitCode, Failure, screen, v1beta1};
+
+/// The webhooks and policies of the files, for the reports.
+struct Known {
+    webhooks: Webhooks,
+    unbound: Vec<UnboundPolicy>,
+}
 
 impl Review {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
@@ -63,6 +70,8 @@ impl Review {
             plugin_configuration: plugins.in_tree,
             ..Options::default()
         });
+        let objects: Vec<&Value> = existing.iter().map(|document| &document.object).collect();
+        let unbound_policies = unbound(&objects, Source::With);
         put_existing(&chain, existing)?;
         if fakes.is_some() {
             opt_in(&chain, "default")?;
@@ -75,13 +84,16 @@ impl Review {
             let stored = chain.put(configuration);
             put.push(stored.map_err(|status| Failure::usage(format!("--fakes: {}", status.message)))?);
         }
-        let webhooks = Webhooks::new(&manifests, &put).map_err(Failure::usage)?;
+        let known = Known {
+            webhooks: Webhooks::new(&manifests, &put).map_err(Failure::usage)?,
+            unbound: unbound_policies,
+        };
 
         let planned = request::plan(&self, under_review, &old, chain.server())?;
         let several = planned.len() > 1;
         let (mut reports, mut complete) = (Vec::new(), Vec::new());
         for planned in planned {
-            let mut report = self.review(&chain, planned, &webhooks).await?;
+            let mut report = self.review(&chain, planned, &known).await?;
             if !self.contents.show_secrets {
                 report.mask_secrets();
             }
@@ -115,7 +127,7 @@ impl Review {
     }
 
     /// Sends a request and returns a report about it.
-    async fn review(&self, chain: &Chain, planned: Planned, webhooks: &Webhooks) -> Result<Report, Failure> {
+    async fn review(&self, chain: &Chain, planned: Planned, known: &Known) -> Result<Report, Failure> {
         let Planned { place, mut request, before, before_place } = planned;
         let mut notes = Vec::new();
         let served = chain.server().resource(&request.resource);
@@ -160,7 +172,8 @@ impl Review {
             request: &request,
             served: served.as_ref(),
             old,
-            webhooks,
+            webhooks: &known.webhooks,
+            unbound: &known.unbound,
             took: started.elapsed(),
             notes,
             explain: self.contents.explain || self.html.is_some(),

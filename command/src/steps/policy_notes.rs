@@ -8,6 +8,7 @@ use super::policies::{binding_kind, text};
 use super::world::World;
 use crate::narrator::NoteKind;
 use crate::policy_outcome::{PolicyOutcome, PolicyResult, applied};
+use crate::unbound_policies::{Source, UnboundPolicy, unbound};
 
 impl World {
     /// Keeps the results of the policies of the scenario, with the names in the feature file.
@@ -58,29 +59,13 @@ impl World {
 
     /// Returns a note for each policy without a binding, and for each binding without a policy.
     fn unbound(&self) -> Vec<(NoteKind, String)> {
-        let names = |kind: &str, pointer: &str| -> Vec<&str> {
-            let objects = self.policies.iter().filter(|object| text(object, "/kind") == kind);
-            objects.map(|object| text(object, pointer)).collect()
+        let objects: Vec<&Value> = self.policies.iter().collect();
+        let unbound = unbound(&objects, Source::Scenario).into_iter();
+        let note = |UnboundPolicy { policy, binding, reason, .. }| {
+            let with = binding.map(|name| format!(" with binding \"{name}\"")).unwrap_or_default();
+            (NoteKind::Cause, format!("policy \"{policy}\"{with}: not applied: {reason}"))
         };
-        let kinds = ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"];
-        let mut lines = Vec::new();
-        for (kind, bindings) in kinds.into_iter().filter_map(|kind| Some((kind, binding_kind(kind)?))) {
-            let (policies, bound) = (names(kind, "/metadata/name"), names(bindings, "/spec/policyName"));
-            for policy in policies.iter().filter(|policy| !bound.contains(policy)) {
-                lines.push(format!(
-                    "policy \"{policy}\": not applied: no {bindings} of the scenario has the policyName \"{policy}\""
-                ));
-            }
-            for (binding, policy) in names(bindings, "/metadata/name").into_iter().zip(bound) {
-                if !policies.contains(&policy) {
-                    lines.push(format!(
-                        "policy \"{policy}\" with binding \"{binding}\": not applied: the scenario does not create the \
-                         {kind} \"{policy}\""
-                    ));
-                }
-            }
-        }
-        lines.into_iter().map(|line| (NoteKind::Cause, line)).collect()
+        unbound.map(note).collect()
     }
 }
 
