@@ -78,3 +78,17 @@ async fn failure_of_a_call_that_is_ignored_is_explained() {
     let help = "= help: set the address of the webhook with --service injector/webhook=HOST:PORT";
     assert!(error.contains(help), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_that_do_not_match_are_shown_with_the_values_of_the_request() {
+    let stage = Stage::with(FEATURE).await;
+    let manifest = stage.folder.path().join("manifest.yaml");
+    let text = std::fs::read_to_string(&manifest).expect("the manifest");
+    let text = text.replace(r#""apiGroups":[""]"#, r#""apiGroups":["apps"]"#);
+    std::fs::write(&manifest, text).expect("it is written");
+    let text = ends_with(&stage.run("in-process").await, 1);
+    let note = "inject.example.com: not called: none of its rules matches the request: rules[0].apiGroups has \
+                [\"apps\"], the request \"\"";
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("= note: {note}")), "{text}");
+}

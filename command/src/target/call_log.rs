@@ -4,8 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
+use harness::attributes::{Attributes, GroupVersionKind};
 use harness::config::{ReinvocationPolicy, WebhookId};
-use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Record, Round};
+use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Round};
+use harness::matching;
+use harness::server::ObservedRequest;
 use jiff::Timestamp;
 
 use crate::policy_outcome::{PolicyResult, policy_results};
@@ -99,11 +102,12 @@ impl CallLog {
 }
 
 impl CallIndex {
-    /// Records the calls and skipped webhooks of the request that the server received at the time `received`.
-    pub(crate) fn record(&self, audit_id: &str, received: Timestamp, record: &Record) {
+    /// Records the calls, the skipped webhooks, and the policies of a request.
+    pub(crate) fn record(&self, request: &ObservedRequest) {
+        let ObservedRequest { audit_id, received, record, .. } = request;
         let recorded = RecordedRequest {
-            calls: record.calls().map(|called| RecordedCall::new(called, received)).collect(),
-            skips: skips(record),
+            calls: record.calls().map(|called| RecordedCall::new(called, *received)).collect(),
+            skips: skips(request),
             policies: policy_results(record),
         };
         let RecordedRequest { calls, skips, policies } = &recorded;
@@ -111,8 +115,8 @@ impl CallIndex {
             return;
         }
         let mut requests = self.lock();
-        if requests.kept.insert(audit_id.to_owned(), recorded).is_none() {
-            requests.order.push_back(audit_id.to_owned());
+        if requests.kept.insert(audit_id.clone(), recorded).is_none() {
+            requests.order.push_back(audit_id.clone());
         }
         if requests.order.len() > MAX_REQUESTS
             && let Some(oldest) = requests.order.pop_front()
@@ -176,23 +180,59 @@ impl Delivery {
 }
 
 /// Returns the webhooks that the server skipped, with the reasons.
-fn skips(record: &Record) -> Vec<RecordedSkip> {
+fn skips(request: &ObservedRequest) -> Vec<RecordedSkip> {
     let mut skips = Vec::new();
     let mut evaluated: Option<&Conditions> = None;
-    for event in &record.events {
+    for event in &request.record.events {
         if let Event::Conditions(conditions) = event {
             evaluated = Some(conditions);
-        } else if let Event::Skipped { webhook, round, mismatch, .. } = event {
+        } else if let Event::Skipped { webhook, phase, round, mismatch } = event {
             let conditions = evaluated.filter(|conditions| conditions.webhook == *webhook);
+            let mut reason = skip_reason(mismatch, ReinvocationPolicy::IfNeeded, conditions);
+            if *mismatch == Mismatch::Rules
+                && let Some(rules) = rule_mismatches(request, *phase, webhook)
+            {
+                reason = format!("{reason}: {rules}");
+            }
             skips.push(RecordedSkip {
                 webhook: Arc::clone(webhook),
                 round: *round,
                 mismatch: mismatch.clone(),
-                reason: skip_reason(mismatch, ReinvocationPolicy::IfNeeded, conditions),
+                reason,
             });
         }
     }
     skips
+}
+
+/// The maximum number of rules that a reason describes.
+const MAX_RULES: usize = 3;
+
+/// Describes for each rule of a webhook the first field that does not match the request.
+///
+/// Returns `None` if the webhook has no rules.
+fn rule_mismatches(request: &ObservedRequest, phase: Phase, id: &WebhookId) -> Option<String> {
+    let (_, webhook) = request.webhooks.iter().find(|(of, webhook)| *of == phase && *webhook.id == *id)?;
+    let attributes = Attributes {
+        operation: request.operation,
+        resource: request.resource.clone(),
+        subresource: request.subresource.clone(),
+        kind: GroupVersionKind::default(),
+        namespace: request.namespace.clone(),
+        name: request.name.clone(),
+        object: None,
+        old_object: None,
+        options: None,
+        dry_run: request.dry_run,
+        user: request.user.clone(),
+    };
+    let mut rules = matching::explain(webhook, &attributes, None, &Mismatch::Rules);
+    let more = rules.len().saturating_sub(MAX_RULES);
+    rules.truncate(MAX_RULES);
+    if more > 0 {
+        rules.push(format!("and {more} more"));
+    }
+    (!rules.is_empty()).then(|| rules.join("; "))
 }
 
 /// Formats the result of a call as the fakes do.

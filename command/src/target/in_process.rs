@@ -52,7 +52,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
             }
         })),
         audit_policy,
-        record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),
+        observer: Some(Arc::new(move |request| made.record(&request))),
         ..Options::default()
     });
     // The user is the same as in envtest, including the uid, because reviews contain the user.
