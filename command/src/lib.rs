@@ -9,6 +9,8 @@ mod certs;
 mod check_help;
 mod cluster_client;
 mod component_config;
+mod connection_advice;
+mod delivery;
 mod diagnostic;
 mod documents;
 pub mod exit_code;
@@ -41,6 +43,7 @@ mod style;
 pub mod target;
 #[doc(hidden)]
 pub mod testing;
+mod tls_advice;
 mod unbound_policies;
 mod v1beta1;
 mod verdict;

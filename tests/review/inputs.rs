@@ -138,14 +138,22 @@ async fn a_service_is_found_where_the_command_line_says() {
         STANDARD.encode(fake.ca_bundle())
     );
     let configuration = configuration("MutatingWebhookConfiguration", &client_config, "");
-    let files = files([("pod.yaml", POD), ("hooks.yaml", &configuration)]);
+    let untrusted =
+        self::configuration("MutatingWebhookConfiguration", "{service: {namespace: demo, name: hook}}", "");
+    let files = files([("pod.yaml", POD), ("hooks.yaml", &configuration), ("untrusted.yaml", &untrusted)]);
     let address = fake.address();
     let said = tokio::task::spawn_blocking(move || {
         let mapped =
             files.review(&format!("-f pod.yaml -c hooks.yaml --service demo/hook={address} --as jane"));
-        (mapped, files.review("-f pod.yaml -c hooks.yaml"))
+        let wrong_port = files.review("-f pod.yaml -c hooks.yaml --service demo/hook=127.0.0.1:1");
+        let line = format!("-f pod.yaml -c untrusted.yaml --service demo/hook={address}");
+        (mapped, files.review("-f pod.yaml -c hooks.yaml"), wrong_port, files.review(&line))
     });
-    let (mapped, unmapped) = said.await.unwrap();
+    let (mapped, unmapped, wrong_port, untrusted) = said.await.unwrap();
+    let help = "= help: --service demo/hook is 127.0.0.1:1: check that the webhook listens there\n";
+    assert!(wrong_port.stdout.contains(help), "{}", wrong_port.stdout);
+    let help = "= help: the caBundle of \"hook.example.com\" does not contain the CA that signed the";
+    assert!(untrusted.stdout.contains(help), "{}", untrusted.stdout);
     mapped.check(
         1,
         &expect![[r#"
@@ -175,7 +183,7 @@ async fn a_service_is_found_where_the_command_line_says() {
           = status: 500 InternalError
           = why: The Service in clientConfig.service does not exist. failurePolicy is Fail: the request
                  failed. With Ignore it would have been admitted without the webhook.
-          = help: say where it listens with --service demo/hook=HOST:PORT
+          = help: set the address of the webhook with --service demo/hook=HOST:PORT
           = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
 
         Webhooks

@@ -1,6 +1,7 @@
 //! Reports all webhooks of the configurations, whether each was called, and the result of each call.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use harness::config::{
@@ -9,7 +10,7 @@ use harness::config::{
 use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Record, Round};
 use harness::json::text;
 use harness::manifests::StaticManifests;
-use harness::server::ApiServer;
+use harness::server::{ApiServer, ServiceName};
 use harness::status::Status;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +19,7 @@ use super::difference::{Change, changes};
 use super::explain::Facts;
 use super::milliseconds;
 use super::steps::{patched, shown};
+use crate::connection_advice::UnreachedWebhook;
 use crate::skip_reason::skip_reason;
 
 /// The webhooks of all configurations in dispatch order.
@@ -27,7 +29,11 @@ use crate::skip_reason::skip_reason;
 #[derive(Debug, Default)]
 pub(crate) struct Webhooks {
     all: Vec<(Phase, Arc<Webhook>)>,
+    services: ServiceAddresses,
 }
+
+/// The hosts and the ports of Services, by Service.
+pub(crate) type ServiceAddresses = BTreeMap<ServiceName, (String, u16)>;
 
 /// A webhook in a configuration, and the server's decision whether to call it, with the reasons.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -129,7 +135,7 @@ pub(super) struct CallReport {
     /// The warnings that the webhook returned.
     pub(super) warnings: Vec<String>,
     /// The audit annotations. Their keys do not have the webhook's name as a prefix.
-    pub(super) audit_annotations: std::collections::BTreeMap<String, String>,
+    pub(super) audit_annotations: BTreeMap<String, String>,
     /// The `request.uid` of the `AdmissionReview`.
     uid: String,
     /// The `request` of the `AdmissionReview` that the webhook received; only in records and with `--show-reviews`.
@@ -190,12 +196,17 @@ impl Webhooks {
         }
         // The sort is stable: webhooks of the same phase keep their order.
         all.sort_by_key(|(phase, _)| *phase);
-        Ok(Self { all })
+        Ok(Self { all, services: BTreeMap::new() })
+    }
+
+    /// Returns the webhooks, with the addresses of `--service` for the hints about failed calls.
+    pub(crate) fn at(self, services: ServiceAddresses) -> Self {
+        Self { services, ..self }
     }
 
     /// Creates the list of webhooks that are already in dispatch order.
     pub(crate) fn in_order(all: Vec<(Phase, Arc<Webhook>)>) -> Self {
-        Self { all }
+        Self { all, services: BTreeMap::new() }
     }
 
     /// Returns a report on each call in a record.
@@ -204,7 +215,8 @@ impl Webhooks {
             let of = |(phase, webhook): &&(Phase, Arc<Webhook>)| {
                 *phase == called.phase && webhook.id == called.webhook
             };
-            let hint = self.all.iter().find(of).and_then(|(_, webhook)| hint(called, webhook));
+            let hint =
+                self.all.iter().find(of).and_then(|(_, webhook)| hint(called, webhook, &self.services));
             let request = (exchanges != Exchanges::Neither).then(|| request(called)).flatten();
             let response = (exchanges == Exchanges::Both).then(|| response(called)).flatten();
             CallReport { hint: hint.unwrap_or_default(), request, response, ..call(called, server) }
@@ -344,16 +356,21 @@ fn test(mismatch: &Mismatch) -> &'static str {
     }
 }
 
-/// Suggests a fix for a denial without a message, or for a call that failed because its Service was not found.
-fn hint(called: &Called, webhook: &Webhook) -> Option<String> {
+/// Suggests a fix for a denial without a message, or for a call that did not reach the webhook.
+fn hint(called: &Called, webhook: &Webhook, services: &ServiceAddresses) -> Option<String> {
     if let CallResult::Denied(_) = &called.result {
         return misplaced_status(called);
     }
-    let WebhookTarget::Service(service) = &webhook.client_config.target else { return None };
     let CallResult::Failed { failure, .. } = &called.result else { return None };
-    let is_unknown = failure.reason.contains(&format!("service \"{}\" not found", service.name));
-    let ServiceReference { namespace, name, .. } = service;
-    is_unknown.then(|| format!("say where it listens with --service {namespace}/{name}=HOST:PORT"))
+    let (service, url) = match &webhook.client_config.target {
+        WebhookTarget::Service(ServiceReference { namespace, name, .. }) => {
+            (Some(ServiceName { namespace: namespace.clone(), name: name.clone() }), "")
+        }
+        WebhookTarget::Url(url) => (None, url.as_str()),
+    };
+    let address = service.as_ref().and_then(|service| services.get(service));
+    let unreached = UnreachedWebhook { webhook: &webhook.id.name, service: service.as_ref(), url, address };
+    unreached.advice(&failure.reason)
 }
 
 /// Explains that the webhook returned the reason of its denial in `result` instead of `status`.

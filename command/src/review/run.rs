@@ -62,8 +62,9 @@ impl Review {
         let selection = self.plugins.selection()?;
         let plugins = self.admission_control.read(&selection)?;
         let manifests = plugins.manifests.manifests;
+        let services = service_map::by_service(std::mem::take(&mut self.service));
         let chain = Chain::new(Options {
-            services: service_map::by_service(std::mem::take(&mut self.service)),
+            services: services.clone(),
             credentials: plugins.credentials,
             manifests: manifests.clone(),
             plugins: selection,
@@ -85,7 +86,7 @@ impl Review {
             put.push(stored.map_err(|status| Failure::usage(format!("--fakes: {}", status.message)))?);
         }
         let known = Known {
-            webhooks: Webhooks::new(&manifests, &put).map_err(Failure::usage)?,
+            webhooks: Webhooks::new(&manifests, &put).map_err(Failure::usage)?.at(services),
             unbound: unbound_policies,
         };
 

@@ -34,7 +34,6 @@ mod request;
 mod resource;
 mod service;
 mod skipped_selectors;
-mod tls_advice;
 mod verify;
 mod webhook;
 pub(crate) mod world;

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::endpoint::RunningFake;
 use super::failure::Outcome;
-use super::tls_advice::{self, TlsPeer};
 use super::webhook::Webhook;
 use super::world::World;
 use super::{StepHelp, given as step};
-use crate::target::{Delivery, FakesPlace, RecordedCall, TargetKind, service_name};
+use crate::connection_advice::{UnreachedWebhook, set_address};
+use crate::delivery::Delivery;
+use crate::target::{FakesPlace, RecordedCall, TargetKind, service_name};
 
 pub(super) const HELP: StepHelp = step(
     "{string} is called through the Service {string}",
@@ -92,32 +93,15 @@ impl World {
         let target = self.target().ok()?;
         let service = client_config.get("service").map(service_name);
         let address = service.as_ref().and_then(|service| target.services.get(service));
-        let delivery = Delivery::of_failure(error);
-        if delivery == Delivery::Untrusted {
-            let place = match (address, &service) {
-                (Some((host, port)), _) => format!("{host}:{port}"),
-                (None, Some(ServiceName { namespace, name })) => format!("{name}.{namespace}.svc"),
-                (None, None) => text(client_config, &["url"]).to_owned(),
-            };
-            let service = service.as_ref().map(|it| format!("{}/{}", it.namespace, it.name));
-            return tls_advice::advice(
-                error,
-                &TlsPeer { webhook, place: &place, service: service.as_deref() },
-            );
+        let url = text(client_config, &["url"]);
+        let unreached = UnreachedWebhook { webhook, service: service.as_ref(), url, address };
+        let is_ours = target.kind != TargetKind::Cluster || address.is_some();
+        let is_untrusted = Delivery::of_failure(error) == Delivery::Untrusted;
+        if !is_ours && !is_untrusted {
+            return None;
         }
-        let ServiceName { namespace, name } = service.as_ref()?;
-        match address {
-            None if target.kind == TargetKind::Cluster => None,
-            None => {
-                Some(format!("set the address of the webhook with --service {namespace}/{name}=HOST:PORT"))
-            }
-            Some((host, port)) if error.contains("connection refused") || delivery == Delivery::Unreached => {
-                Some(format!(
-                    "--service {namespace}/{name} is {host}:{port}: check that the webhook listens there"
-                ))
-            }
-            Some(_) => None,
-        }
+        let without_address = service.as_ref().filter(|_| address.is_none() && !is_untrusted);
+        unreached.advice(error).or_else(|| without_address.map(set_address))
     }
 
     /// Counts the calls whose review was not sent to a loaded webhook, for a warning at the end of the run.

@@ -11,6 +11,7 @@ use harness::matching;
 use harness::server::ObservedRequest;
 use jiff::Timestamp;
 
+use crate::delivery::Delivery;
 use crate::policy_outcome::{PolicyResult, policy_results};
 use crate::skip_reason::skip_reason;
 
@@ -44,17 +45,6 @@ pub(crate) struct RecordedCall {
     pub(crate) failed_open: Option<bool>,
     /// Whether the server sent the review, or the reason why it could not.
     pub(crate) delivery: Delivery,
-}
-
-/// Whether the server sent a review, or the reason why it could not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Delivery {
-    /// The server sent the review.
-    Sent,
-    /// The server could not connect to the webhook.
-    Unreached,
-    /// The TLS handshake failed, for example because the server does not trust the certificate.
-    Untrusted,
 }
 
 /// A webhook that the server did not call in a round.
@@ -155,30 +145,6 @@ impl RecordedCall {
     }
 }
 
-impl Delivery {
-    /// Returns the point at which a call failed, based on kube-apiserver's message.
-    ///
-    /// The messages of a failed connection begin with the address; other messages may quote the webhook's response.
-    pub(crate) fn of_failure(reason: &str) -> Self {
-        const TLS: [&str; 4] =
-            ["tls: ", "x509: ", "server gave HTTP response to HTTPS client", "root certificates: "];
-        const CONNECTION: [&str; 2] = ["dial tcp", "proxyconnect tcp"];
-        let contains = |causes: &[&str], error: &str| causes.iter().any(|cause| error.contains(cause));
-        if let Some(error) = reason.strip_prefix("could not get REST client: ") {
-            return if contains(&TLS, error) { Self::Untrusted } else { Self::Unreached };
-        }
-        let Some(error) = reason.strip_prefix("failed to call webhook: Post \"") else { return Self::Sent };
-        let is_unknown_service = error.contains(": service \"") && error.ends_with(" not found");
-        if is_unknown_service || contains(&CONNECTION, error) {
-            Self::Unreached
-        } else if contains(&TLS, error) {
-            Self::Untrusted
-        } else {
-            Self::Sent
-        }
-    }
-}
-
 /// Returns the webhooks that the server skipped, with the reasons.
 fn skips(request: &ObservedRequest) -> Vec<RecordedSkip> {
     let mut skips = Vec::new();
@@ -249,45 +215,5 @@ fn result(result: &CallResult) -> String {
         CallResult::Failed { failure, .. } => failure.reason.clone(),
         CallResult::ServerError { status, .. } => status.message.clone(),
         CallResult::Allowed { patch: None, .. } => "allowed".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_tls_handshake_is_not_a_failed_connection() {
-        for (expected, reason) in [
-            (
-                Delivery::Untrusted,
-                "could not get REST client: unable to load root certificates: no valid certificate",
-            ),
-            (
-                Delivery::Unreached,
-                "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused",
-            ),
-            (
-                Delivery::Unreached,
-                "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": service \"a\" not found",
-            ),
-            (
-                Delivery::Untrusted,
-                "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": tls: failed to verify certificate: x509: unknown",
-            ),
-            (
-                Delivery::Untrusted,
-                "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": http: server gave HTTP response to HTTPS client",
-            ),
-        ] {
-            assert_eq!(Delivery::of_failure(reason), expected, "{reason}");
-        }
-        for reason in [
-            "failed to call webhook: an error on the server (\"cannot reach the backend: dial tcp 127.0.0.1:1\") has prevented the request from succeeding",
-            "failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": EOF",
-            "received invalid webhook response: expected response.uid",
-        ] {
-            assert_eq!(Delivery::of_failure(reason), Delivery::Sent, "{reason}");
-        }
     }
 }

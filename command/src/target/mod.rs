@@ -20,10 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use admit_testing::audit_log::{Annotations, AuditEvent, AuditLog};
 pub use arguments::TargetArguments;
-pub(crate) use call_log::{CallLog, Delivery, RecordedCall, RecordedSkip};
+pub(crate) use call_log::{CallLog, RecordedCall, RecordedSkip};
 pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 pub(crate) use policies::{PolicyType, RunPolicies};
 
+use crate::delivery::Delivery;
 use crate::diagnostic::several;
 use crate::fakes::Fleet;
 use crate::static_manifests::Watch;

@@ -1,19 +1,19 @@
 //! Explains how to fix the TLS connection to a webhook.
 
 /// A webhook whose TLS handshake with the server failed.
-pub(super) struct TlsPeer<'a> {
+pub(crate) struct TlsPeer<'a> {
     /// The name of the webhook in its configuration.
-    pub(super) webhook: &'a str,
+    pub(crate) webhook: &'a str,
     /// The address or URL at which the server called the webhook.
-    pub(super) place: &'a str,
+    pub(crate) place: &'a str,
     /// The Service as NAMESPACE/NAME, if the `clientConfig` has one.
-    pub(super) service: Option<&'a str>,
+    pub(crate) service: Option<&'a str>,
 }
 
 /// Explains what is wrong with the certificate or the `caBundle`, and how to fix it, based on kube-apiserver's error.
 ///
 /// Returns `None` if the error is not about TLS.
-pub(super) fn advice(error: &str, peer: &TlsPeer<'_>) -> Option<String> {
+pub(crate) fn advice(error: &str, peer: &TlsPeer<'_>) -> Option<String> {
     let contains = |texts: &[&str]| texts.iter().any(|text| error.contains(text));
     let TlsPeer { webhook, place, service } = peer;
     let certs = match service {
