@@ -79,6 +79,14 @@ async fn failure_of_a_call_that_is_ignored_is_explained() {
     assert!(error.contains(help), "{text}");
 }
 
+/// Returns the output of a run in which the webhook has this behavior, without the lines of the steps.
+async fn quiet_run_with(behavior: &str) -> String {
+    let stage = Stage::with(FEATURE).await;
+    stage.webhook.set_behavior(serde_saphyr::from_str(behavior).expect("a behavior"));
+    let service = format!("injector/webhook={}", stage.webhook.address());
+    ends_with(&stage.run_with(&["--quiet", "--service", &service]).await, 1)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_that_do_not_match_are_shown_with_the_values_of_the_request() {
     let stage = Stage::with(FEATURE).await;
@@ -91,4 +99,33 @@ async fn rules_that_do_not_match_are_shown_with_the_values_of_the_request() {
                 [\"apps\"], the request \"\"";
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(&format!("= note: {note}")), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unusable_responses_are_explained_as_in_explain_error() {
+    for (behavior, help) in [
+        ("{bad-response: closed}", "common causes: the webhook panicked or was killed during the call"),
+        ("{raw: {text: '<html></html>'}}", "common causes: the response is an HTML page of a proxy"),
+        (
+            "{raw: {response: {uid: '{uid}', allowed: true, patch: [{}], patchType: JSONPatch}}}",
+            "the webhook uses a dynamically typed language",
+        ),
+        (
+            "{bad-response: wrong-version}",
+            "common causes: admissionReviewVersions lists a version that the webhook does not support",
+        ),
+        (
+            "{patch: {operations: [{op: add, path: /spec/none/team, value: blue}]}}",
+            "common causes: the patch adds to labels, annotations, or volumes that the object does not have",
+        ),
+    ] {
+        let text = quiet_run_with(behavior).await;
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&format!("= help: {help}")), "{behavior}: {text}");
+        let names = [
+            "failed calling webhook \"inject.example.com\"",
+            "= note: inject.example.com, first round: CREATE pods: rejected by the API server",
+        ];
+        assert!(names.iter().any(|name| words.contains(name)), "{behavior}: {text}");
+    }
 }

@@ -84,6 +84,13 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Returns whether the server rejected the request because it could not use the response of a call.
+///
+/// `result` is the result of the call. The message of the rejection does not name the webhook.
+pub(super) fn is_rejected_by(result: &str, answer: &Answer) -> bool {
+    !answer.is_success() && answer.message() == result
+}
+
 impl World {
     /// Reads the new calls of every webhook.
     pub(super) async fn read_calls(&mut self) -> Outcome {
@@ -176,9 +183,17 @@ impl World {
         for call in self.calls() {
             // The decision below contains the message of a call that failed the request.
             let is_repeated = call.failed_open.is_some() && decision.contains(&call.answer);
-            let kind =
-                if call.failed_open.is_some() && !is_repeated { NoteKind::Cause } else { NoteKind::Event };
-            let call = if is_repeated { Call { answer: "failed".to_owned(), ..call } } else { call };
+            let is_rejected = self.last.as_ref().is_some_and(|answer| is_rejected_by(&call.answer, answer));
+            let (kind, answer) = if is_rejected {
+                (NoteKind::Cause, "rejected by the API server".to_owned())
+            } else if is_repeated {
+                (NoteKind::Event, "failed".to_owned())
+            } else if call.failed_open.is_some() {
+                (NoteKind::Cause, call.answer)
+            } else {
+                (NoteKind::Event, call.answer)
+            };
+            let call = Call { answer, ..call };
             self.note(step, kind, summary(&call));
         }
         for line in self.not_called() {
@@ -191,7 +206,8 @@ impl World {
             let kind = if answer.is_success() { NoteKind::Event } else { NoteKind::Cause };
             self.note(step, kind, decision.clone());
         }
-        for hint in self.service_hint().into_iter().chain(self.request_hint()) {
+        let call_hint = self.service_hint().or_else(|| self.response_hint());
+        for hint in call_hint.into_iter().chain(self.request_hint()) {
             self.note(step, NoteKind::Help, hint);
         }
         self.note_unreached();

@@ -5,6 +5,7 @@ use harness::json::text;
 use harness::server::ServiceName;
 use serde_json::{Value, json};
 
+use super::calls::is_rejected_by;
 use super::endpoint::RunningFake;
 use super::failure::Outcome;
 use super::webhook::Webhook;
@@ -12,6 +13,7 @@ use super::world::World;
 use super::{StepHelp, given as step};
 use crate::connection_advice::{UnreachedWebhook, set_address};
 use crate::delivery::Delivery;
+use crate::explain_error;
 use crate::target::{FakesPlace, RecordedCall, TargetKind, service_name};
 
 pub(super) const HELP: StepHelp = step(
@@ -102,6 +104,24 @@ impl World {
         }
         let without_address = service.as_ref().filter(|_| address.is_none() && !is_untrusted);
         unreached.advice(error).or_else(|| without_address.map(set_address))
+    }
+
+    /// Explains a call to a loaded webhook whose response was missing or invalid, as `admit explain-error` does.
+    pub(super) fn response_hint(&self) -> Option<String> {
+        let answer = self.last.as_ref()?;
+        let own_calls = || self.own_calls.iter().flatten();
+        let quoted = |name: &str| format!("failed calling webhook \"{name}\": ");
+        let is_own = |message: &str| {
+            self.own_client_configs().any(|(name, _)| message.contains(&quoted(name)))
+                || own_calls().any(|call| is_rejected_by(&call.result, answer))
+        };
+        let rejected = Some(answer.message()).filter(|message| !answer.is_success() && is_own(message));
+        let failed_open = || {
+            let call = own_calls().find(|call| call.failed_open == Some(true))?;
+            Some(quoted(&call.webhook) + &call.result)
+        };
+        let message = rejected.map(str::to_owned).or_else(failed_open)?;
+        explain_error::advice(&message).map(|advice| advice.help()).filter(|help| !help.is_empty())
     }
 
     /// Counts the calls whose review was not sent to a loaded webhook, for a warning at the end of the run.
