@@ -285,6 +285,23 @@ fn a_report_for_programs_has_all_that_people_see() {
     assert!(annotations.contains_key("mutation.webhook.admission.k8s.io/round_0_index_0"), "{annotations:?}");
 }
 
+const POLICY: &str =
+    "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: p}}";
+
+#[test]
+fn configurations_of_existing_objects_are_reported_once() {
+    let configuration = configuration("ValidatingWebhookConfiguration", NOWHERE, "");
+    let files = files([("pod.yaml", POD), ("hooks.yaml", &configuration)]);
+    for line in ["-f pod.yaml --with hooks.yaml", "-f pod.yaml -c hooks.yaml --with hooks.yaml"] {
+        let report = files.report(line);
+        assert_eq!(report["webhooks"].as_array().unwrap().len(), 1, "{line}: {report:#}");
+        assert_eq!(report["webhooks"][0]["name"], "hook.example.com");
+        let said = files.review(line);
+        assert!(said.stdout.contains(" --> hooks.yaml:5\n"), "{line}: {}", said.stdout);
+        assert!(said.stdout.contains("\nWebhooks\n"), "{line}: {}", said.stdout);
+    }
+}
+
 #[test]
 fn a_bad_input_is_named_with_its_file_and_line() {
     let good = configuration("ValidatingWebhookConfiguration", NOWHERE, "");
@@ -300,6 +317,7 @@ fn a_bad_input_is_named_with_its_file_and_line() {
         ("bad-yaml.yaml", "a: [\n"),
         ("bad-kind.yaml", "---\nkind: Pod\n"),
         ("bad-policy.yaml", &good.replace("[v1]", "[v9]")),
+        ("policy.yaml", POLICY),
         ("empty/readme.txt", ""),
     ]);
     for (line, status, parts) in [
@@ -311,6 +329,14 @@ fn a_bad_input_is_named_with_its_file_and_line() {
             "-f pod.yaml -c pod.yaml",
             2,
             &["pod.yaml: the files of -c do not contain a MutatingWebhookConfiguration"],
+        ),
+        (
+            "-f pod.yaml -c policy.yaml",
+            2,
+            &[
+                "policy.yaml: the files of -c do not",
+                ": pass admission policies and their bindings with --with\n",
+            ],
         ),
         (
             "-f pod.yaml -c bad-policy.yaml",

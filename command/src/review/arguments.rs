@@ -34,7 +34,8 @@ pub(crate) struct Review {
     )]
     pub(super) configurations: Vec<PathBuf>,
     /// Read objects that exist in the cluster from these files: namespaces with their labels, custom resource
-    /// definitions, limit ranges, admission policies with their bindings and params. They do not go through admission
+    /// definitions, limit ranges, webhook configurations, admission policies with their bindings and params. They do not
+    /// go through admission
     #[arg(long = "with", value_name = "FILE", num_args = 1..)]
     pub(super) existing: Vec<PathBuf>,
     /// Read the old objects of updates and deletions, or the parents of subresources, from these files

@@ -7,7 +7,7 @@ use fake_webhooks::Fleet;
 use harness::attributes::{GroupVersionKind, Operation};
 use harness::chain::{Chain, RequestError, Verdict};
 use harness::config;
-use harness::json::{at, set};
+use harness::json::{at, set, text};
 use harness::server::Options;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -49,9 +49,11 @@ impl Review {
         self.check_standard_input()?;
         let html = HtmlFile::create(self.html.as_deref())?;
         let under_review = documents::read(&self.files)?;
-        let existing = documents::read(&self.existing)?;
+        let (with, existing): (Vec<_>, Vec<_>) =
+            documents::read(&self.existing)?.into_iter().partition(|it| is_configuration(&it.object));
         let old = documents::read(&self.old)?;
         let mut configurations = configurations(documents::read(&self.configurations)?)?;
+        add_configurations(&mut configurations, with);
         let places = locations(configurations.iter());
         let fakes = match &self.fakes {
             Some(file) => Some(start(file).await?),
@@ -199,21 +201,35 @@ impl Review {
 /// Returns the webhook configurations among `documents`.
 fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
     let files: Vec<String> = documents.iter().map(|document| document.place.file.clone()).collect();
-    let found: Vec<Document> = documents
-        .into_iter()
-        .filter(|document| {
-            let kind = GroupVersionKind::from_object(&document.object);
-            kind.group == "admissionregistration.k8s.io" && kind.kind.ends_with("WebhookConfiguration")
-        })
-        .collect();
+    let (found, others): (Vec<_>, Vec<_>) =
+        documents.into_iter().partition(|document| is_configuration(&document.object));
     if let Some(file) = files.first()
         && found.is_empty()
     {
+        let is_policy = |it: &Document| text(&it.object, &["kind"]).contains("AdmissionPolicy");
+        let hint = if others.iter().any(is_policy) {
+            ": pass admission policies and their bindings with --with"
+        } else {
+            ""
+        };
         return Err(Failure::usage(format!(
-            "{file}: the files of -c do not contain a MutatingWebhookConfiguration or ValidatingWebhookConfiguration"
+            "{file}: the files of -c do not contain a MutatingWebhookConfiguration or ValidatingWebhookConfiguration{hint}"
         )));
     }
     Ok(found)
+}
+
+fn is_configuration(object: &Value) -> bool {
+    let kind = GroupVersionKind::from_object(object);
+    kind.group == "admissionregistration.k8s.io" && kind.kind.ends_with("WebhookConfiguration")
+}
+
+/// Adds the configurations of `--with` that the files of `-c` do not contain.
+fn add_configurations(configurations: &mut Vec<Document>, with: Vec<Document>) {
+    let id =
+        |object: &Value| [&["kind"][..], &["metadata", "name"]].map(|path| text(object, path).to_owned());
+    let known: Vec<[String; 2]> = configurations.iter().map(|it| id(&it.object)).collect();
+    configurations.extend(with.into_iter().filter(|document| !known.contains(&id(&document.object))));
 }
 
 /// Stores a configuration. A v1beta1 configuration is stored as an upgraded API server would store it.
