@@ -195,6 +195,11 @@ fn policy_is_evaluated_with_its_variables_and_its_param() {
     let arguments = ["--policy", "policy.yaml", "--param", "param.yaml", "-f", "settings.yaml", "-o", "json"];
     let output = cel(&folder, &arguments);
     assert_eq!(code(&output), Some(0), "{output:?}");
+    // A policy and its binding are usually in the same file.
+    let binding = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: b}}";
+    std::fs::write(folder.join("both.yaml"), format!("{binding}\n---{POLICY}")).unwrap();
+    let both = cel(&folder, &[&["--policy", "both.yaml"], &arguments[2..]].concat());
+    assert_eq!(text(&both), text(&output), "{both:?}");
     // The files of --with are read once.
     std::fs::create_dir(folder.join("existing")).unwrap();
     std::fs::write(folder.join("existing/a.yaml"), format!("{param}\n---\nvalues: 1\n")).unwrap();

@@ -1,6 +1,7 @@
 //! `admit cel --policy`: evaluates an admission policy for one request.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use harness::attributes::{Attributes, GroupVersionKind};
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use super::input::Input;
 use super::report::cost;
-use super::{Cel, one};
+use super::{Cel, one, one_of};
 use crate::documents::Document;
 use crate::policy_outcome::applied;
 use crate::{ExitCode, Failure};
@@ -86,6 +87,12 @@ impl Cel {
             denies_if_not_found: true,
         }))
     }
+}
+
+/// Reads the policy in a file, which can also contain its bindings.
+pub(super) fn read(path: &PathBuf) -> Result<Document, Failure> {
+    const BINDINGS: [&str; 2] = ["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"];
+    one_of(path, |object| !BINDINGS.contains(&text(object, &["kind"])))
 }
 
 /// Returns the policy with its defaults.
