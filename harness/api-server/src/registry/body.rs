@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::review::decode::{self, type_meta};
-use kubernetes_types::schema::{EmptyFields, Type, strictness};
+use kubernetes_types::schema::{self, EmptyFields, Type, strictness};
 use kubernetes_types::status::Status;
 use kubernetes_types::weight::{expected, weight};
 use kubernetes_types::{json_numbers, json_text};
@@ -18,6 +18,7 @@ use super::object_types::SCHEME;
 pub(crate) use super::object_types::{Types, free_form, internal_package, is_custom, no_version, typed};
 use super::request::{BodyRetention, ObjectRequest};
 use crate::apimachinery::empty_fields;
+use crate::apimachinery::options;
 use crate::apimachinery::protobuf;
 use crate::apimachinery::protobuf::{DecodeError, Envelope};
 use crate::kinds::discovery::Resource;
@@ -117,7 +118,12 @@ pub(crate) fn complete(request: &ObjectRequest<'_>, object: &mut Value) -> Resul
     Ok(())
 }
 
-/// Decodes the body as a document of any kind. Returns `None` if the body is empty.
+/// The kind of the options in the body of a deletion.
+const DELETE_OPTIONS: &str = "DeleteOptions";
+
+/// Decodes the body of a deletion, which may be of any kind. Returns `None` if the body is empty.
+///
+/// Checks the types of the fields only if the kind is omitted or `DeleteOptions`.
 ///
 /// # Errors
 /// Returns 400 if the body cannot be decoded, 415 for an unsupported media type, 429 if other requests use the memory
@@ -134,8 +140,13 @@ pub(crate) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>,
     let body = &request.body;
     let read = match encoding {
         Encoding::Json | Encoding::Yaml => text(body, encoding).and_then(|(read, _)| {
-            let kind = type_meta(&read).map_err(decode::DecodeError::into_text);
-            kind.map(|_| read)
+            let kind = type_meta(&read).map_err(decode::DecodeError::into_text)?;
+            if let Some(members) = read.as_object().filter(|_| ["", DELETE_OPTIONS].contains(&&*kind.kind)) {
+                let kind = GroupVersionKind::new(options::GROUP, "v1", DELETE_OPTIONS);
+                schema::type_error(members, &kind, "")
+                    .map_err(|error| json_numbers::quoted_as_written(&error, body))?;
+            }
+            Ok(read)
         }),
         Encoding::Protobuf => delete_options(body).map_err(|error| error.to_string()),
     };
@@ -159,8 +170,8 @@ fn text(body: &[u8], encoding: Encoding) -> Result<(Value, Option<String>), Stri
 /// Decodes delete options. For any other kind, returns only `apiVersion` and `kind`.
 fn delete_options(body: &[u8]) -> Result<Value, DecodeError> {
     let envelope = Envelope::open(body)?;
-    let kind = filled_in(&envelope.kind, &GroupVersionKind::new("meta.k8s.io", "v1", "DeleteOptions"));
-    if kind.kind == "DeleteOptions" {
+    let kind = filled_in(&envelope.kind, &GroupVersionKind::new(options::GROUP, "v1", DELETE_OPTIONS));
+    if kind.kind == DELETE_OPTIONS {
         envelope.decode(&kind)
     } else {
         Ok(json!({"apiVersion": kind.api_version(), "kind": kind.kind}))
