@@ -8,6 +8,7 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::event::Phase;
 
 use super::check::{Check, Observed, Probe};
+use super::checks;
 use super::converter::Converter;
 use super::denials::{self, CreationVerdict, Denials};
 use super::environment::Environment;
@@ -229,8 +230,14 @@ impl Plan {
             Some(subject) => subject,
             None => self.audience(check).next()?.1,
         };
-        let request = &*self.shown(subject, request, memory).await;
-        let object_probe = self.object_probe(subject, request, memory);
+        let mut request = self.shown(subject, request, memory).await;
+        let cluster_fixture = &self.environment.cluster_fixture;
+        if checks::ANY_OPERATION.contains(&check.id)
+            && let Some(other) = subject.instead_of_creation(&request, cluster_fixture)
+        {
+            request = Cow::Owned(other);
+        }
+        let object_probe = self.object_probe(subject, &request, memory);
         let (Probe::Object(probe) | Probe::Collection(probe) | Probe::ConfigurationAndObject(_, _, probe)) =
             check.probe
         else {

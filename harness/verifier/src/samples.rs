@@ -1,16 +1,14 @@
 //! Selects the requests for checks of one webhook: a few of each kind and operation that the webhook matches.
 
-use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation};
+use kubernetes_admission::attributes::{Attributes, GroupVersionKind};
 use kubernetes_admission::matching;
 use kubernetes_api_server::ClusterFixture;
 
-use super::stored::{as_stored, delete, update};
+use super::stored::{OPERATIONS, request_about};
 use super::subject::Subject;
 
 /// The maximum number of requests for the checks of a webhook.
 const MAX_REQUESTS: usize = 32;
-/// The operations for which requests are created from an object of the corpus.
-const OPERATIONS: [Operation; 3] = [Operation::Create, Operation::Update, Operation::Delete];
 
 /// The requests for a webhook, in bounded memory regardless of the size of the corpus.
 #[derive(Debug, Default)]
@@ -37,12 +35,10 @@ impl Samples {
         };
         let requests = known.into_iter().flat_map(|known| &mut known.requests);
         for (operation, requests) in OPERATIONS.into_iter().zip(requests) {
-            // The body of a subresource request is not stored.
-            let is_made = operation == Operation::Create || creation.subresource.is_empty();
-            if !is_made || requests.len() >= MAX_REQUESTS {
+            if requests.len() >= MAX_REQUESTS {
                 continue;
             }
-            let request = request(creation, operation, cluster_fixture);
+            let Some(request) = request_about(creation, operation, cluster_fixture) else { continue };
             if matching::is_called(&subject.webhook, &mut cluster_fixture.evaluation(request.clone())) {
                 requests.push(request);
             }
@@ -78,16 +74,6 @@ impl OfKind {
         lists.rotate_left(first);
         let longest = lists.iter().map(|list| list.len()).max().unwrap_or_default();
         (0..longest).flat_map(|object| lists.iter().filter_map(move |list| list.get(object))).collect()
-    }
-}
-
-fn request(creation: &Attributes, operation: Operation, cluster_fixture: &ClusterFixture) -> Attributes {
-    let object = creation.object.as_ref().unwrap_or(&serde_json::Value::Null);
-    let stored = || as_stored(object, &creation.user, cluster_fixture);
-    match operation {
-        Operation::Update => update(creation, stored(), stored()),
-        Operation::Delete => delete(creation, stored()),
-        Operation::Create | Operation::Connect => creation.clone(),
     }
 }
 

@@ -159,6 +159,37 @@ pub(super) fn as_updated(update: &Attributes, written: &Value, cluster_fixture: 
     stored
 }
 
+/// The operations for which [`request_about`] creates requests.
+pub(super) const OPERATIONS: [Operation; 3] = [Operation::Create, Operation::Update, Operation::Delete];
+
+/// Returns the creation, unchanged update, or deletion of the object that `creation` creates.
+///
+/// Returns `None` for CONNECT, and if the object is not stored because it is the body of a subresource request.
+pub(super) fn request_about(
+    creation: &Attributes,
+    operation: Operation,
+    cluster_fixture: &ClusterFixture,
+) -> Option<Attributes> {
+    if operation == Operation::Create {
+        return Some(creation.clone());
+    }
+    let object = creation.object.as_ref().filter(|_| creation.subresource.is_empty())?;
+    let stored = || as_stored(object, &creation.user, cluster_fixture);
+    match operation {
+        Operation::Update => Some(update(creation, stored(), stored())),
+        Operation::Delete => Some(delete(creation, stored())),
+        Operation::Create | Operation::Connect => None,
+    }
+}
+
+/// Returns the requests of [`request_about`] for all [`OPERATIONS`], in that order.
+pub(super) fn requests_about(
+    creation: &Attributes,
+    cluster_fixture: &ClusterFixture,
+) -> impl Iterator<Item = Attributes> {
+    OPERATIONS.into_iter().filter_map(|operation| request_about(creation, operation, cluster_fixture))
+}
+
 /// Returns the request that updates `stored` to `written`; `creation` is the request that created the object.
 pub(super) fn update(creation: &Attributes, stored: Value, written: Value) -> Attributes {
     Attributes {

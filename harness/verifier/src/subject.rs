@@ -15,6 +15,7 @@ use kubernetes_types::selector::Selector;
 use serde_json::Value;
 
 use super::environment::WebhookSet;
+use super::stored::requests_about;
 
 /// A webhook under verification and its configuration.
 #[derive(Clone, Debug)]
@@ -147,6 +148,18 @@ impl Subject {
             ..(*self.webhook).clone()
         };
         matching::is_called(&webhook, &mut cluster_fixture.evaluation(request.clone()))
+    }
+
+    /// Returns the update or deletion that the rules match, if they do not match `creation`.
+    pub(super) fn instead_of_creation(
+        &self,
+        creation: &Attributes,
+        cluster_fixture: &ClusterFixture,
+    ) -> Option<Attributes> {
+        if self.asks_for(creation, cluster_fixture) {
+            return None;
+        }
+        requests_about(creation, cluster_fixture).find(|request| self.asks_for(request, cluster_fixture))
     }
 
     /// Returns a caveat about all results of the webhook, if any.

@@ -79,12 +79,14 @@ pub fn send(objects: &str, has_files: bool) -> String {
     }
 }
 
-/// Returns the reason why `subject` is not called for `request`, or `None` if it is called.
+/// Returns the reason why `subject` is not called for an object, or `None` if it is called.
 pub(super) fn mismatch(
     subject: &Subject,
-    request: &Attributes,
+    creation: &Attributes,
     cluster_fixture: &ClusterFixture,
 ) -> Option<String> {
+    let other = subject.instead_of_creation(creation, cluster_fixture);
+    let request = other.as_ref().unwrap_or(creation);
     // The dispatcher checks selectors before rules, but for an object of another kind, the rules are the better reason.
     if !subject.asks_for(request, cluster_fixture) {
         return Some("none of its rules matches the objects".to_owned());

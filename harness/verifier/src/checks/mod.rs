@@ -251,6 +251,11 @@ pub const STATIC: &[(&Check, &str)] = &[
 /// The checks that compare responses to different requests. They are invalid for a nondeterministic webhook.
 pub(super) const COMPARING: &[&str] = &["V02", "V03", "V08", "V13", "V14", "V21", "V29", "V33", "V34"];
 
+/// The checks of a response that apply to any operation.
+///
+/// For a webhook whose rules do not match creations, they examine an update or a deletion of the object.
+pub(super) const ANY_OPERATION: &[&str] = &["V11", "V22", "V25", "V26", "V27", "V28"];
+
 /// Returns the check with the given ID, ignoring case.
 pub fn find(id: &str) -> Option<&'static Check> {
     ALL.iter().find(|check| check.id.eq_ignore_ascii_case(id)).copied()

@@ -151,7 +151,7 @@ fn help_on_the_error_path(kind: &str) -> &'static str {
 fn undecodable(violation: Violation, exchange: &Exchange) -> Violation {
     let review: Value = serde_json::from_slice(&exchange.review).unwrap_or_default();
     violation
-        .with_sent(review.pointer("/request/object").cloned())
+        .with_sent(review.pointer(sent_object(&review)).cloned())
         .with_severity(Severity::Warning)
         .with_why(
             "kube-apiserver validates the types of built-in objects before it calls webhooks, so it does not send \
@@ -165,14 +165,20 @@ fn undecodable(violation: Violation, exchange: &Exchange) -> Violation {
         )
 }
 
-/// Returns the review with an object whose fields have the wrong types.
+/// Returns the review with an object, or `oldObject` on DELETE, whose fields have the wrong types.
 pub(super) fn unreadable(review: &[u8]) -> Option<Bytes> {
     let mut review: Value = serde_json::from_slice(review).ok()?;
-    let object = review.pointer_mut("/request/object")?.as_object_mut()?;
+    let field = sent_object(&review);
+    let object = review.pointer_mut(field)?.as_object_mut()?;
     object.insert("spec".to_owned(), 7.into());
     object.insert("data".to_owned(), 7.into());
     object.insert("metadata".to_owned(), "unreadable".into());
     serde_json::to_vec(&review).ok().map(Bytes::from)
+}
+
+/// Returns the JSON pointer to the object in a review: `oldObject` on DELETE.
+fn sent_object(review: &Value) -> &'static str {
+    if at(review, &["request", "object"]).is_null() { "/request/oldObject" } else { "/request/object" }
 }
 
 /// Returns a copy of the outcome with only `exchange`, so that the report shows it.

@@ -56,7 +56,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let mut tested = false;
     if *at(&webhook_response.response, &["allowed"]) != true {
         tested = true;
-        let faults = faults(at(&webhook_response.response, &["status"]), &secrets(object_probe.object()));
+        let deleted = object_probe.request.old_object.as_ref();
+        let sent = object_probe.request.object.as_ref().or(deleted).unwrap_or(&Value::Null);
+        let faults = faults(at(&webhook_response.response, &["status"]), &secrets(sent));
         let steps = || [Arc::clone(&webhook_response.outcome)];
         violations.extend(faults.into_iter().map(|(kind, message, severity)| {
             Violation::new(kind, message).with_severity(severity).with_steps(steps())

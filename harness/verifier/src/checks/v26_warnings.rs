@@ -42,7 +42,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let given = at(&webhook_response.response, &["warnings"]).as_array().into_iter().flatten();
     let texts: Vec<String> = given.filter_map(|text| text.as_str().map(str::to_owned)).collect();
     if texts.is_empty() {
-        return Err(Skipped::not_applicable("the response to the creation has no warnings"));
+        return Err(Skipped::not_applicable("the response has no warnings"));
     }
     let violation = |(kind, message, severity): Fault| {
         Violation::new(kind, message)

@@ -26,7 +26,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     let webhook_response = WebhookResponse::accepted(object_probe).await?;
     let annotations = at(&webhook_response.response, &["auditAnnotations"]);
     let Some(annotations) = annotations.as_object().filter(|all| !all.is_empty()) else {
-        return Err(Skipped::not_applicable("the response to the creation has no audit annotations"));
+        return Err(Skipped::not_applicable("the response has no audit annotations"));
     };
     let name = &object_probe.subject.webhook.id.name;
     let dropped: Vec<String> = annotations

@@ -7,7 +7,7 @@ mod pods;
 
 use std::collections::BTreeMap;
 
-use kubernetes_admission::attributes::{Attributes, GroupVersionKind};
+use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::json::set;
 use kubernetes_types::selector::Selector;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::custom::{Made, NearMiss, Version, versions};
 use super::environment::Environment;
-use super::stored::{as_stored, update};
+use super::stored::requests_about;
 use super::subject::Subject;
 
 /// A generator for the objects of one kind.
@@ -194,21 +194,12 @@ impl Maker {
     }
 }
 
-/// Returns whether the rules of a webhook match the creation or an update of `object`, regardless of its selectors.
+/// Returns whether the rules of a webhook match a request about `object`, regardless of its selectors.
 fn is_matched(object: &Value, subjects: &[Subject], environment: &Environment) -> bool {
     let Ok(creation) = environment.create(object.clone()) else { return false };
     let cluster_fixture = &environment.cluster_fixture;
-    let is_called =
-        |request: &Attributes| subjects.iter().any(|subject| subject.asks_for(request, cluster_fixture));
-    if is_called(&creation) {
-        return true;
-    }
-    // The body of a subresource request is not stored.
-    let Some(object) = creation.object.as_ref().filter(|_| creation.subresource.is_empty()) else {
-        return false;
-    };
-    let stored = as_stored(object, &environment.user, cluster_fixture);
-    is_called(&update(&creation, stored.clone(), stored))
+    requests_about(&creation, cluster_fixture)
+        .any(|request| subjects.iter().any(|subject| subject.asks_for(&request, cluster_fixture)))
 }
 
 /// Returns the kinds that the rules of `subjects` may match but that the corpus does not contain.
@@ -317,9 +308,9 @@ mod tests {
     }
 
     #[test]
-    fn webhook_for_updates_gets_objects() {
+    fn webhook_for_updates_or_deletions_gets_objects() {
         let environment = |fixture| Environment::new(Arc::new(NoServices), fixture, UserInfo::default());
-        for (operation, expected) in [("UPDATE", true), ("CONNECT", false)] {
+        for (operation, expected) in [("UPDATE", true), ("DELETE", true), ("CONNECT", false)] {
             let subjects =
                 Subject::from_configurations(&[configuration(&[operation], &[""], &["pods"], &json!({}))]);
             let subjects = subjects.unwrap();
