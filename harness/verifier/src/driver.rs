@@ -27,7 +27,7 @@ use super::reasons;
 use super::recorder::Recorder;
 use super::report::Report;
 use super::request_context;
-use super::samples::Samples;
+use super::samples::{self, Samples};
 use super::smallest::smallest;
 use super::subject::Subject;
 use super::tried;
@@ -325,7 +325,7 @@ impl Run<'_> {
                 samples.add(subject, &request, &plan.environment.cluster_fixture);
             }
         }
-        samples.iter().map(Samples::requests).collect()
+        self.requests(&samples)
     }
 
     async fn effects(&mut self, samples: &[Vec<Attributes>]) {
@@ -334,7 +334,7 @@ impl Run<'_> {
     }
 
     async fn webhooks(&mut self) {
-        let samples = self.requests();
+        let samples = self.requests(&self.samples);
         let webhooks = |probe| if let Probe::Webhook(probe) = probe { Some(probe) } else { None };
         self.alone(&samples, Stage::Webhooks, webhooks).await;
     }
@@ -364,14 +364,25 @@ impl Run<'_> {
     }
 
     /// Returns the requests to use for single-webhook probes, for each webhook.
-    fn requests(&self) -> Vec<Vec<Attributes>> {
-        self.samples.iter().map(Samples::requests).collect()
+    ///
+    /// A webhook that is not called for objects of the corpus gets requests for connections and subresources.
+    fn requests(&self, samples: &[Samples]) -> Vec<Vec<Attributes>> {
+        let requests = self.plan.subjects.iter().zip(samples).map(|(subject, samples)| {
+            let requests = samples.requests();
+            if !requests.is_empty() {
+                return requests;
+            }
+            let mut requests = checks::subresource_requests(&self.plan.webhook_probe(subject, &[]));
+            requests.truncate(samples::MAX_REQUESTS);
+            requests
+        });
+        requests.collect()
     }
 
     /// Runs the disruptions. Each affects all webhooks at once, because webhooks often share a process.
     async fn interventions(&mut self) {
         let plan = self.plan;
-        let samples = self.requests();
+        let samples = self.requests(&self.samples);
         for now in Disruption::ALL {
             for (position, check) in plan.active() {
                 let Probe::Intervention(occasion, probe) = check.probe else { continue };

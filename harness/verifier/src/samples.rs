@@ -8,7 +8,7 @@ use super::stored::{OPERATIONS, request_about};
 use super::subject::Subject;
 
 /// The maximum number of requests for the checks of a webhook.
-const MAX_REQUESTS: usize = 32;
+pub(super) const MAX_REQUESTS: usize = 32;
 
 /// The requests for a webhook, in bounded memory regardless of the size of the corpus.
 #[derive(Debug, Default)]

@@ -103,8 +103,12 @@ mod write_attribution;
 
 pub use self::l07_ca_bundle::is_placeholder;
 pub use self::recorded_writes::NOT_OBSERVED;
+use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::matching;
+
 use super::check::Check;
 use super::comparison::Difference;
+use super::webhook_probe::WebhookProbe;
 
 /// The checks of `admit verify`, sorted by ID.
 pub const ALL: &[&Check] = &[
@@ -255,6 +259,16 @@ pub(super) const COMPARING: &[&str] = &["V02", "V03", "V08", "V13", "V14", "V21"
 ///
 /// For a webhook whose rules do not match creations, they examine an update or a deletion of the object.
 pub(super) const ANY_OPERATION: &[&str] = &["V11", "V22", "V25", "V26", "V27", "V28"];
+
+/// Returns the CONNECT requests and the requests for subresources that the webhook is called for.
+pub(super) fn subresource_requests(webhook_probe: &WebhookProbe<'_>) -> Vec<Attributes> {
+    let connections = v30_connect::matched(webhook_probe).into_iter().map(|(_, request)| request);
+    let mut requests: Vec<Attributes> = connections.chain(v31_subresources::matched(webhook_probe)).collect();
+    let cluster_fixture = &webhook_probe.environment.cluster_fixture;
+    let webhook = &webhook_probe.subject.webhook;
+    requests.retain(|request| matching::is_called(webhook, &mut cluster_fixture.evaluation(request.clone())));
+    requests
+}
 
 /// Returns the check with the given ID, ignoring case.
 pub fn find(id: &str) -> Option<&'static Check> {

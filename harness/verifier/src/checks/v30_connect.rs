@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubernetes_admission::attributes::Operation;
+use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
@@ -45,13 +45,10 @@ fn connections() -> [(&'static str, &'static str, Value); 6] {
     ]
 }
 
-async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
+/// Returns the CONNECT requests that the webhook's rules match, each with its resource and subresource.
+pub(super) fn matched(webhook_probe: &WebhookProbe<'_>) -> Vec<(String, Attributes)> {
     let namespace = requests::namespace(webhook_probe);
-    let id = &webhook_probe.subject.webhook.id;
-    let mut violations: Vec<Violation> = Vec::new();
-    let mut tested = false;
-    let mut not_selected = Vec::new();
-    for (resource, subresource, object) in connections() {
+    let all = connections().into_iter().map(|(resource, subresource, object)| {
         let side = Side {
             operation: Operation::Connect,
             resource: ("", "v1", resource),
@@ -61,11 +58,18 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             object,
             old_object: None,
         };
-        let request = side.request(webhook_probe);
-        if !webhook_probe.subject.asks_for(&request, &webhook_probe.environment.cluster_fixture) {
-            continue;
-        }
-        let name = format!("{resource}/{subresource}");
+        (format!("{resource}/{subresource}"), side.request(webhook_probe))
+    });
+    let cluster_fixture = &webhook_probe.environment.cluster_fixture;
+    all.filter(|(_, request)| webhook_probe.subject.asks_for(request, cluster_fixture)).collect()
+}
+
+async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
+    let id = &webhook_probe.subject.webhook.id;
+    let mut violations: Vec<Violation> = Vec::new();
+    let mut tested = false;
+    let mut not_selected = Vec::new();
+    for (name, request) in matched(webhook_probe) {
         let outcome = Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), &request).await);
         if outcome.calls_of(id).next().is_none() {
             not_selected.push(name);

@@ -91,6 +91,15 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     })
 }
 
+/// Returns the requests for subresources that the webhook's rules match, except CONNECT requests.
+pub(super) fn matched(webhook_probe: &WebhookProbe<'_>) -> Vec<Attributes> {
+    let cluster_fixture = &webhook_probe.environment.cluster_fixture;
+    served(cluster_fixture)
+        .filter_map(|(resource, subresource)| request(webhook_probe, &resource, &subresource))
+        .filter(|request| webhook_probe.subject.asks_for(request, cluster_fixture))
+        .collect()
+}
+
 /// The violations, each with the other subresources that have the same violation.
 #[derive(Default)]
 pub(crate) struct SubresourceViolations(Vec<(Violation, Vec<String>)>);

@@ -40,12 +40,17 @@ enum LargeObjectResult {
 }
 
 async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
-    let samples: Vec<&Attributes> =
-        webhook_probe.samples.iter().filter(|sample| sample.object.is_some()).collect();
+    // The body of an update of a subresource, such as a Scale, is derived from the stored object.
+    let is_enlarged = |sample: &&Attributes| match sample.operation {
+        Operation::Create => true,
+        Operation::Update => sample.subresource.is_empty(),
+        Operation::Delete | Operation::Connect => false,
+    };
+    let samples: Vec<&Attributes> = webhook_probe.samples.iter().filter(is_enlarged).collect();
     if samples.is_empty() {
         return Err(Skipped::not_applicable(match webhook_probe.samples {
             [] => "no object in the corpus matches the webhook's rules and selectors",
-            _ => "the webhook is called only for deletions",
+            _ => "the webhook is called only for deletions, connections, and updates of subresources",
         }));
     }
     let mut kinds = BTreeSet::new();

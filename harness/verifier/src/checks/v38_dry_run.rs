@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_types::json::set;
 use serde_json::json;
 
@@ -47,32 +47,46 @@ async fn dry_runs(
     Ok(outcomes)
 }
 
-async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
+/// Returns the requests that can be dry runs.
+///
+/// # Errors
+/// Returns [`Skipped`] if there are no such requests.
+fn samples(webhook_probe: &WebhookProbe<'_>) -> Result<Vec<Attributes>, Skipped> {
     if webhook_probe.samples.is_empty() {
         return Err(Skipped::not_applicable(
-            "no object in the corpus matches the webhook's rules and \
-                                             selectors",
+            "no object in the corpus matches the webhook's rules and selectors",
         ));
     }
+    let samples = recorded_writes::first_samples(webhook_probe).iter();
+    // A CONNECT request does not have options, and so no dryRun.
+    let samples: Vec<Attributes> =
+        samples.filter(|sample| sample.operation != Operation::Connect).cloned().collect();
+    if samples.is_empty() {
+        return Err(Skipped::not_applicable("a CONNECT request cannot be a dry run"));
+    }
+    Ok(samples)
+}
+
+async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
+    let samples = samples(webhook_probe)?;
     if !webhook_probe.subject.webhook.side_effects.allow_dry_run() {
         return Err(Skipped::not_applicable(
             "the webhook is not called on dry runs: sideEffects is Some or \
                                              Unknown",
         ));
     }
-    let samples = recorded_writes::first_samples(webhook_probe);
     let alone = webhook_probe.alone();
     let mut violations = Vec::new();
     let mut dry_outcomes = Vec::new();
     let mut attribution = match &webhook_probe.settings.recorder {
-        Some(recorder) => Some(WriteAttribution::new(recorder, Watched::Writes, samples).await),
+        Some(recorder) => Some(WriteAttribution::new(recorder, Watched::Writes, &samples).await),
         None => None,
     };
     let seen = loop {
         if let Some(attribution) = &mut attribution {
             attribution.begin();
         }
-        let outcomes = dry_runs(webhook_probe, samples).await?;
+        let outcomes = dry_runs(webhook_probe, &samples).await?;
         // The responses of the first round are compared.
         if dry_outcomes.is_empty() {
             dry_outcomes = outcomes;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_api_server::ClusterFixture;
-use kubernetes_types::json::set;
+use kubernetes_types::json::{self, set};
 use kubernetes_types::selector::Selector;
 use serde_json::{Map, Value, json};
 
@@ -104,13 +104,17 @@ pub fn built_in(
 ) -> impl Iterator<Item = Value> + use<> {
     let wanted = |object: &Value| is_matched(object, subjects, environment);
     let selections = selections(subjects);
-    let resource_of = |kind: &GroupVersionKind| environment.cluster_fixture.resource_of(kind);
+    // The creation of an object in a namespace sets its namespace. This includes Evictions, which are not stored.
+    let is_namespaced = |object: Value| {
+        let created = environment.create(object).ok().and_then(|creation| creation.object);
+        created.is_some_and(|object| !json::text(&object, &["metadata", "namespace"]).is_empty())
+    };
     let wanted: Vec<(Maker, bool)> = makers(definitions)
         .into_iter()
         .filter(|maker| wanted(&(maker.make)(0)))
         .map(|maker| {
-            let served = resource_of(&GroupVersionKind::from_object(&(maker.make)(0)));
-            (maker, served.is_some_and(|served| served.namespaced))
+            let namespaced = is_namespaced((maker.make)(0));
+            (maker, namespaced)
         })
         .collect();
     let mut numbers: Vec<(usize, usize, usize)> = Vec::new();
@@ -317,6 +321,23 @@ mod tests {
             let environment = environment(ClusterFixture::new(&namespaces(&subjects)));
             let mut objects = built_in(&subjects, &[], &environment, Extent::Representative);
             assert_eq!(objects.next().is_some(), expected, "{operation}");
+        }
+    }
+
+    #[test]
+    fn evictions_have_the_namespace_that_the_selector_requires() {
+        let mut configuration = configuration(&["CREATE"], &[""], &["pods/eviction"], &json!({}));
+        configuration["webhooks"][0]["namespaceSelector"] = json!({"matchLabels": {"inject": "yes"}});
+        let subjects = Subject::from_configurations(&[configuration]).unwrap();
+        let cluster_fixture = ClusterFixture::new(&namespaces(&subjects));
+        let environment = Environment::new(Arc::new(NoServices), cluster_fixture, UserInfo::default());
+        let objects: Vec<Value> = built_in(&subjects, &[], &environment, Extent::Representative).collect();
+        assert!(!objects.is_empty());
+        for object in objects {
+            assert_eq!(
+                (&object["kind"], &object["metadata"]["namespace"]),
+                (&json!("Eviction"), &json!(NAMESPACE))
+            );
         }
     }
 
