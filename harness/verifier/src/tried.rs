@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::conditions::{self, Evaluation};
+use kubernetes_admission::config::FailurePolicy;
 use kubernetes_admission::event::Mismatch;
 use kubernetes_admission::matching::{self, Decision};
 use kubernetes_api_server::ClusterFixture;
@@ -48,7 +49,7 @@ pub struct Tried {
 /// Returns the advice for the reasons in [`Tried::mismatches`] that start with a given prefix.
 ///
 /// `options` are the options that the user passed.
-fn advice(options: &BTreeSet<String>) -> [(&'static str, String); 4] {
+fn advice(options: &BTreeSet<String>) -> [(&'static str, String); 5] {
     let has_files = options.contains("-f");
     let or_use = |usable: &[&str]| {
         let unused: Vec<&str> =
@@ -57,7 +58,9 @@ fn advice(options: &BTreeSet<String>) -> [(&'static str, String); 4] {
     };
     let labels = send("objects with the labels that the objectSelector requires", has_files);
     let conditions = send("objects for which the matchConditions are true", has_files);
+    let guard = "correct the condition, and guard optional fields with `has()`".to_owned();
     [
+        (FAILED, guard),
         (
             "its namespaceSelector",
             "add the manifest of the namespace, with the labels that the namespaceSelector requires, to the \
@@ -92,6 +95,14 @@ pub(super) fn mismatch(
         return Some("none of its rules matches the objects".to_owned());
     }
     let decided = matching::decide(&subject.webhook, &mut cluster_fixture.evaluation(request.clone()));
+    if let Some(failure) = decided.conditions.as_ref().and_then(failed_condition) {
+        let resource = request.resource.group_resource();
+        let follows = match subject.webhook.failure_policy {
+            FailurePolicy::Fail => "the request is rejected",
+            FailurePolicy::Ignore => "the webhook is skipped",
+        };
+        return Some(format!("{FAILED} {failure}, for {resource}: {follows}"));
+    }
     let Decision::Skip(mismatch) = decided.decision else { return None };
     Some(match mismatch {
         Mismatch::NamespaceSelector => {
@@ -108,6 +119,20 @@ pub(super) fn mismatch(
         },
         Mismatch::Exempt | Mismatch::NotReinvoked => "webhooks are not called for the objects".to_owned(),
     })
+}
+
+/// The start of a reason in [`Tried::mismatches`] about a match condition that fails.
+const FAILED: &str = "the match condition";
+
+/// Returns the name of the condition that decides that the evaluation fails, and the error.
+fn failed_condition(evaluation: &Evaluation) -> Option<String> {
+    let error = evaluation.error()?;
+    let failed = evaluation.conditions.iter().find_map(|it| Some((&it.name, it.value.as_ref().err()?)));
+    let Some((name, failed)) = failed else { return Some(format!("fails: {error}")) };
+    let error = failed.to_string();
+    // The text before it repeats the expression.
+    let error = error.rsplit_once("resulted in error: ").map_or(error.as_str(), |(_, error)| error);
+    Some(format!("{name} fails: {error}"))
 }
 
 impl Tried {
@@ -185,8 +210,10 @@ fn uncalled(
 ) -> String {
     let mut reasons: Vec<(&str, u64)> =
         mismatches.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
-    reasons
-        .sort_by_key(|(reason, count)| (reason.starts_with("none of its rules"), std::cmp::Reverse(*count)));
+    let has_failed = |reason: &str| reason.starts_with(FAILED);
+    reasons.sort_by_key(|(reason, count)| {
+        (!has_failed(reason), reason.starts_with("none of its rules"), std::cmp::Reverse(*count))
+    });
     if reasons.iter().any(|(reason, _)| !reason.starts_with("none of its rules")) {
         reasons.retain(|(reason, _)| !reason.starts_with("none of its rules"));
     }
@@ -200,6 +227,10 @@ fn uncalled(
         if reasons.iter().any(|(reason, _)| reason.starts_with(begin)) {
             let _ = write!(text, "; {advice}");
         }
+        // Other objects do not help as long as a condition fails.
+        if begin == FAILED && reasons.iter().any(|(reason, _)| has_failed(reason)) {
+            break;
+        }
     }
     if !selects.is_empty() && reasons.iter().any(|(reason, _)| reason.starts_with("its objectSelector")) {
         let _ = write!(text, "; its objectSelector names {}", selects.join(", "));
@@ -209,6 +240,9 @@ fn uncalled(
 
 #[cfg(test)]
 mod tests {
+    use kubernetes_admission::attributes::UserInfo;
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -218,6 +252,45 @@ mod tests {
             let text = tried.unseen("c/inject.example.com", 1, &BTreeSet::new()).unwrap();
             assert!(text.contains(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn match_condition_that_fails_is_reported_with_its_error_and_without_advice_on_objects() {
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "c"},
+            "webhooks": [{
+                "name": "w.example.com", "clientConfig": {"url": "https://localhost/"}, "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+                "matchConditions": [{"name": "a", "expression": "has(object.metadata.labels.inject)"}],
+                "rules": [{
+                    "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+                }],
+            }],
+        });
+        let subject = Subject::from_configurations(&[configuration]).unwrap().remove(0);
+        let cluster_fixture = ClusterFixture::new([]);
+        let reason = |metadata: Value| {
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            let request = cluster_fixture.create(object, "default", UserInfo::default()).unwrap();
+            mismatch(&subject, &request, &cluster_fixture).unwrap()
+        };
+        let failed = reason(json!({"name": "b"}));
+        assert_eq!(
+            failed,
+            "the match condition a fails: no such key: labels, for configmaps: the request is rejected"
+        );
+        let is_false = reason(json!({"name": "b", "labels": {"a": "b"}}));
+        assert_eq!(is_false, "its match condition a is false");
+        let tried =
+            Tried { mismatches: BTreeMap::from([(is_false, 9), (failed.clone(), 2)]), ..Tried::default() };
+        assert_eq!(
+            tried.unseen("c/w.example.com", 11, &BTreeSet::new()).unwrap(),
+            format!(
+                "the webhook was not called for any of 11 objects: {failed} (2 objects), its match condition a is \
+                 false (9 objects); correct the condition, and guard optional fields with `has()`"
+            )
+        );
     }
 
     #[test]
