@@ -271,7 +271,7 @@ fn rejected_configuration_is_checked_as_far_as_it_can_be_read() {
     let text = format!("{first}sideEffects: Some{rest}");
     let found = prints(&lint_with_input(&["-c", "-", "-v"], &text), 1);
     assert!(found.contains("error[L01]: ") && found.contains("sideEffects"), "{found}");
-    assert!(found.contains("warning[L04]: Kubernetes 1.37 does not serve pod in v1"), "{found}");
+    assert!(found.contains("error[L04]: Kubernetes 1.37 does not serve pod in v1"), "{found}");
     // Checks whose result depends on the rejected field do not pass; the others do.
     assert!(found.contains("\nL06 not checked "), "{found}");
     let reason = "the API server rejects webhooks[0].timeoutSeconds, on which the result depends: see L01\n";

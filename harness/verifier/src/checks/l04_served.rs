@@ -81,10 +81,14 @@ pub(super) fn unserved<'r>(
             let is_whole_rule = unmatched.len() == rule.resources.len();
             for (position, entry) in unmatched {
                 // A list of several resources may include names from several releases, but not misspelled names.
-                let severity = if is_whole_rule || meant(entry, &served).is_some() {
-                    Severity::Warning
-                } else {
-                    Severity::Note
+                let meant = meant(entry, &served);
+                let is_certain = is_whole_rule
+                    && !rule.api_groups.iter().any(|group| is_custom(group))
+                    && (meant.is_some() || is_elsewhere(rule, entry, &served));
+                let severity = match (is_whole_rule, meant) {
+                    _ if is_certain => Severity::Error,
+                    (true, _) | (false, Some(_)) => Severity::Warning,
+                    (false, None) => Severity::Note,
                 };
                 let violation = Violation::new("no such resource", not_served(rule, entry, &served));
                 violations.push(violation.with_severity(severity).at(field(position)));
@@ -129,7 +133,7 @@ fn misnamed_groups(rule: &Rule) -> impl Iterator<Item = (usize, Violation)> {
             let violation = Violation::new("no such group", message).with_help(help);
             // The entry has no effect if the rule also has the right one.
             let is_redundant = exact_or_star(&rule.api_groups, group);
-            let severity = if is_redundant { Severity::Note } else { Severity::Warning };
+            let severity = if is_redundant { Severity::Note } else { Severity::Error };
             Some((position, violation.with_severity(severity)))
         },
     )
@@ -184,6 +188,18 @@ fn meant<'a>(entry: &str, served: &'a [ServedResource]) -> Option<&'a ServedReso
     }
     let lower = name.to_lowercase();
     served.iter().find(|it| it.kind.kind.to_lowercase() == lower || it.name.resource == lower)
+}
+
+/// Returns whether each group of the rule is served, but only other groups have the resource.
+///
+/// A resource of a group that is not served may exist in an older version of Kubernetes.
+fn is_elsewhere(rule: &Rule, entry: &str, served: &[ServedResource]) -> bool {
+    let name = entry.split('/').next().unwrap_or_default();
+    let is_served = |group: &String| served.iter().any(|it| it.name.group == *group);
+    let mut same_name = served.iter().filter(|it| it.name.resource == name).peekable();
+    rule.api_groups.iter().all(is_served)
+        && same_name.peek().is_some()
+        && same_name.all(|it| !exact_or_star(&rule.api_groups, &it.name.group))
 }
 
 /// Explains why an entry does not match a served resource, and suggests a fix.
