@@ -197,11 +197,11 @@ pub(super) fn completed(report: &Report) -> (usize, Vec<&'static str>) {
 
 /// Returns the checks that were not completed because the API server rejects a configuration, by the reason.
 fn rejected(report: &Report) -> BTreeMap<String, Vec<&'static str>> {
-    let mut rejected: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    let mut rejected: BTreeMap<String, BTreeSet<&'static str>> = BTreeMap::new();
     for unchecked in report.not_checked.iter().filter(|unchecked| unchecked.is_rejected) {
-        rejected.entry(unchecked.sentence()).or_default().push(unchecked.check);
+        rejected.entry(unchecked.sentence()).or_default().insert(unchecked.check);
     }
-    rejected
+    rejected.into_iter().map(|(sentence, checks)| (sentence, checks.into_iter().collect())).collect()
 }
 
 /// Appends the number of checks that passed, the checks that did not run, and the number of findings.
