@@ -148,7 +148,12 @@ pub(super) fn unexercised_reason(report: &Report, ids: &[&str]) -> String {
     let is_redundant = |reason: &str| reason == NONE_CHANGED && reasons.contains(NEVER_CHANGED);
     let reasons: Vec<&str> = reasons.iter().copied().filter(|reason| !is_redundant(reason)).collect();
     // At most one reason is about denials, and one about changes.
-    format!("{}; {}", reasons.join(" and "), send(objects, report.has_option("-f")))
+    let advice = if report.has_option("-f") {
+        send(objects, true)
+    } else {
+        format!("in another run, pass {objects} with -f, and --check {}", ids.join(","))
+    };
+    format!("{}; {advice}", reasons.join(" and "))
 }
 
 /// Returns the reasons why the run is incomplete: the checks, the webhook, and the reason.
