@@ -105,7 +105,14 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
         Attribution::Caused { count, first } => {
             let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
             let runs = if samples.len() == 1 { "dry run" } else { "dry runs" };
-            let message = format!("in {} {runs}, the webhook wrote {times}, first {first}", samples.len());
+            let tried = samples.first().map_or_else(String::new, |sample| {
+                format!(
+                    ", the first for {} of {} {}",
+                    sample.operation, sample.resource.resource, sample.name
+                )
+            });
+            let message =
+                format!("in {} {runs}{tried}, the webhook wrote {times}, first {first}", samples.len());
             let violation = Violation::new("writes on dry runs", message);
             violations.push(violation.with_steps(dry_outcomes.first().cloned()));
         }
