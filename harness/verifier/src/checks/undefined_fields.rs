@@ -244,10 +244,7 @@ impl Declarations {
     }
 
     fn field(&mut self, field: &Field) -> Type {
-        let of = match field.kind {
-            Kind::Message(id) => self.message(MESSAGES.get(id)),
-            _ => Type::Dyn,
-        };
+        let of = if let Kind::Message(id) = field.kind { self.message(MESSAGES.get(id)) } else { Type::Dyn };
         match field.shape {
             Shape::Plain | Shape::Optional => of,
             Shape::List => Type::list(of),
