@@ -129,3 +129,42 @@ async fn unusable_responses_are_explained_as_in_explain_error() {
         assert!(names.iter().any(|name| words.contains(name)), "{behavior}: {text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_object_names_the_webhook_that_added_the_invalid_part() {
+    let container = "{op: add, path: /spec/containers/-, value: {name: proxy}}";
+    let text = quiet_run_with(&format!("{{patch: {{operations: [{container}]}}}}")).await;
+    assert!(text.contains("spec.containers[1].image: Required value"), "{text}");
+    assert!(text.contains("  = note: inject.example.com added spec.containers[1]\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn misspelled_fields_are_named_if_the_server_misses_the_right_ones() {
+    let stage = Stage::with(FEATURE).await;
+    let manifest = stage.folder.path().join("manifest.yaml");
+    let text = std::fs::read_to_string(&manifest).expect("the manifest");
+    std::fs::write(&manifest, text.replace("\"sideEffects\"", "\"sideEffect\"")).expect("it is written");
+    let text = ends_with(&stage.run("in-process").await, 1);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = "= help: the API server ignores the unknown field";
+    let expected = format!("{help} webhooks[0].sideEffect (did you mean sideEffects?)");
+    assert!(words.contains(&expected), "{text}");
+
+    let feature = r#"
+Feature: A misspelled field
+  Scenario: The image
+    When this object is created:
+      """yaml
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: web}
+      spec: {containers: [{name: web, imge: a}], other: 1}
+      """
+    Then the request is admitted
+"#;
+    let stage = Stage::with(feature).await;
+    let text = ends_with(&stage.run_with(&[]).await, 1);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = format!("{help}s spec.containers[0].imge (did you mean image?), spec.other");
+    assert!(words.contains(&expected), "{text}");
+}

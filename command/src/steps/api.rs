@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::failure::{Outcome, StepFailure};
-use super::hints;
+use super::{hints, invalid_fields};
 
 /// A response from the API server.
 #[derive(Clone, Debug)]
@@ -126,7 +126,8 @@ impl Answer {
         if self.is_success() {
             return Ok(self);
         }
-        Err(StepFailure::new(self.decision()).with_help(hints::for_message(self.message())))
+        let help = hints::for_message(self.message()).or_else(|| invalid_fields::unknown_fields(&self));
+        Err(StepFailure::new(self.decision()).with_help(help))
     }
 
     /// Returns the response if the request succeeded, or if the object already exists.

@@ -199,6 +199,9 @@ impl World {
         for line in self.not_called() {
             self.note(step, NoteKind::Cause, line);
         }
+        for line in self.parts_set_by_webhooks() {
+            self.note(step, NoteKind::Cause, line);
+        }
         for (kind, line) in self.policy_notes(&decision) {
             self.note(step, kind, line);
         }

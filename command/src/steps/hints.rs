@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::invalid_fields::unknown_fields;
 use super::world::World;
 
 impl World {
@@ -22,7 +23,7 @@ impl World {
         self.last
             .as_ref()
             .filter(|answer| !answer.is_success())
-            .and_then(|answer| for_message(answer.message()))
+            .and_then(|answer| for_message(answer.message()).or_else(|| unknown_fields(answer)))
     }
 }
 

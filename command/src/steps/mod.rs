@@ -20,6 +20,7 @@ mod failure;
 mod fault;
 mod help;
 mod hints;
+mod invalid_fields;
 mod loaded;
 pub(crate) mod metrics;
 mod names;

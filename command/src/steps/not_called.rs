@@ -9,12 +9,12 @@ use super::api::Answer;
 use super::failure::{HELP, NOTE, Outcome, StepFailure};
 use super::parameter::Admission;
 use super::world::World;
-use crate::target::RecordedSkip;
+use crate::target::{RecordedCall, RecordedSkip};
 
 /// A webhook of the scenario, with the names that identify it on the server.
 pub(super) struct Identity<'a> {
     /// The name in the feature file.
-    short: &'a str,
+    pub(super) short: &'a str,
     configuration: String,
     name: &'a str,
     /// The `reinvocationPolicy`, if it is set.
@@ -27,6 +27,11 @@ impl Identity<'_> {
     /// Returns whether the server skipped this webhook.
     pub(super) fn is_in(&self, skip: &RecordedSkip) -> bool {
         skip.webhook.name == self.name && skip.webhook.configuration == self.configuration
+    }
+
+    /// Returns whether this webhook received the call.
+    pub(super) fn received(&self, call: &RecordedCall) -> bool {
+        call.webhook == self.name && call.configuration == self.configuration
     }
 }
 

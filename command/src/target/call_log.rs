@@ -10,6 +10,7 @@ use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Rou
 use harness::matching;
 use harness::server::ObservedRequest;
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::delivery::Delivery;
 use crate::policy_outcome::{PolicyResult, policy_results};
@@ -37,6 +38,8 @@ pub(crate) struct RecordedCall {
     pub(crate) time: Timestamp,
     /// The `AdmissionReview` that was sent; empty if none was sent.
     pub(crate) review: Bytes,
+    /// The operations of the webhook's patch; empty if there is no patch.
+    pub(crate) patch: Vec<Value>,
     /// The outcome as text, such as `denied: …`.
     pub(crate) result: String,
     /// The `request.uid` of the review; empty if no review was created.
@@ -132,6 +135,7 @@ impl RecordedCall {
             phase: called.phase,
             time: received + called.started,
             review: called.review.clone(),
+            patch: patch(&called.result),
             result: result(&called.result),
             uid: called.uid.clone(),
             failed_open: failed.map(|(_, failed_open)| failed_open),
@@ -199,6 +203,16 @@ fn rule_mismatches(request: &ObservedRequest, phase: Phase, id: &WebhookId) -> O
         rules.push(format!("and {more} more"));
     }
     (!rules.is_empty()).then(|| rules.join("; "))
+}
+
+fn patch(result: &CallResult) -> Vec<Value> {
+    match result {
+        CallResult::Allowed { patch: Some(operations), .. } => operations.to_vec(),
+        CallResult::Allowed { patch: None, .. }
+        | CallResult::Denied(_)
+        | CallResult::Failed { .. }
+        | CallResult::ServerError { .. } => Vec::new(),
+    }
 }
 
 /// Formats the result of a call as the fakes do.

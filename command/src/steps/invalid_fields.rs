@@ -1,0 +1,114 @@
+//! Explains why the server rejected an object as invalid: unknown fields, and fields that a webhook set.
+
+use harness::json::at;
+use http::StatusCode;
+use serde_json::Value;
+
+use super::api::Answer;
+use super::world::World;
+use crate::similar_name::most_similar;
+use crate::target::RecordedCall;
+
+/// Names the unknown fields of an invalid object, each with the invalid field whose name is similar.
+pub(super) fn unknown_fields(answer: &Answer) -> Option<String> {
+    let invalid: Vec<&str> = invalid_fields(answer).collect();
+    let unknown = answer.warnings.iter().filter_map(|warning| {
+        let field = warning.strip_prefix("unknown field \"")?.strip_suffix('"')?;
+        let (parent, name) = split(field);
+        let names = invalid.iter().map(|field| split(field)).filter(|(other, _)| *other == parent);
+        Some(match most_similar(name, names.map(|(_, name)| name)) {
+            Some(similar) => format!("{field} (did you mean {similar}?)"),
+            None => field.to_owned(),
+        })
+    });
+    let unknown: Vec<String> = unknown.collect();
+    let noun = if unknown.len() == 1 { "field" } else { "fields" };
+    (!invalid.is_empty() && !unknown.is_empty())
+        .then(|| format!("the API server ignores the unknown {noun} {}", unknown.join(", ")))
+}
+
+impl World {
+    /// Returns a line for each part of an invalid object that a mutating webhook added or changed.
+    pub(super) fn parts_set_by_webhooks(&self) -> Vec<String> {
+        let Some(answer) = &self.last else { return Vec::new() };
+        let identities = self.identities();
+        let name = |call: &RecordedCall| identities.iter().find(|it| it.received(call)).map(|it| it.short);
+        let calls = self.own_calls.iter().flatten().chain(&self.fake_calls);
+        let mut calls: Vec<(&str, &RecordedCall)> =
+            calls.filter_map(|call| Some((name(call)?, call))).collect();
+        calls.sort_by_key(|(_, call)| call.time);
+        let mut lines: Vec<String> = Vec::new();
+        for field in invalid_fields(answer) {
+            let mut setting =
+                calls.iter().rev().filter_map(|(name, call)| Some((name, set_part(call, field)?)));
+            if let Some((name, what)) = setting.next() {
+                let line = format!("{name} {what}");
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
+            }
+        }
+        lines
+    }
+}
+
+/// Returns the fields that the server found invalid.
+fn invalid_fields(answer: &Answer) -> impl Iterator<Item = &str> {
+    let causes = at(&answer.body, &["details", "causes"]).as_array();
+    let causes = causes.filter(|_| answer.code == StatusCode::UNPROCESSABLE_ENTITY);
+    causes.into_iter().flatten().filter_map(|cause| cause.get("field")?.as_str())
+}
+
+/// Splits a path into the path of the parent and the name of the field.
+fn split(field: &str) -> (&str, &str) {
+    field.rsplit_once('.').unwrap_or(("", field))
+}
+
+/// Describes what a webhook did to a field or, if the field does not exist, to the part of the object that lacks it.
+///
+/// Returns `None` if the webhook did not change this part.
+fn set_part(call: &RecordedCall, field: &str) -> Option<String> {
+    if call.patch.is_empty() {
+        return None;
+    }
+    let review: Value = serde_json::from_slice(&call.review).ok()?;
+    let before = review.pointer("/request/object")?;
+    let mut after = before.clone();
+    let operations: json_patch::Patch = serde_json::from_value(Value::Array(call.patch.clone())).ok()?;
+    json_patch::patch(&mut after, &operations).ok()?;
+    let part = Path::parse(field).existing(&after)?;
+    let found = |object: &Value| object.pointer(&part.pointer()).cloned();
+    match (found(before), found(&after)) {
+        (None, Some(_)) => Some(format!("added {}", part.text)),
+        (Some(before), Some(after)) if before != after => Some(format!("changed {}", part.text)),
+        _ => None,
+    }
+}
+
+/// The path of a field, such as `spec.containers[1].image`.
+struct Path<'a> {
+    text: &'a str,
+    names: Vec<&'a str>,
+}
+
+impl<'a> Path<'a> {
+    fn parse(text: &'a str) -> Self {
+        let names = text.split(['.', '[']).map(|name| name.trim_end_matches(']'));
+        Self { text, names: names.collect() }
+    }
+
+    /// Returns the longest part of the path that exists in `object`; `None` if not even its first field exists.
+    fn existing(self, object: &Value) -> Option<Self> {
+        let Self { mut text, mut names } = self;
+        while object.pointer(&Self { text, names: names.clone() }.pointer()).is_none() {
+            names.pop();
+            text = text.get(..text.rfind(['.', '['])?)?;
+        }
+        (!names.is_empty()).then_some(Self { text, names })
+    }
+
+    fn pointer(&self) -> String {
+        let escaped = self.names.iter().map(|name| name.replace('~', "~0").replace('/', "~1"));
+        escaped.fold(String::new(), |pointer, name| pointer + "/" + &name)
+    }
+}
