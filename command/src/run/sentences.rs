@@ -131,12 +131,19 @@ fn undefined(step: &Step, known: &[StepHelp]) -> (String, String) {
         same if same == nearest.expression => String::new(),
         _ => format!("\n  for example: {example}"),
     };
-    (sentence, format!("\n  the nearest: {} {}{hint}{values}{example}", nearest.keyword, nearest.expression))
+    let quotes = if has_nested_quotes(&step.value, nearest.expression) {
+        "\n  put a text that contains double quotes in single quotes"
+    } else {
+        ""
+    };
+    let nearest =
+        format!("\n  the nearest: {} {}{hint}{values}{example}{quotes}", nearest.keyword, nearest.expression);
+    (sentence, nearest)
 }
 
 /// Returns the step that is most similar to `sentence`; among equally similar steps, prefers the same keyword.
 fn nearest<'a>(keyword: &str, sentence: &str, known: &'a [StepHelp]) -> Option<&'a StepHelp> {
-    let sentence = shape(&with_decision(sentence));
+    let sentence = shape(&in_words_of_steps(sentence));
     let decided = decision(&sentence);
     known
         .iter()
@@ -157,14 +164,31 @@ fn nearest<'a>(keyword: &str, sentence: &str, known: &'a [StepHelp]) -> Option<&
         .map(|(step, _)| step)
 }
 
-/// Returns `sentence` with the word that the steps use for the decision about a request, `rejected` or `admitted`.
-fn with_decision(sentence: &str) -> String {
+/// Returns `sentence` in the words that the steps use, such as `rejected` or `admitted` for a decision.
+fn in_words_of_steps(sentence: &str) -> String {
     let word = |word: &str| match word {
         "denied" | "refused" | "forbidden" | "blocked" => "rejected".to_owned(),
         "allowed" | "accepted" => "admitted".to_owned(),
+        "sidecar" => "container".to_owned(),
         other => other.to_owned(),
     };
-    sentence.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    let sentence = sentence.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    let active = [("I create ", "created"), ("I update ", "updated"), ("I delete ", "deleted")];
+    let passive =
+        |(verb, done): (&str, &str)| sentence.strip_prefix(verb).map(|what| format!("{what} is {done}"));
+    if let Some(passive) = active.into_iter().find_map(passive) {
+        return passive;
+    }
+    let namespace = sentence.strip_prefix("a namespace ").or_else(|| sentence.strip_prefix("the namespace "));
+    match namespace.and_then(|rest| rest.strip_suffix(" exists")) {
+        Some(name) => format!("webhooks are also called in the namespace {name}"),
+        None => sentence,
+    }
+}
+
+/// Returns whether a sentence has more double quotes than the strings of `expression` need.
+fn has_nested_quotes(sentence: &str, expression: &str) -> bool {
+    sentence.matches('"').count() > 2 * expression.matches("{string}").count() && !sentence.contains('\'')
 }
 
 /// Returns the decision about a request that a sentence contains.
@@ -276,6 +300,33 @@ mod tests {
             assert_eq!(nearest(&sentence), Some("the request is admitted"), "{word}");
         }
         assert_eq!(nearest("the pod is denied"), Some("the request is rejected with {int}"));
+    }
+
+    #[test]
+    fn other_words_find_the_step_about_the_same_thing() {
+        for (keyword, sentence, expected) in [
+            ("Given", "a namespace \"shop\" exists", "webhooks are also called in the namespace {string}"),
+            ("Then", "the object has the sidecar \"proxy\"", "the object has the container {string}"),
+            ("When", "I create a pod", "a pod is created"),
+        ] {
+            let found = nearest(keyword, sentence, &STEPS).map(|step| step.expression);
+            assert_eq!(found, Some(expected), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn double_quotes_in_a_string_are_explained() {
+        let help = |sentence: &str| {
+            let text = format!("Feature: A\n  Scenario: B\n    Then {sentence}\n");
+            let feature = Feature::parse(text, gherkin::GherkinEnv::default()).unwrap();
+            undefined(&feature.scenarios[0].steps[0], &STEPS).1
+        };
+        let advice = "put a text that contains double quotes in single quotes";
+        let shown = help("the message contains \"image tag \"latest\" forbidden\"");
+        assert!(shown.contains("the nearest: Then the message contains {string}\n"), "{shown}");
+        assert!(shown.ends_with(advice), "{shown}");
+        let shown = help("the message contain \"latest\"");
+        assert!(!shown.contains(advice), "{shown}");
     }
 
     #[test]
