@@ -267,8 +267,8 @@ async fn missing_file_of_a_step_is_reported_with_the_folder_of_the_feature_file(
     let twice = format!("{feature}{}", feature.replace("\nFeature: The injector", ""));
     let stage = Stage::with(&twice).await;
     let text = ends_with(&stage.run("in-process").await, 2);
-    let expected = "error: my.feature:4: cannot read nowhere.yaml (relative to the feature file): no such file or \
-                    directory\n";
+    let expected = "error: my.feature:4: cannot read nowhere.yaml (relative to the feature file): No such file \
+                    or directory (os error 2)\n";
     assert_eq!(text, expected);
     std::fs::write(stage.folder.path().join("nowhere.yaml"), "kind: A\n---\na: [\n").expect("it is written");
     let text = ends_with(&stage.run("in-process").await, 2);

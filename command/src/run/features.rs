@@ -209,11 +209,5 @@ const FEATURE_KEYWORDS: [&str; 3] = ["Feature:", "Business Need:", "Ability:"];
 const KEYWORDS: &str = "Feature, Background, Rule, Scenario, Examples, Given, When, Then, And, But or *";
 
 fn reason(error: &io::Error) -> String {
-    if error.kind() == io::ErrorKind::NotFound {
-        "no such file or directory".to_owned()
-    } else if error.kind() == io::ErrorKind::InvalidData {
-        "not UTF-8 text".to_owned()
-    } else {
-        error.to_string()
-    }
+    if error.kind() == io::ErrorKind::InvalidData { "not UTF-8 text".to_owned() } else { error.to_string() }
 }

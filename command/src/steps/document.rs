@@ -81,9 +81,6 @@ pub(crate) fn file_error(path: &Path) -> Option<String> {
             Ok(text) => text,
             Err(_) => return Some("not UTF-8 text".to_owned()),
         },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Some("no such file or directory".to_owned());
-        }
         Err(error) => return Some(error.to_string()),
     };
     let error = serde_saphyr::from_multiple::<Value>(&text).err()?;
