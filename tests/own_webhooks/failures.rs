@@ -168,3 +168,14 @@ Feature: A misspelled field
     let expected = format!("{help}s spec.containers[0].imge (did you mean image?), spec.other");
     assert!(words.contains(&expected), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn admitted_request_that_should_be_rejected_names_the_calls() {
+    let feature =
+        FEATURE.replace("the object has the label \"injected=true\"", "the request is rejected with 403");
+    let stage = Stage::with(&feature).await;
+    let service = format!("injector/webhook={}", stage.webhook.address());
+    let text = ends_with(&stage.run_with(&["--quiet", "--service", &service]).await, 1);
+    let note = "  = note: inject.example.com, first round: CREATE pods: allowed, patched with 2 operations\n";
+    assert!(text.contains(note), "{text}");
+}

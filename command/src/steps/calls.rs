@@ -8,7 +8,7 @@ use harness::event::Phase;
 use serde_json::Value;
 
 use super::api::Answer;
-use super::failure::{Outcome, StepFailure};
+use super::failure::{NOTE, Outcome, StepFailure};
 use super::parameter::{Admission, Ordinal, Times};
 use super::webhook::Webhook;
 use super::world::World;
@@ -214,6 +214,11 @@ impl World {
             self.note(step, NoteKind::Help, hint);
         }
         self.note_unreached();
+    }
+
+    /// Returns a line for each call of the last request, each preceded by a line break.
+    pub(super) fn call_notes(&self) -> String {
+        self.calls().iter().fold(String::new(), |text, call| format!("{text}\n{NOTE}{}", summary(call)))
     }
 
     fn review(&self, short: &str, place: Ordinal) -> Outcome<Value> {

@@ -48,8 +48,9 @@ impl World {
     fn rejection(&self) -> Outcome<&Answer> {
         let answer = self.answer()?;
         if answer.is_success() {
+            let calls = self.call_notes();
             return Err(StepFailure::new(format!(
-                "expected the request to be rejected, found {}",
+                "expected the request to be rejected, found {}{calls}",
                 answer.code
             )));
         }
