@@ -225,3 +225,20 @@ fn escape_sequences_in_files_never_reach_a_terminal() {
         is_harmless(&[&["--color", "always"], arguments].concat(), folder.path());
     }
 }
+
+#[test]
+fn usage_errors_name_the_option_that_the_user_needs() {
+    for (arguments, expected) in [
+        (
+            &["version"][..],
+            "error: unrecognized subcommand 'version'\n\n  tip: `admit --version` prints the version\n",
+        ),
+        (&["explain-error"], "\n\n  tip: pass a message, or -f - to read messages from standard input\n"),
+    ] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_admit"));
+        let output = command.args(arguments).env("NO_COLOR", "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.ends_with(expected), "{arguments:?}: {text}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+}

@@ -49,7 +49,7 @@ mod v1beta1;
 mod verdict;
 mod verify;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::exit_code::{ExitCode, Failure};
@@ -150,7 +150,10 @@ fn explain_usage(error: &clap::Error) -> std::process::ExitCode {
     let mut text = error.render().ansi().to_string();
     if error.use_stderr() {
         let command = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
-        if let Some(tip) = file_tip(error, &command) {
+        if command == "version" {
+            "error: unrecognized subcommand 'version'".clone_into(&mut text);
+        }
+        if let Some(tip) = tip(error, &command) {
             text = format!("{}\n\n  tip: {tip}\n", text.trim_end());
         }
         screen::prompt(&text);
@@ -162,6 +165,17 @@ fn explain_usage(error: &clap::Error) -> std::process::ExitCode {
             screen::report(&failure);
             failure.code.into()
         }
+    }
+}
+
+/// Returns advice for an invalid command line.
+fn tip(error: &clap::Error, command: &str) -> Option<String> {
+    match command {
+        "version" => Some("`admit --version` prints the version".to_owned()),
+        "explain-error" if error.kind() == ErrorKind::MissingRequiredArgument => {
+            Some("pass a message, or -f - to read messages from standard input".to_owned())
+        }
+        command => file_tip(error, command),
     }
 }
 
