@@ -135,8 +135,14 @@ fn run(assets: &Path, kubectl: &Path, groups: &[Group]) -> Vec<Outcome> {
             let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
             // The order of members does not matter in raw output.
             if command.contains("--raw")
-                && let Ok(document) = serde_json::from_str::<serde_json::Value>(&text)
+                && let Ok(mut document) = serde_json::from_str::<serde_json::Value>(&text)
             {
+                // The API server sorts them by time, in seconds.
+                if let Some(managers) =
+                    document.pointer_mut("/metadata/managedFields").and_then(|it| it.as_array_mut())
+                {
+                    managers.sort_by_key(|manager| manager["fieldsV1"].to_string());
+                }
                 text = format!("{document:#}\n");
             }
             text = masks.apply(&text);
