@@ -26,7 +26,7 @@ async fn known_findings_are_accepted_and_only_others_fail() {
     assert!(text.contains("0 findings, 1 accepted (1 added to the baseline); "), "{text}");
     let text = verify(&stage, &["--baseline", "known.yaml"], 2).await;
     assert!(
-        text.contains("known.yaml:9: findings[0].reason: must say why the finding is accepted"),
+        text.contains("known.yaml:11: findings[0].reason: must say why the finding is accepted"),
         "{text}"
     );
     verify(&stage, &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"], 0).await;
@@ -35,6 +35,14 @@ async fn known_findings_are_accepted_and_only_others_fail() {
     let text = verify(&stage, &["--baseline", "known.yaml"], 0).await;
     assert!(text.contains("accepted[V01] c/w.example.com: ") && text.contains("(injector#12)"), "{text}");
     assert!(text.contains("0 findings, 1 accepted; "), "{text}");
+
+    // An entry accepts only its fields: another change of the second call is a new finding.
+    let known = std::fs::read_to_string(stage.path("known.yaml")).expect("it is there");
+    let other = known.replace("metadata.annotations.non-idempotent", "spec.volumes");
+    assert_ne!(other, known);
+    std::fs::write(stage.path("other.yaml"), other).expect("it is written");
+    let text = verify(&stage, &["--baseline", "other.yaml"], 1).await;
+    assert!(text.contains("error[V01]: not idempotent"), "{text}");
 
     // A JSON report contains the same, and merging evaluates it again.
     let output = stage.verify(&[&BASE[..], &["-o", "json", "--baseline", "known.yaml"]].concat()).await;
@@ -68,7 +76,8 @@ async fn stale_entries_are_reported_and_dropped_when_the_file_is_rewritten() {
     );
     let output = mended.verify(&[&BASE[..], &["--write-baseline", "known.yaml"]].concat()).await;
     let errors = String::from_utf8_lossy(&output.stderr);
-    let removed = "known.yaml: removed V01 \"not idempotent\" for c/w.example.com: no longer found\n";
+    let removed = "known.yaml: removed V01 \"not idempotent\" for c/w.example.com (metadata.annotations.non-idempotent): \
+                   no longer found\n";
     assert!(output.status.success() && errors.contains(removed), "{errors}");
     let text = verify(&mended, &["--baseline", "known.yaml"], 0).await;
     assert!(!text.contains("the baseline accepts"), "{text}");
