@@ -167,6 +167,11 @@ Feature: A misspelled field
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let expected = format!("{help}s spec.containers[0].imge (did you mean image?), spec.other");
     assert!(words.contains(&expected), "{text}");
+
+    // An optional field does not make the object invalid.
+    let stage = Stage::with(&feature.replace("imge: a", "image: a")).await;
+    let text = ends_with(&stage.run_with(&[]).await, 0);
+    assert!(text.contains("Warning: unknown field \"spec.other\"\n"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

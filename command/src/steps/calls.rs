@@ -208,6 +208,11 @@ impl World {
         if let Some(answer) = &self.last {
             let kind = if answer.is_success() { NoteKind::Event } else { NoteKind::Cause };
             self.note(step, kind, decision.clone());
+            // kubectl rejects an object with an unknown field: the feature would test another object.
+            let unknown = answer.warnings.iter().filter(|warning| warning.starts_with("unknown field "));
+            for warning in unknown.filter(|_| answer.is_success()) {
+                self.note(step, NoteKind::Cause, format!("Warning: {warning}"));
+            }
         }
         let call_hint = self.service_hint().or_else(|| self.response_hint());
         for hint in call_hint.into_iter().chain(self.request_hint()) {
