@@ -198,6 +198,14 @@ impl Subject {
     }
 }
 
+/// Returns what happens to a request if a webhook's match condition cannot be evaluated.
+pub(super) fn consequence(policy: FailurePolicy) -> &'static str {
+    match policy {
+        FailurePolicy::Fail => "the request is rejected",
+        FailurePolicy::Ignore => "the webhook is skipped",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

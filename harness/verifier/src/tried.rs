@@ -5,14 +5,13 @@ use std::fmt::Write as _;
 
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::conditions::{self, Evaluation};
-use kubernetes_admission::config::FailurePolicy;
 use kubernetes_admission::event::Mismatch;
 use kubernetes_admission::matching::{self, Decision};
 use kubernetes_api_server::ClusterFixture;
 use serde::{Deserialize, Serialize};
 
 use super::reasons;
-use super::subject::Subject;
+use super::subject::{Subject, consequence};
 
 /// The numbers of calls to a webhook by result, limited to requests that an API server sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,10 +96,7 @@ pub(super) fn mismatch(
     let decided = matching::decide(&subject.webhook, &mut cluster_fixture.evaluation(request.clone()));
     if let Some(failure) = decided.conditions.as_ref().and_then(failed_condition) {
         let resource = request.resource.group_resource();
-        let follows = match subject.webhook.failure_policy {
-            FailurePolicy::Fail => "the request is rejected",
-            FailurePolicy::Ignore => "the webhook is skipped",
-        };
+        let follows = consequence(subject.webhook.failure_policy);
         return Some(format!("{FAILED} {failure}, for {resource}: {follows}"));
     }
     let Decision::Skip(mismatch) = decided.decision else { return None };

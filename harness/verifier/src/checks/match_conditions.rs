@@ -2,7 +2,7 @@
 
 use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::conditions::{Condition, Outcome};
-use kubernetes_admission::config::{FailurePolicy, Webhook};
+use kubernetes_admission::config::Webhook;
 use kubernetes_admission::matching;
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::schema::Type;
@@ -14,7 +14,7 @@ use crate::check::{Severity, Violation};
 use crate::corpus;
 use crate::shape;
 use crate::stored::update;
-use crate::subject::Subject;
+use crate::subject::{Subject, consequence};
 
 /// The metadata fields that the API server sets. The examples do not have these fields.
 const SET_BY_SERVER: [&str; 6] =
@@ -66,14 +66,6 @@ fn undefined(webhook: &Webhook, cluster_fixture: &ClusterFixture) -> Vec<Violati
         found.map(move |violation| violation.at(format!("matchConditions[{index}]")))
     };
     conditions.flat_map(of_condition).collect()
-}
-
-/// Returns what happens to a request if a webhook's match condition cannot be evaluated.
-pub(super) fn consequence(policy: FailurePolicy) -> &'static str {
-    match policy {
-        FailurePolicy::Fail => "the request is rejected",
-        FailurePolicy::Ignore => "the webhook is skipped",
-    }
 }
 
 /// Returns whether the `metadata` of objects has a field `key`.

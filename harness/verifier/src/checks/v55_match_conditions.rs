@@ -14,11 +14,11 @@ use kubernetes_api_server::{ClusterFixture, ServedSubresource, is_connection};
 use kubernetes_types::status::FieldError;
 
 use super::l04_served::operation;
-use super::match_conditions::{consequence, unguarded};
+use super::match_conditions::unguarded;
 use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 use crate::stored::{delete, update};
-use crate::subject::Subject;
+use crate::subject::{Subject, consequence};
 
 pub(super) const CHECK: Check = Check {
     id: "V55",
