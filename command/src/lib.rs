@@ -35,7 +35,6 @@ mod screen;
 mod serve;
 mod service_map;
 mod similar_file;
-mod similar_name;
 mod skip_reason;
 mod static_manifests;
 mod steps;

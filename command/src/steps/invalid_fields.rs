@@ -1,12 +1,12 @@
 //! Explains why the server rejected an object as invalid: unknown fields, and fields that a webhook set.
 
 use harness::json::at;
+use harness::verify::similar_name::most_similar;
 use http::StatusCode;
 use serde_json::Value;
 
 use super::api::Answer;
 use super::world::World;
-use crate::similar_name::most_similar;
 use crate::target::RecordedCall;
 
 /// Names the unknown fields of an invalid object, each with the invalid field whose name is similar.

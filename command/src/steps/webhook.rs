@@ -9,6 +9,7 @@ use fake_webhooks::{
 };
 use gherkin::Step;
 use harness::verify::shape::escaped;
+use harness::verify::similar_name::by_distance;
 use serde_json::{Map, Value, json};
 
 use super::document;
@@ -21,7 +22,6 @@ use super::outcome::listed;
 use super::parameter::{Admission, Operations, Ordinal};
 use super::service::Service;
 use super::world::World;
-use crate::similar_name::by_distance;
 
 /// A webhook of the scenario, its fake, and the calls that it received.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::json::set;
+use harness::verify::similar_name::most_similar;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -18,7 +19,6 @@ use super::resource::{self, Resource};
 use super::webhook::Webhook;
 use crate::narrator::{Narrator, NoteKind};
 use crate::policy_outcome::PolicyResult;
-use crate::similar_name::most_similar;
 use crate::target::{Leftovers, RUN_LABEL, RecordedCall, RecordedSkip, Target, TargetKind};
 
 /// The state that the steps of a scenario share.

@@ -66,6 +66,7 @@ pub mod sample_request;
 mod samples;
 pub mod shape;
 mod shrink;
+pub mod similar_name;
 mod smallest;
 mod stored;
 pub mod subject;

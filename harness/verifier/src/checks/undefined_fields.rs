@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::match_conditions::CORRECT_NAME;
 use crate::check::{Severity, Violation};
+use crate::similar_name::most_similar;
 
 /// The variables and functions of all expressions of policies and match conditions.
 static DECLARED: LazyLock<Environment> = LazyLock::new(|| {
@@ -30,9 +31,6 @@ static DECLARED: LazyLock<Environment> = LazyLock::new(|| {
 
 /// The variable with the variables of a policy, and the name of its type.
 const VARIABLES: &str = "variables";
-
-/// The minimum similarity of a suggested name, from 0 to 1.
-const SIMILAR: f64 = 0.6;
 
 /// The types of the kinds that rules match.
 pub(super) struct MatchedTypes {
@@ -112,7 +110,7 @@ impl MatchedTypes {
             found.push(UndefinedField {
                 object: label.clone(),
                 field: field.to_owned(),
-                similar: most_similar(field, &object.fields),
+                similar: most_similar(field, object.fields.iter().map(String::as_str)).map(str::to_owned),
                 is_tested: undefined.is_tested,
             });
         }
@@ -293,14 +291,6 @@ impl Declarations {
             _ => Type::Dyn,
         }
     }
-}
-
-/// Returns the name that is most similar to `text`, or `None` if no name is similar.
-fn most_similar(text: &str, names: &[String]) -> Option<String> {
-    let similarity = |name: &String| strsim::normalized_damerau_levenshtein(text, name);
-    let similar =
-        names.iter().map(|name| (similarity(name), name)).filter(|(likeness, _)| *likeness >= SIMILAR);
-    similar.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, name)| name.clone())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 const SIMILAR: f64 = 0.6;
 
 /// Returns the name that is most similar to `text`; `None` if no name is similar.
-pub(crate) fn most_similar<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn most_similar<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let similarity = |name: &str| strsim::normalized_damerau_levenshtein(text, name);
     let similar =
         names.into_iter().map(|name| (similarity(name), name)).filter(|(likeness, _)| *likeness >= SIMILAR);
@@ -12,7 +12,7 @@ pub(crate) fn most_similar<'a>(text: &str, names: impl IntoIterator<Item = &'a s
 }
 
 /// Sorts names by their edit distance from `text`, so that the most similar name is the first.
-pub(crate) fn by_distance<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn by_distance<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut names: Vec<&str> = names.into_iter().collect();
     names.sort_by_cached_key(|name| strsim::damerau_levenshtein(text, name));
     names
