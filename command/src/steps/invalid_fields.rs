@@ -33,14 +33,15 @@ impl World {
         let Some(answer) = &self.last else { return Vec::new() };
         let identities = self.identities();
         let name = |call: &RecordedCall| identities.iter().find(|it| it.received(call)).map(|it| it.short);
+        let fields: Vec<&str> = invalid_fields(answer).collect();
         let calls = self.own_calls.iter().flatten().chain(&self.fake_calls);
-        let mut calls: Vec<(&str, &RecordedCall)> =
-            calls.filter_map(|call| Some((name(call)?, call))).collect();
-        calls.sort_by_key(|(_, call)| call.time);
+        let mut calls: Vec<&RecordedCall> = calls.filter(|_| !fields.is_empty()).collect();
+        calls.sort_by_key(|call| call.time);
+        let changes: Vec<(&str, Change)> =
+            calls.into_iter().filter_map(|call| Some((name(call)?, Change::of(call)?))).collect();
         let mut lines: Vec<String> = Vec::new();
-        for field in invalid_fields(answer) {
-            let mut setting =
-                calls.iter().rev().filter_map(|(name, call)| Some((name, set_part(call, field)?)));
+        for field in fields {
+            let mut setting = changes.iter().rev().filter_map(|(name, it)| Some((name, it.to_part(field)?)));
             if let Some((name, what)) = setting.next() {
                 let line = format!("{name} {what}");
                 if !lines.contains(&line) {
@@ -64,24 +65,37 @@ fn split(field: &str) -> (&str, &str) {
     field.rsplit_once('.').unwrap_or(("", field))
 }
 
-/// Describes what a webhook did to a field or, if the field does not exist, to the part of the object that lacks it.
-///
-/// Returns `None` if the webhook did not change this part.
-fn set_part(call: &RecordedCall, field: &str) -> Option<String> {
-    if call.patch.is_empty() {
-        return None;
+/// An object before and after the patch of a webhook.
+struct Change {
+    before: Value,
+    after: Value,
+}
+
+impl Change {
+    /// Applies the patch of a call, or returns `None` if the webhook did not return a patch that can be applied.
+    fn of(call: &RecordedCall) -> Option<Self> {
+        if call.patch.is_empty() {
+            return None;
+        }
+        let mut review: Value = serde_json::from_slice(&call.review).ok()?;
+        let before = review.pointer_mut("/request/object")?.take();
+        let mut after = before.clone();
+        let operations: json_patch::Patch = serde_json::from_value(Value::Array(call.patch.clone())).ok()?;
+        json_patch::patch(&mut after, &operations).ok()?;
+        Some(Self { before, after })
     }
-    let review: Value = serde_json::from_slice(&call.review).ok()?;
-    let before = review.pointer("/request/object")?;
-    let mut after = before.clone();
-    let operations: json_patch::Patch = serde_json::from_value(Value::Array(call.patch.clone())).ok()?;
-    json_patch::patch(&mut after, &operations).ok()?;
-    let part = Path::parse(field).existing(&after)?;
-    let found = |object: &Value| object.pointer(&part.pointer()).cloned();
-    match (found(before), found(&after)) {
-        (None, Some(_)) => Some(format!("added {}", part.text)),
-        (Some(before), Some(after)) if before != after => Some(format!("changed {}", part.text)),
-        _ => None,
+
+    /// Describes what the patch did to a field or, if the field does not exist, to the part of the object that lacks it.
+    ///
+    /// Returns `None` if the patch did not change this part.
+    fn to_part(&self, field: &str) -> Option<String> {
+        let part = Path::parse(field).existing(&self.after)?;
+        let pointer = part.pointer();
+        match (self.before.pointer(&pointer), self.after.pointer(&pointer)) {
+            (None, Some(_)) => Some(format!("added {}", part.text)),
+            (Some(before), Some(after)) if before != after => Some(format!("changed {}", part.text)),
+            _ => None,
+        }
     }
 }
 
