@@ -1,5 +1,6 @@
 //! Stores the webhook calls, skipped webhooks, and policies that the API server recorded, by the audit ID of the request.
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -153,6 +154,7 @@ impl RecordedCall {
 fn skips(request: &ObservedRequest) -> Vec<RecordedSkip> {
     let mut skips = Vec::new();
     let mut evaluated: Option<&Conditions> = None;
+    let attributes = LazyCell::new(|| attributes(request));
     for event in &request.record.events {
         if let Event::Conditions(conditions) = event {
             evaluated = Some(conditions);
@@ -160,7 +162,7 @@ fn skips(request: &ObservedRequest) -> Vec<RecordedSkip> {
             let conditions = evaluated.filter(|conditions| conditions.webhook == *webhook);
             let mut reason = skip_reason(mismatch, ReinvocationPolicy::IfNeeded, conditions);
             if *mismatch == Mismatch::Rules
-                && let Some(rules) = rule_mismatches(request, *phase, webhook)
+                && let Some(rules) = rule_mismatches(request, *phase, webhook, &attributes)
             {
                 reason = format!("{reason}: {rules}");
             }
@@ -181,9 +183,25 @@ const MAX_RULES: usize = 3;
 /// Describes for each rule of a webhook the first field that does not match the request.
 ///
 /// Returns `None` if the webhook has no rules.
-fn rule_mismatches(request: &ObservedRequest, phase: Phase, id: &WebhookId) -> Option<String> {
+fn rule_mismatches(
+    request: &ObservedRequest,
+    phase: Phase,
+    id: &WebhookId,
+    attributes: &Attributes,
+) -> Option<String> {
     let (_, webhook) = request.webhooks.iter().find(|(of, webhook)| *of == phase && *webhook.id == *id)?;
-    let attributes = Attributes {
+    let mut rules = matching::explain(webhook, attributes, None, &Mismatch::Rules);
+    let more = rules.len().saturating_sub(MAX_RULES);
+    rules.truncate(MAX_RULES);
+    if more > 0 {
+        rules.push(format!("and {more} more"));
+    }
+    (!rules.is_empty()).then(|| rules.join("; "))
+}
+
+/// Returns the attributes of a request that rules compare.
+fn attributes(request: &ObservedRequest) -> Attributes {
+    Attributes {
         operation: request.operation,
         resource: request.resource.clone(),
         subresource: request.subresource.clone(),
@@ -195,14 +213,7 @@ fn rule_mismatches(request: &ObservedRequest, phase: Phase, id: &WebhookId) -> O
         options: None,
         dry_run: request.dry_run,
         user: request.user.clone(),
-    };
-    let mut rules = matching::explain(webhook, &attributes, None, &Mismatch::Rules);
-    let more = rules.len().saturating_sub(MAX_RULES);
-    rules.truncate(MAX_RULES);
-    if more > 0 {
-        rules.push(format!("and {more} more"));
     }
-    (!rules.is_empty()).then(|| rules.join("; "))
 }
 
 fn patch(result: &CallResult) -> Vec<Value> {
