@@ -91,8 +91,7 @@ impl Cel {
 
 /// Reads the policy in a file, which can also contain its bindings.
 pub(super) fn read(path: &PathBuf) -> Result<Document, Failure> {
-    const BINDINGS: [&str; 2] = ["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"];
-    one_of(path, |object| !BINDINGS.contains(&text(object, &["kind"])))
+    one_of(path, |object| !text(object, &["kind"]).ends_with("AdmissionPolicyBinding"))
 }
 
 /// Returns the policy with its defaults.
