@@ -101,7 +101,7 @@ fn shown(number: &str) -> String {
 
 /// Returns `text` with each number that is out of range replaced by `with`, and the first such number.
 ///
-/// Returns `None` if there is no such number, or if the text is not valid JSON.
+/// Returns `None` if no number is out of range, or if the text is not valid JSON.
 fn replaced(text: &[u8], with: impl Fn(&str) -> String) -> Option<(Vec<u8>, String)> {
     let (mut result, mut end, mut first) = (Vec::with_capacity(text.len()), 0, None);
     json_text::scan(text, MAX_DEPTH, |token| {

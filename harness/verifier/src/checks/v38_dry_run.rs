@@ -50,7 +50,7 @@ async fn dry_runs(
 /// Returns the requests that can be dry runs.
 ///
 /// # Errors
-/// Returns [`Skipped`] if there are no such requests.
+/// Returns [`Skipped`] if no request can be a dry run.
 fn samples(webhook_probe: &WebhookProbe<'_>) -> Result<Vec<Attributes>, Skipped> {
     if webhook_probe.samples.is_empty() {
         return Err(Skipped::not_applicable(
