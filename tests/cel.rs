@@ -200,6 +200,15 @@ fn policy_is_evaluated_with_its_variables_and_its_param() {
     std::fs::write(folder.join("both.yaml"), format!("{binding}\n---{POLICY}")).unwrap();
     let both = cel(&folder, &[&["--policy", "both.yaml"], &arguments[2..]].concat());
     assert_eq!(text(&both), text(&output), "{both:?}");
+    for (content, expected) in [
+        (binding.to_owned(), "binding.yaml: it does not contain an admission policy"),
+        (format!("{POLICY}\n---{POLICY}"), "expected one admission policy in the file, found another object"),
+    ] {
+        std::fs::write(folder.join("binding.yaml"), content).unwrap();
+        let output = cel(&folder, &[&["--policy", "binding.yaml"], &arguments[2..]].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(code(&output) == Some(2) && errors.contains(expected), "{errors}");
+    }
     // The files of --with are read once.
     std::fs::create_dir(folder.join("existing")).unwrap();
     std::fs::write(folder.join("existing/a.yaml"), format!("{param}\n---\nvalues: 1\n")).unwrap();

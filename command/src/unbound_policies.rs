@@ -48,7 +48,9 @@ pub(crate) fn unbound(objects: &[&Value], source: Source) -> Vec<UnboundPolicy> 
                 Source::Scenario => {
                     format!("no {binding_kind} of the scenario has the policyName \"{policy}\"")
                 }
-                Source::With => format!("no {binding_kind} of --with has the policyName \"{policy}\""),
+                Source::With => {
+                    format!("no {binding_kind} in the files of --with has the policyName \"{policy}\"")
+                }
             };
             found.push(UnboundPolicy { phase, policy: (*policy).to_owned(), binding: None, reason });
         }

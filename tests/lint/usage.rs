@@ -40,7 +40,7 @@ fn checks_are_chosen_and_skipped_with_a_reason() {
     complains(
         &["-c", KUBE_SYSTEM, "--check", "L12"],
         4,
-        "no chosen check applies to the objects in the files",
+        "none of the selected checks applies to the objects in the files",
     );
     complains(&["-c", KUBE_SYSTEM, "--skip", "V50"], 2, "expected ID=REASON");
     complains(

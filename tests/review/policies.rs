@@ -161,7 +161,7 @@ spec: {policyName: no-lates, validationActions: [Deny]}
 
             Policies
               validating
-                -  no-latest                      not applied: no ValidatingAdmissionPolicyBinding of --with has the policyName "no-latest"
+                -  no-latest                      not applied: no ValidatingAdmissionPolicyBinding in the files of --with has the policyName "no-latest"
                 -  no-lates (binding everywhere)  not applied: the files of --with do not contain the ValidatingAdmissionPolicy "no-lates"
 
             Object
@@ -177,7 +177,7 @@ spec: {policyName: no-lates, validationActions: [Deny]}
             "round": 1,
             "policy": "no-latest",
             "outcome": "skipped",
-            "message": "no ValidatingAdmissionPolicyBinding of --with has the policyName \"no-latest\"",
+            "message": "no ValidatingAdmissionPolicyBinding in the files of --with has the policyName \"no-latest\"",
         })
     );
     assert_eq!(report["policies"][1]["binding"], "everywhere");

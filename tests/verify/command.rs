@@ -163,7 +163,8 @@ async fn objects_of_the_built_in_corpus_get_the_annotations_by_which_a_webhook_a
     assert!(text.starts_with("c/w.example.com: never changed an object\n"), "{text}");
     assert!(
         text.contains(
-            " times and never changed an object: its mutation was not tested\n  = help: use -f to pass objects"
+            " times and never changed an object: its mutation was not tested\n  = help: with -f, which replaces the \
+             built-in corpus, pass objects"
         ),
         "{text}"
     );
@@ -188,8 +189,8 @@ async fn webhook_without_matching_objects_is_not_a_success() {
     assert!(
         text.starts_with("c/w.example.com: never called\n")
             && text.contains(
-                "the webhook was not called for any of 18 objects: its match condition asked is false\n  = help: use -f \
-                 to pass objects for which the matchConditions are true"
+                "the webhook was not called for any of 18 objects: its match condition asked is false\n  = help: with -f, \
+                 which replaces the built-in corpus, pass objects for which the matchConditions\n          are true"
             ),
         "{text}"
     );

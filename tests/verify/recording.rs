@@ -111,7 +111,8 @@ async fn a_webhook_that_creates_something_with_each_call_is_found_by_all_three()
     let (status, said) = verify(writing(OBJECTS, always_another)).await;
     assert_eq!((status, said.each_ref().map(|(verdict, _)| *verdict)), (Some(1), [Tally::Found; 3]));
     let [dry, real, again] = said.each_ref().map(|(_, text)| text.as_str());
-    let expected = "in 2 dry runs, the first for CREATE of pods bare, the webhook wrote 2 times, first POST ";
+    let expected =
+        "in 2 dry runs, beginning with CREATE of pods bare, the webhook wrote 2 times, first POST ";
     assert!(dry.starts_with(expected) && dry.contains(OBJECTS), "{dry}");
     assert!(real.contains("the webhook wrote to the API server: ") && real.contains(OBJECTS), "{real}");
     assert_eq!(
@@ -203,7 +204,7 @@ async fn of_a_webhook_that_does_not_use_the_kubeconfig_nothing_can_be_said() {
     for (verdict, reason) in said {
         assert_eq!(verdict, Tally::NotChecked);
         assert!(reason.contains("check that it uses that kubeconfig"), "{reason}");
-        assert!(reason.contains("--skip 'V38=no client'"), "{reason}");
+        assert!(reason.contains("--skip 'ID=no client'"), "{reason}");
     }
 }
 

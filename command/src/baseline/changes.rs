@@ -45,7 +45,7 @@ impl Baseline {
                 Change::Added => format!("added {entry}: new finding"),
                 Change::Removed => format!("removed {entry}: no longer found"),
                 Change::ReplacedByFields => {
-                    format!("removed the entry {entry} without fields: replaced by entries with fields")
+                    format!("removed {entry} (any field): replaced by entries that list fields")
                 }
             };
             output::one_line(&format!("{file}: {what}")).into_owned()

@@ -33,7 +33,8 @@ pub(crate) struct Cel {
     /// Evaluate the match conditions in these webhook configurations: files, directories, or - for standard input
     #[arg(short = 'c', long = "configuration", value_name = "FILE", conflicts_with = "expressions")]
     configurations: Vec<PathBuf>,
-    /// Evaluate all expressions of the admission policy in this file. Bindings in the file are ignored
+    /// Evaluate the match conditions, variables, and validations or mutations of the admission policy in this file.
+    /// Bindings in the file are ignored
     #[arg(
         long,
         value_name = "FILE",
@@ -197,13 +198,7 @@ impl Cel {
 
 /// Reads a file that must contain exactly one object.
 fn one(path: &PathBuf) -> Result<Document, Failure> {
-    one_of(path, |_| true)
-}
-
-/// Reads a file that must contain exactly one object for which `is_considered` returns true.
-fn one_of(path: &PathBuf, is_considered: impl Fn(&Value) -> bool) -> Result<Document, Failure> {
-    let documents = documents::read(std::slice::from_ref(path))?.into_iter();
-    let mut documents = documents.filter(|document| is_considered(&document.object));
+    let mut documents = documents::read(std::slice::from_ref(path))?.into_iter();
     match (documents.next(), documents.next()) {
         (Some(document), None) => Ok(document),
         (_, Some(second)) => Err(second.place.failure("expected one object in the file, found another")),

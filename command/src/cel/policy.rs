@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::input::Input;
 use super::report::cost;
-use super::{Cel, one, one_of};
-use crate::documents::Document;
+use super::{Cel, one};
+use crate::documents::{self, Document};
 use crate::policy_outcome::applied;
 use crate::{ExitCode, Failure};
 
@@ -91,7 +91,19 @@ impl Cel {
 
 /// Reads the policy in a file, which can also contain its bindings.
 pub(super) fn read(path: &PathBuf) -> Result<Document, Failure> {
-    one_of(path, |object| !text(object, &["kind"]).ends_with("AdmissionPolicyBinding"))
+    let is_binding =
+        |document: &Document| text(&document.object, &["kind"]).ends_with("AdmissionPolicyBinding");
+    let documents = documents::read(std::slice::from_ref(path))?.into_iter();
+    let mut documents = documents.filter(|document| !is_binding(document));
+    match (documents.next(), documents.next()) {
+        (Some(policy), None) => Ok(policy),
+        (_, Some(second)) => {
+            Err(second.place.failure("expected one admission policy in the file, found another object"))
+        }
+        (None, None) => {
+            Err(Failure::usage(format!("{}: it does not contain an admission policy", path.display())))
+        }
+    }
 }
 
 /// Returns the policy with its defaults.

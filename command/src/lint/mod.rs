@@ -121,7 +121,7 @@ Exit status:
     1  there are such findings
     2  the command line or an input file is invalid
     4  the files do not contain a webhook configuration or an admission
-       policy, or no check applies to them or all checks are skipped";
+       policy, no check applies to them, or all checks are skipped";
 
 fn known_check(id: &str) -> Result<&'static Check, String> {
     LINT.check(id.trim())
@@ -182,7 +182,9 @@ impl Lint {
         };
         let checks: Vec<&'static Check> = checks.into_iter().filter(applies).collect();
         if checks.is_empty() {
-            return Err(Failure::nothing_run("no chosen check applies to the objects in the files"));
+            return Err(Failure::nothing_run(
+                "none of the selected checks applies to the objects in the files",
+            ));
         }
         let mut report = self.report(linted, &places, checks);
         report.names = objects.iter().filter_map(configuration_name).collect();

@@ -132,7 +132,7 @@ fn undefined(step: &Step, known: &[StepHelp]) -> (String, String) {
         _ => format!("\n  for example: {example}"),
     };
     let quotes = if has_nested_quotes(&step.value, nearest.expression) {
-        "\n  put a text that contains double quotes in single quotes"
+        "\n  if a string contains double quotes, enclose it in single quotes"
     } else {
         ""
     };
@@ -321,7 +321,7 @@ mod tests {
             let feature = Feature::parse(text, gherkin::GherkinEnv::default()).unwrap();
             undefined(&feature.scenarios[0].steps[0], &STEPS).1
         };
-        let advice = "put a text that contains double quotes in single quotes";
+        let advice = "if a string contains double quotes, enclose it in single quotes";
         let shown = help("the message contains \"image tag \"latest\" forbidden\"");
         assert!(shown.contains("the nearest: Then the message contains {string}\n"), "{shown}");
         assert!(shown.ends_with(advice), "{shown}");

@@ -12,22 +12,22 @@ use super::{StepHelp, then as step};
 pub(super) const HELP: [StepHelp; 4] = [
     step(
         "the object has the container {string}",
-        "The returned object, which is a pod or has a pod template, has this container",
+        "The returned pod, or the pod template of the returned object, has this container",
         r#"Then the object has the container "proxy""#,
     ),
     step(
         "the object does not have the container {string}",
-        "The returned object, which is a pod or has a pod template, does not have this container",
+        "The returned pod, or the pod template of the returned object, does not have this container",
         r#"Then the object does not have the container "proxy""#,
     ),
     step(
         "the object has the init container {string}",
-        "The returned object, which is a pod or has a pod template, has this init container, which may be a sidecar",
+        "The returned pod, or the pod template of the returned object, has this init container, which may be a sidecar",
         r#"Then the object has the init container "setup""#,
     ),
     step(
         "the object does not have the init container {string}",
-        "The returned object, which is a pod or has a pod template, does not have this init container",
+        "The returned pod, or the pod template of the returned object, does not have this init container",
         r#"Then the object does not have the init container "setup""#,
     ),
 ];

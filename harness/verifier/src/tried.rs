@@ -77,7 +77,7 @@ pub fn send(objects: &str, has_files: bool) -> String {
     if has_files {
         format!("add {objects} to the files of -f")
     } else {
-        format!("use -f to pass {objects} instead of the built-in corpus")
+        format!("with -f, which replaces the built-in corpus, pass {objects}")
     }
 }
 
@@ -94,10 +94,11 @@ pub(super) fn mismatch(
         return Some("none of its rules matches the objects".to_owned());
     }
     let decided = matching::decide(&subject.webhook, &mut cluster_fixture.evaluation(request.clone()));
-    if let Some(failure) = decided.conditions.as_ref().and_then(failed_condition) {
+    if let Some((name, error)) = decided.conditions.as_ref().and_then(failed_condition) {
         let resource = request.resource.group_resource();
         let follows = consequence(subject.webhook.failure_policy);
-        return Some(format!("{FAILED} {failure}, for {resource}: {follows}"));
+        let name = if name.is_empty() { String::new() } else { format!(" {name}") };
+        return Some(format!("{FAILED}{name} fails for {resource} with `{error}`, so {follows}"));
     }
     let Decision::Skip(mismatch) = decided.decision else { return None };
     Some(match mismatch {
@@ -120,15 +121,15 @@ pub(super) fn mismatch(
 /// The start of a reason in [`Tried::mismatches`] about a match condition that fails.
 const FAILED: &str = "the match condition";
 
-/// Returns the name of the condition that decides that the evaluation fails, and the error.
-fn failed_condition(evaluation: &Evaluation) -> Option<String> {
+/// Returns the name of the condition that decides that the evaluation fails, which may be empty, and the error.
+fn failed_condition(evaluation: &Evaluation) -> Option<(&str, String)> {
     let error = evaluation.error()?;
-    let failed = evaluation.conditions.iter().find_map(|it| Some((&it.name, it.value.as_ref().err()?)));
-    let Some((name, failed)) = failed else { return Some(format!("fails: {error}")) };
+    let failed = evaluation.conditions.iter().find_map(|it| Some((&*it.name, it.value.as_ref().err()?)));
+    let Some((name, failed)) = failed else { return Some(("", error.to_owned())) };
     let error = failed.to_string();
     // The text before it repeats the expression.
     let error = error.rsplit_once("resulted in error: ").map_or(error.as_str(), |(_, error)| error);
-    Some(format!("{name} fails: {error}"))
+    Some((name, error.to_owned()))
 }
 
 impl Tried {
@@ -274,7 +275,7 @@ mod tests {
         let failed = reason(json!({"name": "b"}));
         assert_eq!(
             failed,
-            "the match condition a fails: no such key: labels, for configmaps: the request is rejected"
+            "the match condition a fails for configmaps with `no such key: labels`, so the request is rejected"
         );
         let is_false = reason(json!({"name": "b", "labels": {"a": "b"}}));
         assert_eq!(is_false, "its match condition a is false");
@@ -313,15 +314,15 @@ mod tests {
                 ("its objectSelector does not select the objects", 3)
             ]),
             "the webhook was not called for any of 18 objects: its objectSelector does not select the objects (3 \
-             objects), its match condition asked is false (2 objects); use -f to pass objects with the labels that \
-             the objectSelector requires instead of the built-in corpus, or use --label; use -f to pass objects for \
-             which the matchConditions are true instead of the built-in corpus, or use --annotation or --label"
+             objects), its match condition asked is false (2 objects); with -f, which replaces the built-in corpus, pass \
+             objects with the labels that the objectSelector requires, or use --label; with -f, which replaces the \
+             built-in corpus, pass objects for which the matchConditions are true, or use --annotation or --label"
         );
         let of_selector = [("its objectSelector does not select the objects", 3)];
         assert!(!unseen_with(&["--label"], &of_selector).contains("--label"));
         let none = [("none of its rules matches the objects", 18)];
         let expected =
-            "; use -f to pass objects that a rule of the webhook matches instead of the built-in corpus";
+            "; with -f, which replaces the built-in corpus, pass objects that a rule of the webhook matches";
         assert!(unseen(&none).ends_with(expected), "{}", unseen(&none));
         let expected = "; add objects that a rule of the webhook matches to the files of -f";
         assert!(unseen_with(&["-f"], &none).ends_with(expected), "{}", unseen_with(&["-f"], &none));

@@ -151,7 +151,7 @@ pub(super) fn unexercised_reason(report: &Report, ids: &[&str]) -> String {
     let advice = if report.has_option("-f") {
         send(objects, true)
     } else {
-        format!("in another run, pass {objects} with -f, and --check {}", ids.join(","))
+        format!("in a separate run, use --check {} and -f with {objects}", ids.join(","))
     };
     format!("{}; {advice}", reasons.join(" and "))
 }

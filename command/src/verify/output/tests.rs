@@ -119,11 +119,11 @@ fn reasons_of_checks_that_were_not_exercised_are_one_sentence() {
     };
     let (never, none) = (harness::verify::NEVER_CHANGED, harness::verify::NONE_CHANGED);
     let denied = "the webhook denied no object";
-    let expected = "the webhook denied no object and the webhook never changed an object; in another run, pass objects that \
-                    the webhook denies and objects that it changes with -f, and --check V00,V01,V02,V03";
+    let expected = "the webhook denied no object and the webhook never changed an object; in a separate run, use \
+                    --check V00,V01,V02,V03 and -f with objects that the webhook denies and objects that it changes";
     assert_eq!(summary(&[never, none, denied, never]), expected);
-    let expected = "no webhook changed an object; in another run, pass objects that the webhook changes with -f, and --check \
-                    V00";
+    let expected = "no webhook changed an object; in a separate run, use --check V00 and -f with objects that the webhook \
+                    changes";
     assert_eq!(summary(&[none]), expected);
 }
 

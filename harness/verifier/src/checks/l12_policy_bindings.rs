@@ -13,8 +13,9 @@ pub(super) const CHECK: Check = Check {
     title: "policy bindings: each policy has a binding, and each binding fits its policy and its params",
     severity: Severity::Warning,
     why: "A policy without a binding has no effect, and neither does a binding whose policyName is misspelled: the \
-          API server accepts both. If a paramRef cannot be resolved, each request that the policy matches is rejected, \
-          unless failurePolicy is Ignore. If a binding does not have a paramRef, params is null in all expressions.",
+          API server accepts both. If a paramRef is invalid, or if it selects no object and parameterNotFoundAction is \
+          Deny, each request that the policy matches is rejected, unless failurePolicy is Ignore. If a binding does not \
+          have a paramRef, params is null in all expressions.",
     help: "Correct the name, or add the missing object.",
     source: "apiserver pkg/admission/plugin/policy/generic/{policy_source,policy_dispatcher}.go",
     audience: Audience::Policies,

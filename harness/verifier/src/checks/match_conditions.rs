@@ -216,7 +216,7 @@ mod tests {
         );
         check(
             &["has(object.metadata.clusterName) && object.metadata.clusterName == 'a'"],
-            &["no Deployment has it, so a test for it is always false"],
+            &["no Deployment has it, so `has()` is always false and `.?` never has a value"],
         );
         check(
             &["object.spec.replica > 1"],

@@ -128,7 +128,13 @@ impl MatchedTypes {
         let violation = |UndefinedField { object, field, similar, is_tested }: UndefinedField| {
             let similar = similar.map(|similar| format!(" (did you mean {similar}?)")).unwrap_or_default();
             let (effect, severity) = if is_tested {
-                (format!("no {} has it, so a test for it is always false", self.kinds()), Severity::Warning)
+                (
+                    format!(
+                        "no {} has it, so `has()` is always false and `.?` never has a value",
+                        self.kinds()
+                    ),
+                    Severity::Warning,
+                )
             } else {
                 (format!("reading it fails with `no such key: {field}`, and {follows}"), Severity::Error)
             };

@@ -50,7 +50,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
     if samples.is_empty() {
         return Err(Skipped::not_applicable(match webhook_probe.samples {
             [] => "no object in the corpus matches the webhook's rules and selectors",
-            _ => "the webhook is called only for deletions, connections, and updates of subresources",
+            _ => "the webhook is called only for deletions, connections, or updates of subresources",
         }));
     }
     let mut kinds = BTreeSet::new();

@@ -107,7 +107,7 @@ async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
             let runs = if samples.len() == 1 { "dry run" } else { "dry runs" };
             let tried = samples.first().map_or_else(String::new, |sample| {
                 format!(
-                    ", the first for {} of {} {}",
+                    ", beginning with {} of {} {}",
                     sample.operation, sample.resource.resource, sample.name
                 )
             });

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
  * Starts an API server for each test that has a parameter of the type {@link AdmitServer} or {@link
- * io.fabric8.kubernetes.client.KubernetesClient}. The server and the client of a test belong together.
+ * io.fabric8.kubernetes.client.KubernetesClient}. In a test with both parameters, the client uses that server.
  */
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)
