@@ -67,6 +67,12 @@ report-picture:
     -cd report/example && cargo run --quiet -- review -f pod.yaml --fakes fakes.yaml --html ../../target/report.html
     node report/picture.mjs target/report.html docs/pictures/report.png
 
+# Draws the picture of the page in the guide of `admit serve` again. Needs Node.js with npm, and Chromium.
+serve-picture:
+    npm ci --prefix report
+    cargo test --test command serve_ui::
+    cp target/report/live.png docs/pictures/serve.png
+
 # How long admission takes, and how often it allocates: all benchmarks, or those whose names contain a text: `just bench
 # dispatch/ --json new.json`. With `--admit target/dist/admit` also `admit run` and `admit verify`.
 bench *ARGS:

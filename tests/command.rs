@@ -26,6 +26,7 @@ mod process_cleanup;
 mod review;
 mod run;
 mod serve;
+mod serve_ui;
 mod static_manifests;
 mod stopped;
 mod targets;

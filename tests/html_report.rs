@@ -25,7 +25,7 @@ spec: {containers: [{name: db, image: postgres}]}
 ";
 
 /// A fakes file: one webhook is reinvoked, one fails open, one denies, and some are not called.
-const FAKES: &str = include_str!("../report/example/fakes.yaml");
+pub(crate) const FAKES: &str = include_str!("../report/example/fakes.yaml");
 
 const FEATURE: &str = "Feature: Failures
   Scenario: An object with another label
@@ -70,7 +70,7 @@ webhooks:
   behavior: {bad-response: echoed-request}
 ";
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -91,7 +91,7 @@ fn run(folder: &Path, line: &str, statuses: &[i32]) {
 }
 
 /// Returns whether the packages of `report` are installed; otherwise skips the test.
-fn has_packages() -> bool {
+pub(crate) fn has_packages() -> bool {
     let is_installed = root().join("report/node_modules/esbuild").is_dir();
     if !is_installed {
         machine::skipped("the packages of report are not installed: run npm ci --prefix report");
@@ -99,7 +99,7 @@ fn has_packages() -> bool {
     is_installed && machine::has_node()
 }
 
-fn chromium() -> Option<PathBuf> {
+pub(crate) fn chromium() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found =
         std::env::split_paths(&path).map(|folder| folder.join("chromium")).find(|file| file.is_file());
@@ -109,7 +109,7 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-fn node(arguments: &[&Path], chromium: Option<&Path>) {
+pub(crate) fn node(arguments: &[&Path], chromium: Option<&Path>) {
     let mut command = Command::new("node");
     if let Some(chromium) = chromium {
         command.env("CHROMIUM", chromium);

@@ -22,7 +22,7 @@ class Numeral {
 export const isNumeral = (value) => value instanceof Numeral;
 
 /** Parses JSON. Long numbers keep their digits if the browser supports it. */
-function parse(text) {
+export function parse(text) {
   if (!/[:[,]-?\d{16}/.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_key, value, context) => {
     const isExact = typeof value !== "number" || !context?.source || String(value) === context.source;

@@ -1,28 +1,15 @@
-// Shows the reports in the page. Addresses: #/DOCUMENT/REQUEST/SECTION, or #/DOCUMENT/SECTION.
-import { Component, render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+// Shows reports, or the requests of a running server. Addresses of reports: #/DOCUMENT/REQUEST/SECTION, or
+// #/DOCUMENT/SECTION.
+import { render } from "preact";
+import { App } from "./app.jsx";
 import { load } from "./data.js";
 import { Lint } from "./lint.jsx";
+import { Live } from "./live.jsx";
 import { Request, Requests, about } from "./review.jsx";
 import { Run } from "./run.jsx";
+import { session } from "./stream.js";
 import { Badge, Table, Text, Title, count } from "./ui.jsx";
 import { Verification } from "./verify.jsx";
-
-const parts = () => location.hash.replace(/^#\/?/, "").split("/").filter(Boolean);
-
-/** Shows an error in place of a view that fails. */
-class Guard extends Component {
-  state = { error: null };
-
-  static getDerivedStateFromError(error) {
-    return { error };
-  }
-
-  render() {
-    const { error } = this.state;
-    return error ? <p role="alert">This report cannot be shown: <Text>{error.message}</Text></p> : this.props.children;
-  }
-}
 
 function describe({ command, report }) {
   if (command === "admit run") {
@@ -94,52 +81,29 @@ function route(documents, path) {
   return { key: base, crumbs, section: rest[0], view: (focus) => <Request report={report[number]} base={base} focus={focus} /> };
 }
 
-/** Scrolls to a section, opens it, and moves the focus there. */
-function show(section) {
-  const found = section && document.getElementById(section);
-  if (!found) return;
-  if (found.tagName === "DETAILS") found.open = true;
-  found.scrollIntoView();
-  (found.querySelector("h2, summary") ?? found).focus({ preventScroll: true });
-}
+const isLive = document.getElementById("live") !== null;
+const start = async () => {
+  if (isLive) return <Live token={await session()} />;
+  const { documents } = await load();
+  return <App route={(path) => route(documents, path)} />;
+};
 
-function App({ documents }) {
-  const [path, setPath] = useState(parts());
-  const [isMoved, setMoved] = useState(false);
-  const { key, crumbs, section, view } = route(documents, path);
-  useEffect(() => {
-    const move = () => {
-      setMoved(true);
-      setPath(parts());
-    };
-    addEventListener("hashchange", move);
-    return () => removeEventListener("hashchange", move);
-  }, []);
-  useEffect(() => show(section), [path]);
-  return (
-    <>
-      {crumbs.length > 0 && (
-        <nav aria-label="Breadcrumb" class="crumbs">
-          <ol>{crumbs.map(([href, text]) => <li key={href}><a href={href}><Text>{text}</Text></a></li>)}</ol>
-        </nav>
-      )}
-      <Guard key={key}>{view(isMoved && !section)}</Guard>
-    </>
-  );
-}
-
-load().then(
-  ({ documents }) => {
+start().then(
+  (view) => {
     document.getElementById("summary").hidden = true;
-    render(<App documents={documents} />, document.getElementById("app"));
+    render(view, document.getElementById("app"));
   },
   (error) => {
     const message = document.createElement("p");
     message.setAttribute("role", "alert");
-    message.textContent = `The details cannot be shown (${error.message}). This is a summary.`;
+    message.textContent = isLive ? `The page cannot reach admit serve: ${error.message}`
+      : `The details cannot be shown (${error.message}). This is a summary.`;
     document.getElementById("main").prepend(message);
   },
 );
+
+// A new link, pasted into the tab of an old one.
+if (isLive) addEventListener("hashchange", () => location.hash.startsWith("#token=") && location.reload());
 
 // A link to the content of the page changes the hash, which names the view.
 document.querySelector(".skip").addEventListener("click", (event) => {

@@ -591,8 +591,8 @@ const Compared = ({ lines }) => lines.length > 0 && (
 
 const SLOW = 1000;
 
-/** A list of requests with filters. */
-export function Requests({ requests, name, base, focus }) {
+/** A list of requests with filters. `number` returns the number of a request in its address. */
+export function Requests({ requests, name, base, focus, number = (_report, index) => index, children }) {
   const [search, setSearch] = useState("");
   const [show, setShow] = useState("all");
   const rows = useMemo(() => requests.map((report, index) => ({ report, index })), [requests]);
@@ -611,6 +611,7 @@ export function Requests({ requests, name, base, focus }) {
     <article>
       <Title focus={focus}>{count(requests.length, "request")}</Title>
       {name !== "admit review" && <p class="muted"><Text>{name}</Text></p>}
+      {children}
       <div class="filters">
         <Search label="Filter" value={search} onInput={setSearch} />
         <Choice label="Show" value={show} onChange={setShow} options={[
@@ -622,9 +623,9 @@ export function Requests({ requests, name, base, focus }) {
       <Table caption="Requests" columns={["#", "Request", "User", "Decision", "Webhooks called", ["Duration", "number"]]}>
         <tbody>
           {shown.map(({ report, index }) => (
-            <tr key={index}>
+            <tr key={number(report, index)}>
               <td>{report.recorded?.number ?? index + 1}</td>
-              <th scope="row"><a href={`#${base}/${index}`}><Text>{about(report)}</Text></a></th>
+              <th scope="row"><a href={`#${base}/${number(report, index)}`}><Text>{about(report)}</Text></a></th>
               <td><Text>{report.request.userInfo.username}</Text></td>
               <td><Verdict verdict={report.decision.verdict} /></td>
               <td><Text>{[...new Set(report.calls.map((call) => call.webhook))].join(", ")}</Text></td>

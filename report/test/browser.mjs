@@ -4,36 +4,12 @@
 // after the checks below, which use them as a reader would.
 import assert from "node:assert/strict";
 import { mkdir, readFile, readdir } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { PATIENCE, accessible, eventually, launch, none, options, text, texts } from "./page.mjs";
 
 const [folder, screenshots] = process.argv.slice(2);
-const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 await mkdir(screenshots, { recursive: true });
-
-/** How long the page may take for anything. */
-const PATIENCE = 60_000;
-
-/** Repeats assertions until they hold, because the page changes after an action of the reader has returned. */
-async function eventually(assertions) {
-  const end = Date.now() + PATIENCE;
-  for (;;) {
-    try {
-      return await assertions();
-    } catch (error) {
-      if (Date.now() > end) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
-}
-
-const text = async (locator, expected) => assert.match(await locator.innerText(), expected);
-const none = async (locator) => assert.equal(await locator.count(), 0);
-const texts = (locator) => locator.allInnerTexts();
-const options = (page, label) => page.getByLabel(label, { exact: true });
 
 /** What a reader does on each page. */
 const checks = {
@@ -137,15 +113,7 @@ const checks = {
   },
 };
 
-async function accessible(page, name) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  const serious = violations.filter((it) => ["serious", "critical"].includes(it.impact));
-  const report = serious.map((it) => `${it.id}: ${it.help}\n  ${it.nodes.slice(0, 3).map((node) => node.html).join("\n  ")}`);
-  assert.deepEqual(report, [], `${name} is not accessible`);
-}
-
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const browser = await launch();
 let passed = 0;
 for (const file of (await readdir(folder)).filter((it) => it.endsWith(".html")).sort()) {
   const name = file.replace(/\.html$/, "");

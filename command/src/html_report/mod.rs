@@ -2,7 +2,8 @@
 //!
 //! [`document`] reads the JSON reports of other commands. [`page`] puts them into one HTML file: a [`summary`] that is
 //! readable without JavaScript, the reports themselves, and the scripts and styles that show them. The sources of the
-//! scripts and styles are in the top-level folder `report`.
+//! scripts and styles are in the top-level folder `report`. [`LivePage`] is the same page without data: it shows the
+//! requests of a running `admit serve`.
 
 mod arguments;
 mod document;
@@ -13,6 +14,7 @@ mod summary;
 mod tests;
 
 pub(crate) use arguments::ReportCommand;
+pub(crate) use page::LivePage;
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Assembles the HTML file.
+//! Assembles the HTML file, and the page of `admit serve --ui`.
 
 use std::io::Write as _;
 
@@ -26,18 +26,69 @@ pub(super) const STYLE: &str = include_str!("assets/bundle.css");
 /// # Errors
 /// Returns an error if a report cannot be serialized or compressed.
 pub(super) fn page(documents: &[Document]) -> Result<String, Failure> {
-    let title = escape(&title(documents));
-    let data = data(documents)?;
+    let parts = Parts {
+        title: &title(documents),
+        summary: &format!(
+            "<noscript><p>This is a summary. Enable JavaScript to see the details.</p></noscript>\n{}",
+            summary::summary(documents)
+        ),
+        data: &format!("<script type=\"text/plain\" id=\"data\">{}</script>", data(documents)?),
+        policy: &policy("'none'"),
+    };
+    Ok(parts.html())
+}
+
+/// The page of `admit serve --ui`, which requests its data from the server that it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct LivePage {
+    pub(crate) html: String,
+    /// The content security policy for the header of the response. It also forbids frames.
+    pub(crate) policy: String,
+}
+
+impl LivePage {
+    pub(crate) fn new() -> Self {
+        let policy = policy("'self'");
+        let parts = Parts {
+            title: "admit serve",
+            summary: "<noscript><p>Enable JavaScript to see the requests.</p></noscript>\n",
+            data: "<script type=\"text/plain\" id=\"live\"></script>",
+            policy: &policy,
+        };
+        Self { html: parts.html(), policy: format!("{policy}; frame-ancestors 'none'") }
+    }
+}
+
+/// Returns a content security policy that allows only the script and the style of the page, and requests to `connect`.
+fn policy(connect: &str) -> String {
     let (script, style) = (hash(SCRIPT), hash(STYLE));
-    let summary = summary::summary(documents);
-    let version = env!("CARGO_PKG_VERSION");
-    Ok(format!(
-        "<!DOCTYPE html>
+    format!(
+        "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; connect-src {connect}; \
+         base-uri 'none'; form-action 'none'"
+    )
+}
+
+/// The parts in which pages differ.
+struct Parts<'a> {
+    title: &'a str,
+    /// HTML below the title, which is hidden when the script runs.
+    summary: &'a str,
+    /// The element with the data.
+    data: &'a str,
+    policy: &'a str,
+}
+
+impl Parts<'_> {
+    fn html(&self) -> String {
+        let Self { summary, data, policy, .. } = self;
+        let title = escape(self.title);
+        let version = env!("CARGO_PKG_VERSION");
+        format!(
+            "<!DOCTYPE html>
 <html lang=\"en\">
 <head>
 <meta charset=\"utf-8\">
-<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{script}'; style-src '{style}'; \
-         img-src data:; base-uri 'none'; form-action 'none'\">
+<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">
 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">
 <meta name=\"color-scheme\" content=\"light dark\">
 <meta name=\"generator\" content=\"admit {version}\">
@@ -51,16 +102,16 @@ pub(super) fn page(documents: &[Document]) -> Result<String, Failure> {
 <main id=\"main\" tabindex=\"-1\">
 <div id=\"summary\">
 <h1>{title}</h1>
-<noscript><p>This is a summary. Enable JavaScript to see the details.</p></noscript>
 {summary}</div>
 <div id=\"app\"></div>
 </main>
-<script type=\"text/plain\" id=\"data\">{data}</script>
+{data}
 <script>{SCRIPT}</script>
 </body>
 </html>
 "
-    ))
+        )
+    }
 }
 
 /// Returns the page title.

@@ -9,10 +9,10 @@ use crate::documents::DocumentLocation;
 /// The file name extension of records.
 pub(crate) const EXTENSION: &str = "jsonl";
 
-/// Formats a request as a line of the record.
+/// Creates the report of an observed request, without its number and location.
 ///
-/// The line contains the report without its number and location. Both follow from the position of the line.
-pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
+/// The report contains the values of Secrets. With `responses`, it contains the responses of the webhooks.
+pub(crate) fn report(request: ObservedRequest, responses: bool) -> Report {
     let served = request.server.resource(&ResourceName::Named(request.resource.clone()));
     let recorded = Recorded {
         number: 0,
@@ -36,7 +36,7 @@ pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
         took,
         notes: Vec::new(),
         explain: true,
-        reviews: false,
+        reviews: responses,
         recorded: Some(recorded),
         patch,
     };
@@ -46,6 +46,14 @@ pub(crate) fn line(request: ObservedRequest, shows_secrets: bool) -> String {
     {
         report.name_resource(resource, sent_request.namespace);
     }
+    report
+}
+
+/// Formats a report as a line of the record. The line does not contain the responses of the webhooks.
+///
+/// The number and the location of the request follow from the position of the line.
+pub(crate) fn line(mut report: Report, shows_secrets: bool) -> String {
+    report.without_responses();
     if !shows_secrets {
         report.mask_secrets();
     }

@@ -148,6 +148,11 @@ impl Report {
         self.webhooks.iter_mut().for_each(super::webhooks::WebhookReport::without_explanation);
     }
 
+    /// Removes the responses of the webhooks, which a record does not contain.
+    pub(super) fn without_responses(&mut self) {
+        self.calls.iter_mut().for_each(|call| call.response = None);
+    }
+
     /// Removes the details that only `--show-reviews` shows.
     pub(crate) fn without_reviews(&mut self) {
         for call in &mut self.calls {

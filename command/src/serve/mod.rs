@@ -12,6 +12,7 @@ pub(crate) mod running;
 pub(crate) mod service_account_flags;
 pub(crate) mod tokens;
 pub(crate) mod traces;
+pub(crate) mod ui;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use harness::attributes::UserInfo;
-use harness::server::{Advertised, AuthorizationMode, Controllers, Options, ServiceRanges};
+use harness::server::{Advertised, AuthorizationMode, Controllers, Options, RequestObserver, ServiceRanges};
 use kubernetes_api_listener::Socket;
 
 use self::audit_file::{AuditFile, AuditFlags};
@@ -32,8 +33,10 @@ use self::record_file::{RecordFile, RecordFlags};
 use self::running::Running;
 use self::service_account_flags::ServiceAccountFlags;
 use self::traces::{TraceFlags, Traces};
+use self::ui::Ui;
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
+use crate::request_report::line;
 use crate::service_map::{self, ServiceMapping};
 use crate::{ExitCode, Failure, exit_code, screen};
 
@@ -55,6 +58,10 @@ pub(crate) struct Serve {
     audit: AuditFlags,
     #[command(flatten)]
     record: RecordFlags,
+    /// Show requests as they come on a page on loopback, and print a link to it. The values of Secrets and tokens are
+    /// masked
+    #[arg(long)]
+    ui: bool,
     /// Run the controllers of kube-controller-manager for deleted namespaces, owner references, and the service account
     /// `default` and ConfigMap `kube-root-ca.crt` of each namespace. Webhooks see their requests
     #[arg(long)]
@@ -131,6 +138,7 @@ impl Serve {
         self.log.watch_requests(log, &traces)?;
         let audit = self.audit.open(log)?;
         let record = self.record.open(log)?;
+        let ui = self.ui.then(Ui::bind).transpose()?;
         let socket = Socket::bind(self.listen)?;
         let token = kubeconfig::random_token()?;
         let users = self.credentials.users(&token, log)?;
@@ -163,7 +171,7 @@ impl Serve {
             spans: traces.contexts(),
             tokens: users.tokens,
             service_account_tokens,
-            observer: record.as_ref().map(RecordFile::observer),
+            observer: observer(record.as_ref(), ui.as_ref()),
             controllers,
             authorization_mode: self.authorization_mode.into(),
             limits: self.limits.into(),
@@ -181,6 +189,7 @@ impl Serve {
             audit,
             traces,
             record,
+            ui,
             log,
         };
         let announce = || {
@@ -194,6 +203,23 @@ impl Serve {
         };
         running.until(&mut signals, announce).await
     }
+}
+
+/// Returns an observer that records requests and shows them on the page, if one of both is enabled.
+pub(crate) fn observer(record: Option<&RecordFile>, ui: Option<&Ui>) -> Option<RequestObserver> {
+    if record.is_none() && ui.is_none() {
+        return None;
+    }
+    let (record, show) = (record.cloned(), ui.map(Ui::observer));
+    Some(Arc::new(move |request| {
+        let report = line::report(request, show.is_some());
+        if let Some(show) = &show {
+            show(report.clone());
+        }
+        if let Some(record) = &record {
+            record.write(report);
+        }
+    }))
 }
 
 /// Returns the user of the kubeconfigs that kubeadm and kind create, with its relevant groups.

@@ -3,15 +3,13 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use harness::server::RequestObserver;
 use jiff::Timestamp;
 
 use super::line_file::LineFile;
 use super::log::Log;
 use crate::Failure;
-use crate::request_report::line;
+use crate::request_report::{Report, line};
 
 /// The options for recording requests.
 #[derive(Debug, clap::Args)]
@@ -83,10 +81,9 @@ impl RecordFile {
         Ok(Self { lines: LineFile::open("record", &path, log)?, shows_secrets })
     }
 
-    /// Returns an observer that writes each request immediately, before the response is sent.
-    pub(crate) fn observer(&self) -> RequestObserver {
-        let Self { lines, shows_secrets } = self.clone();
-        Arc::new(move |request| lines.write(&line::line(request, shows_secrets)))
+    /// Writes a request immediately, before the response is sent.
+    pub(super) fn write(&self, report: Report) {
+        self.lines.write(&line::line(report, self.shows_secrets));
     }
 
     /// Checks that every request was written.

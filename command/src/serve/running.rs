@@ -10,6 +10,7 @@ use super::audit_file::AuditFile;
 use super::log::Log;
 use super::record_file::RecordFile;
 use super::traces::Traces;
+use super::ui::Ui;
 use crate::static_manifests::{Folder, Watch};
 use crate::{ExitCode, Failure};
 
@@ -25,6 +26,7 @@ pub(crate) struct Running {
     pub(crate) audit: Option<AuditFile>,
     pub(crate) traces: Traces,
     pub(crate) record: Option<RecordFile>,
+    pub(crate) ui: Option<Ui>,
     pub(crate) log: Log,
 }
 
@@ -38,7 +40,7 @@ impl Running {
         signals: &mut StopSignals,
         announce: impl FnOnce(),
     ) -> Result<ExitCode, Failure> {
-        let Self { socket, tls, authentication, clients, options, folders, audit, record, traces, log } =
+        let Self { socket, tls, authentication, clients, options, folders, audit, record, ui, traces, log } =
             self;
         let server = ApiServer::new(options);
         let router = server.router(authentication.clone());
@@ -48,7 +50,11 @@ impl Running {
         let _manifests = Watch::start(folders, &server, Arc::new(tell));
         let controllers = tokio::spawn(server.run_controllers());
         announce();
+        let ui = ui.map(Ui::start).transpose()?;
         signals.next().await;
+        if let Some(ui) = ui {
+            ui.stop().await;
+        }
         server.end_watches();
         listener.stop().await;
         server.flush_abandoned_requests().await;

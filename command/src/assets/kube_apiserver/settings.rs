@@ -20,11 +20,11 @@ use crate::admission_plugins::PluginFlags;
 use crate::serve::audit_file::{self, AuditFile};
 use crate::serve::credential_flags::client_authorities;
 use crate::serve::notices::{self, StayingNamespaces};
-use crate::serve::record_file::{self, RecordFile, RecordFlags};
+use crate::serve::record_file::{self, RecordFlags};
 use crate::serve::running::Running;
 use crate::serve::service_account_flags::{self, ServiceAccountFlags};
 use crate::serve::traces::Traces;
-use crate::serve::{Log, LogFlags, tokens};
+use crate::serve::{Log, LogFlags, observer, tokens};
 
 /// The environment variable that starts controllers as `--with-controllers` of `admit serve` does.
 const WITH_CONTROLLERS: &str = "ADMIT_WITH_CONTROLLERS";
@@ -147,7 +147,7 @@ impl Settings {
             spans: traces.contexts(),
             tokens,
             service_account_tokens,
-            observer: record.as_ref().map(RecordFile::observer),
+            observer: observer(record.as_ref(), None),
             controllers,
             authorization_mode: self.authorization_mode,
             limits: Limits {
@@ -170,6 +170,7 @@ impl Settings {
             audit,
             traces,
             record,
+            ui: None,
             log,
         };
         Ok((running, serving.made))

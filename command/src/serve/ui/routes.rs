@@ -1,0 +1,167 @@
+//! The HTTP requests of the page.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Query, Request, State};
+use axum::middleware::{self, Next as Handler};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::access::Access;
+use super::listener::Connection;
+use super::recent::{Next, Recent};
+use crate::html_report::LivePage;
+use crate::screen;
+
+/// The maximum number of pages that show requests at the same time.
+const MAX_VIEWERS: usize = 8;
+
+/// The headers of every response: no other website can read, embed, or frame it.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("referrer-policy"), "no-referrer"),
+    (HeaderName::from_static("x-content-type-options"), "nosniff"),
+    (HeaderName::from_static("x-frame-options"), "DENY"),
+];
+
+#[derive(Clone)]
+struct Shared {
+    access: Arc<Access>,
+    recent: Arc<Recent>,
+    page: Arc<LivePage>,
+    viewers: Arc<Semaphore>,
+}
+
+/// Returns the router of the listener.
+pub(super) fn router(access: Arc<Access>, recent: Arc<Recent>, live_page: LivePage) -> Router {
+    let viewers = Arc::new(Semaphore::new(MAX_VIEWERS));
+    let shared = Shared { access, recent, page: Arc::new(live_page), viewers };
+    let data = Router::new()
+        .route("/requests", get(requests))
+        .route_layer(middleware::from_fn_with_state(shared.clone(), require_session));
+    Router::new()
+        .route("/session", post(session))
+        .merge(data)
+        .route_layer(middleware::from_fn(reject_cross_site))
+        .route("/", get(page))
+        .layer(middleware::from_fn_with_state(shared.clone(), require_page))
+        .with_state(shared)
+}
+
+/// Rejects requests that are addressed to another host or come from another website.
+async fn require_page(State(shared): State<Shared>, request: Request, handler: Handler) -> Response {
+    let mut response = if shared.access.is_from_page(request.headers()) {
+        handler.run(request).await
+    } else {
+        (StatusCode::FORBIDDEN, "this address does not belong to admit serve").into_response()
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn reject_cross_site(request: Request, handler: Handler) -> Response {
+    if Access::is_cross_site(request.headers()) {
+        return (StatusCode::FORBIDDEN, "another website caused this request").into_response();
+    }
+    handler.run(request).await
+}
+
+async fn require_session(State(shared): State<Shared>, request: Request, handler: Handler) -> Response {
+    if !shared.access.has_session(request.headers()) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    handler.run(request).await
+}
+
+async fn page(State(shared): State<Shared>) -> Response {
+    let LivePage { html, policy } = &*shared.page;
+    let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, policy)];
+    (headers, html.clone()).into_response()
+}
+
+/// Exchanges the token of the link for a session, and prints the next link.
+async fn session(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    match shared.access.exchange(&headers) {
+        Ok(Some((token, next))) => {
+            if let Err(failure) = screen::print(&super::announcement(&next)) {
+                screen::report(&failure);
+            }
+            Json(json!({ "token": token })).into_response()
+        }
+        Ok(None) => StatusCode::UNAUTHORIZED.into_response(),
+        Err(failure) => (StatusCode::INTERNAL_SERVER_ERROR, failure.to_string()).into_response(),
+    }
+}
+
+/// Where the page wants to continue.
+#[derive(Deserialize)]
+struct Position {
+    /// The number of the last request that the page has.
+    #[serde(default)]
+    after: u64,
+}
+
+/// Responds with a line of JSON for each request, without an end.
+async fn requests(
+    State(shared): State<Shared>,
+    Query(Position { after }): Query<Position>,
+    Extension(connection): Extension<Connection>,
+) -> Response {
+    let Ok(viewer) = Arc::clone(&shared.viewers).try_acquire_owned() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, format!("{MAX_VIEWERS} pages are open")).into_response();
+    };
+    let (lines, mut unread) = mpsc::channel(1);
+    tokio::spawn(follow(Arc::clone(&shared.recent), after, lines, connection, viewer));
+    let stream = futures::stream::poll_fn(move |context| {
+        unread.poll_recv(context).map(|line| line.map(Ok::<Bytes, Infallible>))
+    });
+    ([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(stream)).into_response()
+}
+
+/// Sends each request to a page. Ends the connection of a page that is slower than the requests.
+///
+/// A page is too slow if the next request is removed before the page has read the previous ones. Otherwise, its unread
+/// requests would stay in memory.
+async fn follow(
+    recent: Arc<Recent>,
+    after: u64,
+    lines: mpsc::Sender<Bytes>,
+    connection: Connection,
+    _viewer: OwnedSemaphorePermit,
+) {
+    let mut position = recent.start(after);
+    let mut changes = recent.changes();
+    loop {
+        changes.mark_unchanged();
+        match recent.next(position) {
+            Next::Removed => return connection.end(),
+            Next::None => tokio::select! {
+                () = lines.closed() => return,
+                more = changes.changed() => if more.is_err() { return },
+            },
+            Next::Request(number, line) => tokio::select! {
+                slot = lines.reserve() => match slot {
+                    Ok(slot) => {
+                        slot.send(line);
+                        position = number;
+                    }
+                    Err(_closed) => return,
+                },
+                // The request may have been removed.
+                more = changes.changed() => if more.is_err() { return },
+            },
+        }
+    }
+}

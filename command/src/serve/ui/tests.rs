@@ -1,0 +1,189 @@
+//! Tests the page over connections to its listener.
+
+use futures::future::join_all;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::*;
+
+/// The page of a server, and a session of a browser.
+struct Page {
+    recent: Arc<Recent>,
+    port: u16,
+    token: String,
+    link: String,
+    _serving: Serving,
+}
+
+impl Page {
+    fn start() -> Self {
+        let Ui { socket, access, recent, link } = Ui::bind().unwrap();
+        let port = socket.port;
+        let access = Arc::new(access);
+        let headers = headers_of(&link);
+        let router = routes::router(Arc::clone(&access), Arc::clone(&recent), LivePage::new());
+        let serving = socket.serve(router).unwrap();
+        let (token, link) = access.exchange(&headers).unwrap().unwrap();
+        Self { recent, port, token, link, _serving: serving }
+    }
+
+    /// Sends a request with these header lines.
+    async fn send(&self, request: &str, headers: &[&str]) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
+        let text = format!("{request} HTTP/1.1\r\n{}\r\n\r\n", headers.join("\r\n"));
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream
+    }
+
+    /// Sends a request with the session of the page, to its host, and with one more header.
+    async fn send_as_page(&self, request: &str, header: &str) -> TcpStream {
+        let (host, token) = (self.host(), format!("Authorization: Bearer {}", self.token));
+        self.send(request, &[&host, &token, header]).await
+    }
+
+    fn host(&self) -> String {
+        format!("Host: 127.0.0.1:{}", self.port)
+    }
+}
+
+fn headers_of(link: &str) -> http::HeaderMap {
+    let (_, token) = link.split_once("#token=").unwrap();
+    let value = format!("Bearer {token}").parse().unwrap();
+    http::HeaderMap::from_iter([(http::header::AUTHORIZATION, value)])
+}
+
+/// Reads the status and the headers of a response.
+async fn head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(head).unwrap().to_lowercase()
+}
+
+async fn status(mut stream: TcpStream) -> u16 {
+    head(&mut stream).await.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// Reads a chunk of a response.
+async fn chunk(stream: &mut TcpStream) -> String {
+    let mut size = Vec::new();
+    while !size.ends_with(b"\r\n") {
+        size.push(stream.read_u8().await.unwrap());
+    }
+    let size = usize::from_str_radix(std::str::from_utf8(&size).unwrap().trim(), 16).unwrap();
+    let mut chunk = vec![0; size + 2];
+    stream.read_exact(&mut chunk).await.unwrap();
+    String::from_utf8(chunk).unwrap().trim().to_owned()
+}
+
+#[tokio::test]
+async fn requests_are_sent_as_they_come() {
+    let page = Page::start();
+    page.recent.add("1");
+    let mut stream = page.send_as_page("GET /requests", "Accept: */*").await;
+    assert!(head(&mut stream).await.contains("200 ok"));
+    assert_eq!(chunk(&mut stream).await, r#"{"number":1,"report":1}"#);
+    page.recent.add("2");
+    assert_eq!(chunk(&mut stream).await, r#"{"number":2,"report":2}"#);
+    let mut again = page.send_as_page("GET /requests?after=1", "Accept: */*").await;
+    head(&mut again).await;
+    assert_eq!(chunk(&mut again).await, r#"{"number":2,"report":2}"#);
+}
+
+#[tokio::test]
+async fn data_is_only_for_sessions() {
+    let page = Page::start();
+    let host = page.host();
+    let status_with = async |request: &str, token: &str| {
+        let authorization = format!("Authorization: Bearer {token}");
+        status(page.send(request, &[&host, &authorization]).await).await
+    };
+    let (_, link) = page.link.split_once("#token=").unwrap();
+    assert_eq!(status(page.send("GET /", &[&host]).await).await, 200);
+    assert_eq!(status(page.send("GET /requests", &[&host]).await).await, 401);
+    assert_eq!(status_with("GET /requests", link).await, 401);
+    assert_eq!(status_with("POST /session", "guess").await, 401);
+    assert_eq!(status_with("POST /session", link).await, 200);
+    assert_eq!(status_with("POST /session", link).await, 401);
+    assert_eq!(status_with("GET /requests", &page.token).await, 200);
+}
+
+#[tokio::test]
+async fn a_name_that_resolves_to_loopback_does_not_reach_the_page() {
+    let page = Page::start();
+    let token = format!("Authorization: Bearer {}", page.token);
+    let host = format!("Host: rebound.example.com:{}", page.port);
+    for request in ["GET /", "GET /requests", "POST /session", "GET /other"] {
+        assert_eq!(status(page.send(request, &[&host, &token]).await).await, 403, "{request}");
+    }
+    assert_eq!(status(page.send_as_page("GET /requests", &host).await).await, 403);
+}
+
+#[tokio::test]
+async fn another_website_can_neither_read_nor_frame_the_page() {
+    let page = Page::start();
+    for header in [
+        "Origin: http://evil.example.com",
+        "Origin: null",
+        "Sec-Fetch-Site: same-site",
+        "Sec-Fetch-Site: cross-site",
+    ] {
+        for request in ["GET /requests", "POST /session"] {
+            assert_eq!(status(page.send_as_page(request, header).await).await, 403, "{request} {header}");
+        }
+    }
+    let preflight = "Origin: http://evil.example.com\r\nAccess-Control-Request-Method: GET";
+    let head_of =
+        async |request: &str, header: &str| head(&mut page.send_as_page(request, header).await).await;
+    assert!(!head_of("OPTIONS /requests", preflight).await.contains("access-control"));
+    let own = format!("Origin: http://127.0.0.1:{}\r\nSec-Fetch-Site: same-origin", page.port);
+    for request in ["GET /", "GET /requests"] {
+        let head = head_of(request, &own).await;
+        assert!(head.starts_with("http/1.1 200 ok"), "{head}");
+        for header in
+            ["x-frame-options: deny", "cross-origin-resource-policy: same-origin", "cache-control: no-store"]
+        {
+            assert!(head.contains(header), "{head}");
+        }
+        assert!(!head.contains("access-control"), "{head}");
+    }
+    let head = head_of("GET /", "Accept: */*").await;
+    let policy = head.lines().find(|line| line.starts_with("content-security-policy: ")).unwrap();
+    assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert!(policy.contains("connect-src 'self'") && !policy.contains("unsafe"), "{policy}");
+}
+
+#[tokio::test]
+async fn a_page_that_does_not_read_is_disconnected_and_can_continue() {
+    let page = Page::start();
+    let mut stream = page.send_as_page("GET /requests", "Accept: */*").await;
+    head(&mut stream).await;
+    // The buffers of the sockets hold less than the requests that are removed.
+    let large = format!("\"{}\"", "x".repeat(MAX_REQUEST_BYTES - 2));
+    (0..20).for_each(|_| page.recent.add(&large));
+    let mut unread = Vec::new();
+    // The end is a reset if the server had more to send.
+    let _ = stream.read_to_end(&mut unread).await;
+    assert!(unread.len() < 10 * MAX_REQUEST_BYTES);
+    let mut again = page.send_as_page("GET /requests?after=1", "Accept: */*").await;
+    head(&mut again).await;
+    let first = chunk(&mut again).await;
+    assert!(first.starts_with(r#"{"number":18,"#), "{first:.40}");
+}
+
+#[tokio::test]
+async fn only_eight_pages_follow_at_the_same_time() {
+    let page = Page::start();
+    let open = async || {
+        let mut stream = page.send_as_page("GET /requests", "Accept: */*").await;
+        let head = head(&mut stream).await;
+        (stream, head.split(' ').nth(1).unwrap().to_owned())
+    };
+    let mut streams = join_all((0..8).map(|_| open())).await;
+    assert!(streams.iter().all(|(_, status)| status == "200"));
+    assert_eq!(open().await.1, "503");
+    streams.pop();
+    // The server notices the end of a connection later.
+    while open().await.1 != "200" {}
+}

@@ -1,0 +1,113 @@
+// Uses the page of `admit serve --ui` in Chromium: node live.mjs SERVER SCREENSHOTS
+//
+// SERVER is a JSON file with the link to the page, and with the URL, the token, and the certificate authority of the
+// API server. The server has the webhooks of report/example/fakes.yaml. live.png is the picture in docs/guide/serve.md.
+import assert from "node:assert/strict";
+import { mkdir, readFile } from "node:fs/promises";
+import https from "node:https";
+import { PATIENCE, accessible, eventually, launch, options, text, texts } from "./page.mjs";
+
+const [file, screenshots] = process.argv.slice(2);
+const server = JSON.parse(await readFile(file, "utf8"));
+await mkdir(screenshots, { recursive: true });
+
+/** Creates an object, and returns the status code. The webhooks deny all objects in the namespace default. */
+function create(namespace, resource, object) {
+  const path = `/api/v1/namespaces/${namespace}/${resource}`;
+  const headers = { authorization: `Bearer ${server.token}`, "content-type": "application/json" };
+  return new Promise((resolve, reject) => {
+    const request = https.request(new URL(path, server.url), { method: "POST", ca: server.authority, headers }, (response) => {
+      response.resume();
+      response.on("end", () => resolve(response.statusCode));
+    });
+    request.on("error", reject);
+    request.end(JSON.stringify({ apiVersion: "v1", ...object }));
+  });
+}
+
+const configMap = (name) => create("kube-system", "configmaps", { kind: "ConfigMap", metadata: { name } });
+
+const browser = await launch();
+const context = await browser.newContext({ colorScheme: "light", viewport: { width: 1120, height: 900 } });
+context.setDefaultTimeout(PATIENCE);
+const page = await context.newPage();
+const problems = [];
+const { origin } = new URL(server.link);
+page.on("console", (message) => ["error", "warning"].includes(message.type()) && problems.push(message.text()));
+page.on("pageerror", (error) => problems.push(error.stack));
+page.on("request", (request) => request.url().startsWith(`${origin}/`) || problems.push(request.url()));
+const heading = (name) => page.getByRole("heading", { level: 1, name });
+const rows = page.locator("main table").first().locator("tbody tr");
+
+await page.goto(server.link);
+await page.getByText("connected: new requests appear here").waitFor();
+assert.equal(page.url(), `${origin}/`, "the token must not stay in the address");
+// The server has received the webhook configurations.
+await heading("2 requests").waitFor();
+await accessible(page, "the list of the first requests");
+
+// Requests appear as they come, the last one first.
+const pod = { kind: "Pod", metadata: { name: "web" }, spec: { containers: [{ name: "web", image: "nginx:1.27" }] } };
+assert.equal(await configMap("one"), 201);
+assert.equal(await create("default", "pods", pod), 403);
+const secret = { kind: "Secret", metadata: { name: "login" }, stringData: { password: "hunter2hunter2" } };
+assert.equal(await create("kube-system", "secrets", secret), 201);
+await heading("5 requests").waitFor();
+const list = await texts(rows);
+[/secrets kube-system\/login/, /pods default\/web[\s\S]*denied/, /configmaps kube-system\/one/].forEach((expected, index) =>
+  assert.match(list[index], expected));
+await accessible(page, "the list");
+await page.screenshot({ path: `${screenshots}/live.png` });
+await page.emulateMedia({ colorScheme: "dark" });
+await accessible(page, "the list in dark colors");
+await page.screenshot({ path: `${screenshots}/live-dark.png` });
+await page.emulateMedia({ colorScheme: "light" });
+
+// Filters hold for new requests, too. The injector answers the third call with a patch that does not fit.
+await options(page, "Show").selectOption("rejected");
+await eventually(async () => assert.equal(await rows.count(), 1));
+assert.equal(await create("default", "pods", { ...pod, metadata: { name: "other" } }), 500);
+await heading("6 requests").waitFor();
+await eventually(async () => assert.equal(await rows.count(), 2));
+await options(page, "Show").selectOption("all");
+
+// A paused list does not change.
+await page.getByLabel("Pause").check();
+assert.equal(await configMap("two"), 201);
+assert.equal(await configMap("three"), 201);
+await heading("6 requests").waitFor();
+await page.getByLabel("Pause").uncheck();
+await heading("8 requests").waitFor();
+
+// The views of a request are those of a report, and do not change when other requests come.
+await page.getByRole("link", { name: "CREATE pods default/web" }).click();
+await heading("CREATE pods default/web").waitFor();
+await text(page.locator(".timeline"), /sidecar-injector[\s\S]*image-policy[\s\S]*denied/);
+await page.locator(".timeline a", { hasText: "image-policy" }).click();
+const opened = page.locator("details.call[open]");
+await eventually(() => text(opened, /allowed: false[\s\S]*is not signed/));
+assert.equal(await configMap("four"), 201);
+await page.getByRole("link", { name: "Requests", exact: true }).click();
+await heading("9 requests").waitFor();
+
+// Values of Secrets are masked: Kioq is *** in base64.
+await page.getByRole("link", { name: "CREATE secrets kube-system/login" }).click();
+await heading("CREATE secrets kube-system/login").waitFor();
+await text(page.locator("#object"), /password: Kioq/);
+assert(!(await page.content()).includes("hunter2hunter2"));
+assert(!(await page.content()).includes(Buffer.from("hunter2hunter2").toString("base64")));
+await accessible(page, "a request");
+await page.screenshot({ path: `${screenshots}/live-request.png` });
+
+// The page survives a reload, but the link works only once.
+await page.reload();
+await heading("CREATE secrets kube-system/login").waitFor();
+await page.getByRole("link", { name: "Requests", exact: true }).click();
+await heading("9 requests").waitFor();
+assert.deepEqual(problems, []);
+const other = await (await browser.newContext()).newPage();
+await other.goto(server.link);
+await other.getByRole("heading", { name: "This link has already been used" }).waitFor();
+
+await browser.close();
+console.log("1 passed, 0 failed");
