@@ -37,3 +37,4 @@ pub use self::plugins::{
 pub use self::registry::services::ServiceName;
 pub use self::server::cluster_fixture::{ClusterFixture, WebhookManifests};
 pub use self::server::in_process::{ResourceName, ServedResource, ServedSubresource};
+pub use self::server::matching::WebhookMatches;

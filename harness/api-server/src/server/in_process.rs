@@ -230,7 +230,10 @@ fn restore_given_fields(object: &mut Value, given: &Value) {
     }
 }
 
-fn known<'a>(resources: &'a Resources, kind: &GroupVersionKind) -> Result<&'a Arc<Resource>, Box<Status>> {
+pub(super) fn known<'a>(
+    resources: &'a Resources,
+    kind: &GroupVersionKind,
+) -> Result<&'a Arc<Resource>, Box<Status>> {
     resources.of_kind(kind).ok_or_else(|| {
         let message = format!("no matches for kind \"{}\" in version \"{}\"", kind.kind, kind.api_version());
         Box::new(Status::failure(404, "NotFound", message))

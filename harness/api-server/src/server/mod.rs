@@ -7,6 +7,7 @@ pub(crate) mod in_process;
 pub(crate) mod initial_objects;
 pub(crate) mod loopback_requests;
 pub(crate) mod manifests;
+pub(crate) mod matching;
 
 use std::sync::{Arc, OnceLock};
 
