@@ -1,9 +1,11 @@
-// The page of `admit serve --ui`: the requests of a running server. Addresses: #/requests/NUMBER/SECTION.
+// The page of `admit serve --ui`: the requests of a running server, and its webhooks. Addresses: #/requests/SECTION,
+// #/requests/NUMBER/SECTION, and #/webhooks/SECTION.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { App } from "./app.jsx";
-import { Request, Requests, about } from "./review.jsx";
+import { Request, Requests } from "./review.jsx";
 import { follow } from "./stream.js";
 import { Mark, Title, count } from "./ui.jsx";
+import { Webhooks } from "./webhooks.jsx";
 
 const MAX_REQUESTS = 1000;
 const MAX_LENGTH = 32 << 20;
@@ -79,19 +81,24 @@ function Session({ token }) {
     </Requests>
   );
   const request = (text, section) => {
-    const crumbs = [["#/", "Requests"]];
     // A request that is being read stays, even if the list no longer contains it.
     const report = requests.find((it) => number(it) === Number(text)) ??
       (viewed.current && number(viewed.current) === Number(text) ? viewed.current : undefined);
-    if (!report) return { key: "missing", crumbs, view: (focus) => <Title focus={focus}>This request is not available</Title> };
+    if (!report) return { key: "missing", crumbs: [], view: (focus) => <Title focus={focus}>This request is not available</Title> };
     viewed.current = report;
     const base = `/requests/${text}`;
-    crumbs.push([`#${base}`, about(report)]);
-    return { key: base, crumbs, section, view: (focus) => <Request report={report} base={base} focus={focus} /> };
+    return { key: base, crumbs: [], section, view: (focus) => <Request report={report} base={base} focus={focus} /> };
+  };
+  const route = ([view, at, section]) => {
+    if (view === "webhooks") return { key: view, crumbs: [], section: at, view: (focus) => <Webhooks token={token} focus={focus} /> };
+    if (/^\d+$/.test(at ?? "")) return request(at, section);
+    return { key: "", crumbs: [], section: at, view: list };
   };
   return (
-    <App route={([view, at, section]) =>
-      view === "requests" && /^\d+$/.test(at ?? "") ? request(at, section) : { key: "", crumbs: [], section: at, view: list }} />
+    <>
+      <nav aria-label="Views" class="views"><a href="#/">Requests</a><a href="#/webhooks">Webhooks and policies</a></nav>
+      <App route={route} />
+    </>
   );
 }
 

@@ -554,12 +554,12 @@ function Skipped({ webhooks }) {
   );
 }
 
-function SkippedTable({ caption, webhooks }) {
+export function SkippedTable({ caption, webhooks, title = "Webhook" }) {
   const [shown, more] = useLimit(webhooks, 200);
   if (webhooks.length === 0) return null;
   return (
     <>
-      <Table caption={caption} columns={["Webhook", "Type", "Why"]} class="skipped">
+      <Table caption={caption} columns={[title, "Type", "Why"]} class="skipped">
         <tbody>
           {shown.map((webhook, index) => (
             <tr key={index}>

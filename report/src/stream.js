@@ -18,6 +18,16 @@ export async function session() {
   return sessionStorage.getItem(SESSION);
 }
 
+/** Requests JSON from the server. The promise rejects with the server's message. */
+export async function call(token, path, body) {
+  const headers = { ...authorization(token), "Content-Type": "application/json" };
+  const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const response = await fetch(path, { ...options, headers });
+  const text = await response.text();
+  if (!response.ok) throw new Error(text || `HTTP status ${response.status}`);
+  return parse(text);
+}
+
 /** Yields the complete lines of each chunk. */
 async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();

@@ -99,6 +99,29 @@ assert(!(await page.content()).includes(Buffer.from("hunter2hunter2").toString("
 await accessible(page, "a request");
 await page.screenshot({ path: `${screenshots}/live-request.png` });
 
+// The question is answered without a call, and configurations are shown.
+await page.getByRole("link", { name: "Webhooks and policies" }).click();
+await heading("Webhooks and policies").waitFor();
+await page.getByRole("button", { name: "Ask" }).click();
+await page.getByText("5 of 7 webhooks would be called").waitFor();
+const skipped = page.locator("table.skipped");
+await text(skipped, /only-deployments[\s\S]*rules/);
+await text(skipped, /tenant-only[\s\S]*namespaceSelector/);
+await accessible(page, "the answer");
+await page.screenshot({ path: `${screenshots}/live-question.png`, fullPage: true });
+await page.emulateMedia({ colorScheme: "dark" });
+await accessible(page, "the answer in dark colors");
+await page.emulateMedia({ colorScheme: "light" });
+await page.getByLabel("Object, as YAML or JSON").fill("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}");
+await page.getByRole("button", { name: "Ask" }).click();
+await page.getByText("2 of 7 webhooks would be called").waitFor();
+await text(skipped, /registry-rewriter[\s\S]*not-system[\s\S]*false/);
+await page.locator("details", { hasText: "MutatingWebhookConfiguration" }).locator("summary").click();
+await eventually(() => text(page.locator("#configurations"), /name: sidecar-injector.fakes.local/));
+await page.getByRole("link", { name: "Requests", exact: true }).click();
+await heading("9 requests").waitFor();
+await page.getByRole("link", { name: "CREATE secrets kube-system/login" }).click();
+
 // The page survives a reload, but the link works only once.
 await page.reload();
 await heading("CREATE secrets kube-system/login").waitFor();

@@ -56,6 +56,16 @@ impl Facts {
         }
     }
 
+    /// Creates the facts about a request that was not sent, whose object is the same at each of `events` events.
+    pub(super) fn of_attributes(attributes: Attributes, server: &ApiServer, events: usize) -> Self {
+        let namespaces = GroupVersionResource::new("", "v1", "namespaces");
+        Self {
+            namespace: server.stored(&namespaces, "", &attributes.namespace),
+            objects: vec![attributes.object.clone().map(Arc::new); events],
+            attributes,
+        }
+    }
+
     /// Describes the values that were compared for `webhook` at the event with this `index`.
     pub(super) fn compared(&self, index: usize, mismatch: &Mismatch, webhook: &Webhook) -> Vec<String> {
         let object = self.objects.get(index).cloned().flatten();

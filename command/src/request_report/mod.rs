@@ -10,6 +10,7 @@ mod kubectl;
 pub(crate) mod line;
 pub(super) mod people;
 mod policies;
+pub(crate) mod question;
 mod recorded;
 mod rejection;
 mod secret;
@@ -34,8 +35,9 @@ use self::policies::PolicyReport;
 pub(crate) use self::rejection::WebhookPlaces;
 use self::steps::Step;
 pub(crate) use self::steps::{patched, shown};
+pub(crate) use self::webhooks::WebhookReport;
 pub(crate) use self::webhooks::Webhooks;
-use self::webhooks::{CallReport, Exchanges, WebhookReport};
+use self::webhooks::{CallReport, Exchanges};
 use crate::documents::DocumentLocation;
 use crate::unbound_policies::UnboundPolicy;
 

@@ -38,7 +38,7 @@ pub(crate) type ServiceAddresses = BTreeMap<ServiceName, (String, u16)>;
 /// A webhook in a configuration, and the server's decision whether to call it, with the reasons.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct WebhookReport {
+pub(crate) struct WebhookReport {
     /// The phase: `mutating` or `validating`.
     #[serde(rename = "type")]
     phase: Cow<'static, str>,
@@ -49,7 +49,7 @@ pub(super) struct WebhookReport {
     /// The failure policy: `Fail` or `Ignore`.
     failure_policy: Cow<'static, str>,
     /// Whether the server reached this webhook before the request ended.
-    considered: bool,
+    pub(super) considered: bool,
     /// Whether the webhook was called, or would have been called if the request were not a dry run.
     pub(super) called: bool,
     /// The reason why the webhook was not called, for each round in which it was not called.

@@ -50,7 +50,7 @@ impl Running {
         let _manifests = Watch::start(folders, &server, Arc::new(tell));
         let controllers = tokio::spawn(server.run_controllers());
         announce();
-        let ui = ui.map(Ui::start).transpose()?;
+        let ui = ui.map(|ui| ui.start(server.clone())).transpose()?;
         signals.next().await;
         if let Some(ui) = ui {
             ui.stop().await;

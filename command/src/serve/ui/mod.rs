@@ -1,11 +1,12 @@
 //! `--ui`: a page on loopback that shows the requests of the server as they come.
 //!
-//! [`recent`] keeps the last requests. [`listener`] serves the page on its own port, [`access`] decides who may use it,
+//! [`recent`] keeps the last requests, and [`question`] answers which webhooks would be called. [`listener`] serves the page on its own port, [`access`] decides who may use it,
 //! and [`routes`] respond. The page itself is the one of HTML reports, whose sources are in the top-level folder
 //! `report`.
 
 mod access;
 mod listener;
+mod question;
 mod recent;
 mod routes;
 #[cfg(test)]
@@ -16,7 +17,9 @@ use std::sync::Arc;
 use self::access::Access;
 use self::listener::{Serving, Socket};
 use self::recent::{MAX_REQUEST_BYTES, Recent};
-use crate::html_report::LivePage;
+use harness::server::ApiServer;
+
+use self::routes::Shared;
 use crate::request_report::Report;
 use crate::{Failure, screen};
 
@@ -60,9 +63,10 @@ impl Ui {
     ///
     /// # Errors
     /// Returns an error if the socket cannot be used.
-    pub(super) fn start(self) -> Result<RunningUi, Failure> {
+    pub(super) fn start(self, server: ApiServer) -> Result<RunningUi, Failure> {
         let Self { socket, access, recent, link } = self;
-        let serving = socket.serve(routes::router(Arc::new(access), recent, LivePage::new()))?;
+        let shared = Shared::new(Arc::new(access), recent, server);
+        let serving = socket.serve(routes::router(shared))?;
         screen::print(&announcement(&link))?;
         Ok(RunningUi(serving))
     }

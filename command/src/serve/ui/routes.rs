@@ -4,11 +4,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, Request, State};
+use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::middleware::{self, Next as Handler};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
+use harness::server::ApiServer;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
@@ -17,12 +18,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::access::Access;
 use super::listener::Connection;
+use super::question::{self, Question};
 use super::recent::{Next, Recent};
 use crate::html_report::LivePage;
 use crate::screen;
 
 /// The maximum number of pages that show requests at the same time.
 const MAX_VIEWERS: usize = 8;
+
+/// The maximum size of a question, in bytes: somewhat more than an object in a request to the server.
+const MAX_QUESTION_BYTES: usize = 4 << 20;
 
 /// The headers of every response: no other website can read, embed, or frame it.
 const HEADERS: [(HeaderName, &str); 6] = [
@@ -34,20 +39,29 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("x-frame-options"), "DENY"),
 ];
 
+/// The state that all requests share.
 #[derive(Clone)]
-struct Shared {
+pub(super) struct Shared {
     access: Arc<Access>,
     recent: Arc<Recent>,
+    server: ApiServer,
     page: Arc<LivePage>,
     viewers: Arc<Semaphore>,
 }
 
+impl Shared {
+    pub(super) fn new(access: Arc<Access>, recent: Arc<Recent>, server: ApiServer) -> Self {
+        let viewers = Arc::new(Semaphore::new(MAX_VIEWERS));
+        Self { access, recent, server, page: Arc::new(LivePage::new()), viewers }
+    }
+}
+
 /// Returns the router of the listener.
-pub(super) fn router(access: Arc<Access>, recent: Arc<Recent>, live_page: LivePage) -> Router {
-    let viewers = Arc::new(Semaphore::new(MAX_VIEWERS));
-    let shared = Shared { access, recent, page: Arc::new(live_page), viewers };
+pub(super) fn router(shared: Shared) -> Router {
     let data = Router::new()
         .route("/requests", get(requests))
+        .route("/configurations", get(configurations))
+        .route("/question", post(answer).layer(DefaultBodyLimit::max(MAX_QUESTION_BYTES)))
         .route_layer(middleware::from_fn_with_state(shared.clone(), require_session));
     Router::new()
         .route("/session", post(session))
@@ -102,6 +116,20 @@ async fn session(State(shared): State<Shared>, headers: HeaderMap) -> Response {
         }
         Ok(None) => StatusCode::UNAUTHORIZED.into_response(),
         Err(failure) => (StatusCode::INTERNAL_SERVER_ERROR, failure.to_string()).into_response(),
+    }
+}
+
+async fn configurations(State(shared): State<Shared>) -> Response {
+    Json(question::configurations(&shared.server)).into_response()
+}
+
+async fn answer(State(shared): State<Shared>, Json(question): Json<Question>) -> Response {
+    // Match conditions may take a while.
+    let answered = tokio::task::spawn_blocking(move || question.answer(&shared.server)).await;
+    match answered {
+        Ok(Ok(answer)) => Json(answer).into_response(),
+        Ok(Err(message)) => (StatusCode::BAD_REQUEST, message).into_response(),
+        Err(_panic) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Tests the page over connections to its listener.
 
 use futures::future::join_all;
+use harness::server::Options;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -9,6 +11,7 @@ use super::*;
 /// The page of a server, and a session of a browser.
 struct Page {
     recent: Arc<Recent>,
+    server: ApiServer,
     port: u16,
     token: String,
     link: String,
@@ -21,10 +24,11 @@ impl Page {
         let port = socket.port;
         let access = Arc::new(access);
         let headers = headers_of(&link);
-        let router = routes::router(Arc::clone(&access), Arc::clone(&recent), LivePage::new());
+        let server = ApiServer::new(Options::default());
+        let router = routes::router(Shared::new(Arc::clone(&access), Arc::clone(&recent), server.clone()));
         let serving = socket.serve(router).unwrap();
         let (token, link) = access.exchange(&headers).unwrap().unwrap();
-        Self { recent, port, token, link, _serving: serving }
+        Self { recent, server, port, token, link, _serving: serving }
     }
 
     /// Sends a request with these header lines.
@@ -186,4 +190,91 @@ async fn only_eight_pages_follow_at_the_same_time() {
     streams.pop();
     // The server notices the end of a connection later.
     while open().await.1 != "200" {}
+}
+
+#[tokio::test]
+async fn the_question_is_answered_without_a_call() {
+    let page = Page::start();
+    // Nothing listens on this address.
+    let webhook = |name: &str, rest: Value| {
+        let mut webhook = json!({
+            "name": format!("{name}.example.com"), "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        });
+        webhook.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        webhook
+    };
+    let condition = "request.userInfo.username == 'jane' && object.spec.restartPolicy == 'Always'";
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "hooks"},
+        "webhooks": [
+            webhook("all", json!({})),
+            webhook("labeled", json!({"objectSelector": {"matchLabels": {"team": "blue"}}})),
+            webhook("jane", json!({"matchConditions": [{"name": "jane", "expression": condition}]})),
+        ],
+    });
+    page.server.put(configuration).unwrap();
+    let ask = async |operation: &str, object: &str, user: &str| {
+        let question = json!({"operation": operation, "object": object, "user": user}).to_string();
+        let header = format!(
+            "Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close",
+            question.len()
+        );
+        let mut stream = page.send_as_page("POST /question", &header).await;
+        stream.write_all(question.as_bytes()).await.unwrap();
+        let head = head(&mut stream).await;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        (head.split(' ').nth(1).unwrap().to_owned(), text)
+    };
+    let pod =
+        "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: web, image: nginx}]}}";
+    let called = async |operation: &str, user: &str| {
+        let (status, text) = ask(operation, pod, user).await;
+        assert_eq!(status, "200", "{text}");
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        let webhooks = answer.pointer("/webhooks").unwrap().as_array().unwrap().clone();
+        let result = |webhook: Value| {
+            let skipped = webhook.pointer("/skipped/0/reason").and_then(Value::as_str).unwrap_or("called");
+            assert_eq!(webhook.pointer("/called"), Some(&json!(skipped == "called")));
+            skipped.to_owned()
+        };
+        webhooks.into_iter().map(result).collect::<Vec<_>>()
+    };
+    let jane = called("CREATE", "jane").await;
+    assert_eq!([jane[0].as_str(), jane[2].as_str()], ["called", "called"]);
+    assert!(jane[1].starts_with("its objectSelector"), "{jane:?}");
+    assert_eq!(called("CREATE", "john").await[2], "its match condition \"jane\" is false");
+    assert_eq!(called("UPDATE", "jane").await[0], "none of its rules matches the request");
+    let (status, text) = ask("CREATE", "{apiVersion: example.com/v1, kind: Widget}", "").await;
+    assert_eq!(
+        (status.as_str(), text.as_str()),
+        ("400", "no matches for kind \"Widget\" in version \"example.com/v1\"")
+    );
+    assert_eq!(ask("CREATE", "a: [", "").await.0, "400");
+}
+
+#[tokio::test]
+async fn configurations_are_shown_as_stored() {
+    let page = Page::start();
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "replicas"}, "spec": {
+            "validations": [{"expression": "true"}],
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]},
+            ]},
+        },
+    });
+    page.server.put(policy).unwrap();
+    let shown = question::configurations(&page.server);
+    let [shown] = shown.as_slice() else { panic!("{shown:?}") };
+    assert_eq!(shown.pointer("/metadata/name"), Some(&json!("replicas")));
+    assert_eq!(shown.pointer("/spec/failurePolicy"), Some(&json!("Fail")));
+    assert_eq!(shown.pointer("/metadata/managedFields"), None);
+    for request in ["GET /configurations", "POST /question"] {
+        assert_eq!(status(page.send(request, &[&page.host()]).await).await, 401, "{request}");
+    }
 }
