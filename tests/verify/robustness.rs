@@ -335,3 +335,15 @@ async fn v12_explains_a_burst_that_times_out_and_waits_for_the_webhook() {
     // The timeouts do not keep later checks from calling the webhook.
     assert_eq!(verdict(later).1, std::collections::BTreeMap::new(), "{later:#?}");
 }
+
+#[tokio::test]
+async fn v12_repeats_a_burst_that_paused_until_it_fails() {
+    // 64 single calls, a burst in which the last call waits, and a second burst, which fails.
+    let behavior = "first: {calls: 127, of: allow, then: {first: {calls: 1, of: {delay: {for: {fixed: 5s}}}, \
+                    then: {bad-response: {status: 500}}}}}";
+    let check =
+        verify("V12", vec![TestedWebhook::mutating(behavior).with("timeoutSeconds", json!(30))]).await;
+    finds(&check, &["fails under concurrency"]);
+    let message = &check.findings[0].message;
+    assert!(message.starts_with("in 1 of 2 bursts, of 64 concurrent requests, 64 failed ("), "{message}");
+}
