@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use harness::verify::{Audience, Check, checks};
+use harness::verify::{Audience, Check, Repeatability, checks};
 
 use crate::diagnostic::{word, wrapped};
 
@@ -77,13 +77,14 @@ pub(crate) fn subject(title: &str) -> &str {
 
 /// Returns the documentation of a check, as `--explain` prints it.
 pub(crate) fn explanation(check: &Check) -> String {
-    let Check { id, title, severity, why, help, source, audience: applies_to, .. } = check;
+    let Check { id, title, severity, why, help, source, audience: applies_to, repeatability, .. } = check;
+    let varies = variation(*repeatability);
     let mut text = String::new();
     for (paragraph, label) in [(title, *id), (why, ""), (help, "Help:"), (source, "Source:")] {
         let paragraph = format!("{label} {paragraph}");
         let _ = writeln!(text, "{}\n", wrapped(paragraph.trim(), WIDTH).join("\n"));
         if label == *id {
-            let _ = writeln!(text, "{}; for {}\n", word(*severity), audience(*applies_to));
+            let _ = writeln!(text, "{}; for {}{varies}\n", word(*severity), audience(*applies_to));
         }
     }
     let _ = writeln!(text, "{}", url(id));
@@ -98,6 +99,14 @@ pub(crate) fn audience(audience: Audience) -> &'static str {
         Audience::Validating => "validating webhooks",
         Audience::Conversion => "conversion webhooks",
         Audience::Policies => "admission policies",
+    }
+}
+
+/// Returns the end of a sentence about a check that says how its result varies between runs; may be empty.
+pub(crate) fn variation(repeatability: Repeatability) -> &'static str {
+    match repeatability {
+        Repeatability::Same => "",
+        Repeatability::Varies => "; the result can differ between runs",
     }
 }
 

@@ -75,6 +75,26 @@ fn an_entry_is_stale_if_the_run_would_have_found_it() {
 }
 
 #[test]
+fn an_entry_of_a_check_that_varies_is_stale_only_without_its_webhook() {
+    for (check, webhook, expected) in [("V12", "c/a", false), ("V13", "c/a", true), ("V12", "c/gone", true)] {
+        let mut report = report();
+        let passed =
+            json!({"webhook": "c/a", "verdict": "passed", "held": 1, "notChecked": {}, "notApplicable": {}});
+        report.checks[0].id = check.to_owned();
+        report.checks[0].results = vec![serde_json::from_value(passed).unwrap()];
+        report.checks[0].findings.clear();
+        let baseline = parse(&file(&[entry(check, "fails under concurrency", webhook, "kept")])).unwrap();
+        let text = baseline.rewritten(&mut report, "").unwrap().0;
+        baseline.apply(&mut report);
+        assert_eq!(
+            (!report.stale.is_empty(), !text.contains("kept")),
+            (expected, expected),
+            "{check} {webhook}"
+        );
+    }
+}
+
+#[test]
 fn written_baseline_accepts_everything_and_keeps_the_reasons() {
     let before = parse(&file(&[entry("V01", "grows", "c/b", "known")])).unwrap();
     let text = before.rewritten(&mut report(), "new").unwrap().0;

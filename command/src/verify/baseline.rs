@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use harness::verify::checks;
 use harness::verify::report::{CheckReport, CheckResult, Consequence, Report, StaleEntry, TOGETHER, Tally};
+use harness::verify::{Repeatability, checks};
 
 use crate::baseline::{Acceptance, Findings, Known, Subcommand, Unfinished};
 use crate::check_help::is_verbose_note;
@@ -67,15 +67,16 @@ impl Findings for Report {
         incomplete.collect()
     }
 
-    /// Returns `false` for a run on one shard and for checks that did not run or were not exercised, so that the entry is
-    /// kept.
+    /// Returns `false` for a run on one shard, for checks that did not run or were not exercised, and for checks whose
+    /// result varies between runs, so that the entry is kept. Entries of webhooks that no longer exist are not kept.
     fn would_find(&self, known: &Known) -> bool {
         let was_made = |check: &&CheckReport| check.id == known.check && check.skipped.is_none();
         let Some(check) = self.checks.iter().find(was_made) else { return false };
         let result = check.results.iter().find(|result| result.webhook == known.webhook);
         let is_judged =
             |result: &CheckResult| !matches!(result.verdict, Tally::NotChecked | Tally::NotExercised);
-        self.shard.is_none() && result.is_none_or(is_judged)
+        let varies = checks::find(&known.check).is_some_and(|it| it.repeatability == Repeatability::Varies);
+        self.shard.is_none() && result.is_none_or(|result| is_judged(result) && !varies)
     }
 
     fn report_stale(&mut self, stale: Vec<StaleEntry>) {

@@ -36,6 +36,9 @@ struct Listed {
     /// A description of what the check inspects or calls.
     #[serde(skip)]
     looks_at: &'static str,
+    /// How the result of the check varies between runs; empty if it does not.
+    #[serde(skip)]
+    varies: &'static str,
 }
 
 /// Prints the checks in `format`. Text has one line for each check unless `has_details` is set.
@@ -80,8 +83,9 @@ impl Listed {
             Probe::Manifests(_) => "checks manifests, makes no calls",
         };
         let Check { id, title, severity, why, help, source, .. } = *check;
+        let varies = check_help::variation(check.repeatability);
         let page = check_help::url(id);
-        Self { id, title, severity, why, help, source, page, audience, looks_at }
+        Self { id, title, severity, why, help, source, page, audience, looks_at, varies }
     }
 }
 
@@ -105,14 +109,17 @@ fn page(checks: &[Listed]) -> String {
 
 Each entry lists the severity, the webhooks that the check applies to, and how it runs. `--check IDS` runs only some
 checks, and `--skip ID=REASON` skips one.
+
+The result of some checks can differ between runs of an unchanged webhook, because it depends on timing or chance. Their
+entries in a [baseline](../guide/verify-reports.md#baselines) do not become stale.
 "
     .to_owned();
-    for Listed { id, title, severity, why, help, source, audience, looks_at, .. } in checks {
+    for Listed { id, title, severity, why, help, source, audience, looks_at, varies, .. } in checks {
         let (anchor, severity) = (id.to_lowercase(), output::word(*severity));
         let _ = write!(
             page,
             "\n<a id=\"{anchor}\"></a>\n\n## {id} {title}\n\n\
-             {severity}; for {audience}; {looks_at}\n\n{why}\n\nHelp: {help}\n\nSource: {source}\n"
+             {severity}; for {audience}; {looks_at}{varies}\n\n{why}\n\nHelp: {help}\n\nSource: {source}\n"
         );
     }
     page

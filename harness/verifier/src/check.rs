@@ -28,8 +28,23 @@ pub struct Check {
     pub source: &'static str,
     /// The webhooks that the check applies to.
     pub audience: Audience,
+    /// Whether the check has the same result in every run.
+    pub repeatability: Repeatability,
     /// The function that tests the assertion.
     pub probe: Probe,
+}
+
+/// Whether a check has the same result in every run on an unchanged webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a result can differ between runs or not")]
+pub enum Repeatability {
+    /// The result depends only on the configuration and on the webhook's responses.
+    Same,
+    /// The result depends on timing or chance.
+    ///
+    /// A run without the finding does not show that the finding no longer exists. The fields of a finding are not part
+    /// of its identity.
+    Varies,
 }
 
 /// The webhooks or policies that a check applies to.

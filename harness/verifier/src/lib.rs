@@ -78,7 +78,7 @@ pub mod violation;
 pub mod webhook_probe;
 
 // The public interface:
-pub use self::check::{Audience, Check, Disruption, Probe};
+pub use self::check::{Audience, Check, Disruption, Probe, Repeatability};
 pub use self::comparison::{Difference, Order};
 pub use self::converter::{Converter, ConverterProbe};
 pub use self::driver::{run, run_until};

@@ -7,7 +7,7 @@ use kubernetes_types::json::set;
 use serde_json::Value;
 
 use super::l07_ca_bundle::{is_injected, is_placeholder};
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -20,6 +20,7 @@ pub(super) const CHECK: Check = Check {
     source: "kubernetes pkg/apis/admissionregistration/validation/validation.go; apiserver \
              pkg/endpoints/handlers/create.go",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

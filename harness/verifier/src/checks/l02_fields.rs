@@ -1,6 +1,6 @@
 //! L02: the configuration has only fields of the API.
 
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -13,6 +13,7 @@ pub(super) const CHECK: Check = Check {
     help: "Correct the spelling, or remove the field.",
     source: "KEP-2885; apiserver pkg/endpoints/handlers/create.go",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

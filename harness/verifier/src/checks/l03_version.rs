@@ -2,7 +2,7 @@
 
 use kubernetes_admission::config;
 
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -16,6 +16,7 @@ pub(super) const CHECK: Check = Check {
     source: "Deprecated API Migration Guide, v1.22; kubernetes \
              pkg/apis/admissionregistration/{v1,v1beta1}/defaults.go",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

@@ -9,7 +9,7 @@ use kubernetes_admission::matching::exact_or_star;
 use kubernetes_api_server::{ClusterFixture, ServedResource, is_connection};
 
 use super::listed;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -26,6 +26,7 @@ pub(super) const CHECK: Check = Check {
     source: "kubernetes admissionregistration/v1 types.go, Rule; apiserver \
              pkg/admission/plugin/webhook/predicates/rules/rules.go; the discovery of kube-apiserver 1.37.1",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
 

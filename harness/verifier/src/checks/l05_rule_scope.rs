@@ -9,7 +9,7 @@ use kubernetes_types::schema;
 use serde_json::Value;
 
 use super::{match_outcome, v50_system_resources};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -28,6 +28,7 @@ pub(super) const CHECK: Check = Check {
              admissionregistration/v1 \
              types.go",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_api_server::ClusterFixture;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
     source: "Admission Webhook Good Practices, Set a small timeout value; Dynamic Admission Control, \
              Timeouts",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
 

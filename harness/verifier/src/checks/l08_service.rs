@@ -6,7 +6,7 @@ use kubernetes_api_server::{ClusterFixture, WebhookManifests};
 use kubernetes_types::json::{at, text};
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -23,6 +23,7 @@ pub(super) const CHECK: Check = Check {
              apiserver \
              pkg/util/proxy/proxy.go, ResolveCluster",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
 

@@ -4,7 +4,7 @@ use kubernetes_admission::config::ReinvocationPolicy;
 
 use super::common_requests::{Certainty, Common};
 use super::listed;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 use crate::webhook_probe::ConfigurationSet;
 
@@ -22,6 +22,7 @@ pub(super) const CHECK: Check = Check {
              on mutating \
              webhook invocation order; apiserver pkg/admission/configuration/mutating_webhook_manager.go",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Configurations(run),
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kubernetes_types::json::text;
 
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -16,6 +16,7 @@ pub(super) const CHECK: Check = Check {
     help: "Rename one of the configurations.",
     source: "kubernetes pkg/registry/admissionregistration/mutatingwebhookconfiguration/strategy.go",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

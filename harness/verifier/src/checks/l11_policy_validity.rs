@@ -2,7 +2,7 @@
 
 use kubernetes_types::status::StatusCause;
 
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::PolicyObject;
 
@@ -16,6 +16,7 @@ pub(super) const CHECK: Check = Check {
     help: "Correct the field that the message names.",
     source: "kubernetes pkg/apis/admissionregistration/validation/validation.go",
     audience: Audience::Policies,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

@@ -4,7 +4,7 @@ use kubernetes_admission::policy::{Binding, Definition, ParamKind};
 use kubernetes_types::json::text;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::{Policies, PolicyObject};
 
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
     help: "Correct the name, or add the missing object.",
     source: "apiserver pkg/admission/plugin/policy/generic/{policy_source,policy_dispatcher}.go",
     audience: Audience::Policies,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

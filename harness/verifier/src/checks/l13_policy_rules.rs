@@ -6,7 +6,7 @@ use kubernetes_api_server::ClusterFixture;
 
 use super::l04_served::unserved;
 use super::v53_rules::{body_of_other_group, scope};
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 
 pub(super) const CHECK: Check = Check {
@@ -20,6 +20,7 @@ pub(super) const CHECK: Check = Check {
     help: "Use the plural resource name, and a group, version, scope, and operations that the API server serves.",
     source: "apiserver pkg/admission/plugin/policy/matching/matching.go; the discovery of kube-apiserver 1.37.1",
     audience: Audience::Policies,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

@@ -3,7 +3,7 @@
 use kubernetes_admission::config::FailurePolicy;
 use kubernetes_admission::policy::ValidationAction;
 
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::{Parsed, Policies, PolicyObject};
 
@@ -17,6 +17,7 @@ pub(super) const CHECK: Check = Check {
     help: "Add Deny or Warn to validationActions, or set failurePolicy to Fail.",
     source: "apiserver pkg/admission/plugin/policy/validating/dispatcher.go",
     audience: Audience::Policies,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

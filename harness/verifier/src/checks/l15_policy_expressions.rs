@@ -15,7 +15,7 @@ use super::match_conditions::{CORRECT_NAME, MissingField};
 use super::policy_examples::{example_requests, single_run};
 use super::undefined_fields::MatchedTypes;
 use super::v55_match_conditions::known_of;
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::{Parsed, Policies, PolicyObject};
 
@@ -31,6 +31,7 @@ pub(super) const CHECK: Check = Check {
     source: "KEP-3488; apiserver pkg/admission/plugin/policy/validating/validator.go; apiserver \
              pkg/admission/plugin/cel/condition.go",
     audience: Audience::Policies,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

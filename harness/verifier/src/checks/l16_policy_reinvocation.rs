@@ -5,7 +5,7 @@ use kubernetes_admission::policy::MutatingPolicy;
 use kubernetes_api_server::ClusterFixture;
 
 use super::policy_examples::{example_requests, mutated, without_params};
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::Parsed;
 
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
            use reinvocationPolicy Never.",
     source: "KEP-3962, Reinvocation; apiserver pkg/admission/plugin/policy/mutating/dispatcher.go",
     audience: Audience::Policies,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

@@ -6,7 +6,7 @@ use kubernetes_api_server::ClusterFixture;
 
 use super::match_conditions::CORRECT_NAME;
 use super::policy_examples::{example_requests, mutated, without_params};
-use crate::check::{Audience, Check, Defect, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Defect, Probe, Repeatability, Severity, Violation};
 use crate::manifests::Manifests;
 use crate::policies::Parsed;
 
@@ -21,6 +21,7 @@ pub(super) const CHECK: Check = Check {
     help: "Use a mutation with patchType JSONPatch for an atomic field.",
     source: "apiserver pkg/admission/plugin/policy/mutating/patch/smd.go and json_patch.go",
     audience: Audience::Policies,
+    repeatability: Repeatability::Same,
     probe: Probe::Manifests(run),
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::comparison::Order;
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
@@ -18,6 +18,7 @@ pub(super) const CHECK: Check = Check {
     help: "Check whether the object already has the field or list item before you add it.",
     source: "Dynamic Admission Control, Idempotence; KEP-492, Mutating Plugin ordering",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kubernetes_admission::config::ReinvocationPolicy;
 use kubernetes_admission::event::Round;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
@@ -25,6 +25,7 @@ pub(super) const CHECK: Check = Check {
     source: "KEP-492, reinvocation; aws/amazon-eks-pod-identity-webhook#61; DataDog/datadog-agent#37091; \
              Azure/azure-workload-identity#1744",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -6,7 +6,7 @@ use kubernetes_admission::config::ReinvocationPolicy;
 use serde_json::Value;
 
 use super::overwritten::overwritten;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
 use crate::other_webhooks::LIBRARY;
@@ -21,6 +21,7 @@ pub(super) const CHECK: Check = Check {
     help: "Patch single items and keys instead of whole lists and maps.",
     source: "istio/istio#54562; Admission Webhook Good Practices, Don't overwrite array values",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::requests;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
@@ -23,6 +23,7 @@ pub(super) const CHECK: Check = Check {
     source: "Dynamic Admission Control, Idempotence: any change could already exist in the user-provided \
              object",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

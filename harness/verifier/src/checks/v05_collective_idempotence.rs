@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::collection;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::object_probe::ObjectProbe;
 use crate::rejection;
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
     source: "Admission Webhook Good Practices, Ensure that the mutating webhooks are idempotent as a \
              collection",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Collection(|object_probe| Box::pin(run(object_probe))),
 };
 

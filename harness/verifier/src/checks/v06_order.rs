@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::collection;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::comparison::{Difference, Order};
 use crate::environment::Outcome;
 use crate::object_probe::ObjectProbe;
@@ -24,6 +24,7 @@ pub(super) const CHECK: Check = Check {
     source: "Admission Webhook Good Practices, Don't rely on mutating webhook invocation order; \
              kubernetes/website#23992",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Collection(|object_probe| Box::pin(run(object_probe))),
 };
 

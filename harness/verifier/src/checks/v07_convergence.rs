@@ -6,7 +6,7 @@ use kubernetes_admission::config::ReinvocationPolicy;
 use serde_json::Value;
 
 use super::collection;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
@@ -24,6 +24,7 @@ pub(super) const CHECK: Check = Check {
     source: "KEP-492: a single re-run; kubernetes/apiserver \
              pkg/admission/plugin/webhook/mutating/reinvocationcontext.go",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Collection(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kubernetes_admission::config::ReinvocationPolicy;
 use kubernetes_admission::event::Round;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::object_probe::ObjectProbe;
 use crate::other_webhooks::LIBRARY;
@@ -21,6 +21,7 @@ pub(super) const CHECK: Check = Check {
     help: "Fix the findings of V01 and V03 first; then set reinvocationPolicy: IfNeeded.",
     source: "admissionregistration.k8s.io/v1 types, reinvocationPolicy; KEP-492, Mutating Plugin ordering",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

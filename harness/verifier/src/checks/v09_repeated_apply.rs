@@ -6,7 +6,7 @@ use kubernetes_admission::attributes::Attributes;
 use serde_json::Value;
 
 use super::v10_write_loop::overlay;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
@@ -24,6 +24,7 @@ pub(super) const CHECK: Check = Check {
     help: "Mutate CREATE and UPDATE in the same way, and keep values that are already set.",
     source: "kubernetes/kubernetes#124605, #129960; Admission Webhook Good Practices, competing controllers",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

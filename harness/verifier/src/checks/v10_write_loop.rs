@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kubernetes_admission::event::{Phase, Round};
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::{self, Order};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
@@ -28,6 +28,7 @@ pub(super) const CHECK: Check = Check {
     source: "Admission Webhook Good Practices, Prevent loops caused by competing controllers; \
              argoproj/argo-cd#22514",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Collection(|object_probe| Box::pin(run(object_probe))),
 };
 

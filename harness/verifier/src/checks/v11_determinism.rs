@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
@@ -20,6 +20,7 @@ pub(super) const CHECK: Check = Check {
     source: "client-go rest/with_retry.go: a retry sends the same body; Dynamic Admission Control, \
              Idempotence",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::recorded_writes;
 use super::v41_latency::written;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Outcome;
 use crate::finding_log::NOT_DETERMINISTIC;
@@ -38,6 +38,7 @@ pub(super) const CHECK: Check = Check {
     help: "Keep all state of a request in local variables.",
     source: "Dynamic Admission Control, Response: uid is copied from the request",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

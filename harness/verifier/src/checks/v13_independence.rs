@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::v22_envelope::with_exchange;
 use super::webhook_response::{WebhookResponse, effect_of};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Outcome;
 use crate::finding_log::NOT_DETERMINISTIC;
@@ -30,6 +30,7 @@ pub(super) const CHECK: Check = Check {
     help: "Base the result only on the spec, labels, and annotations.",
     source: "Admission Webhook Good Practices; RFC 8259, section 4: an object is an unordered collection",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

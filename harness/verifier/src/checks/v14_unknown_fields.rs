@@ -9,7 +9,7 @@ use kubernetes_types::json::at;
 use kubernetes_types::schema;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::{self, Difference};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
@@ -31,6 +31,7 @@ pub(super) const CHECK: Check = Check {
            `PatchResponseFromRaw`.",
     source: "Admission Webhook Good Practices, Plan for future updates to fields; kubernetes/website#47465",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

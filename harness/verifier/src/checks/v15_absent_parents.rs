@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kubernetes_types::json;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::shape::{self, pod_spec};
@@ -21,6 +21,7 @@ pub(super) const CHECK: Check = Check {
     help: "Add the missing parent, `{}` or `[]`, before you add to it.",
     source: "kubernetes/kubernetes#90623; RFC 6902, add: the object to which it adds must exist",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::webhook_response::WebhookResponse;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 use crate::shape;
 
@@ -20,6 +20,7 @@ pub(super) const CHECK: Check = Check {
     help: "Use `add` for fields that may be absent, and existing indexes or `-` for list items.",
     source: "RFC 6902, section 4; RFC 6901, section 4; gopkg.in/evanphx/json-patch.v4 patch.go",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

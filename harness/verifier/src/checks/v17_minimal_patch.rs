@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::overwritten::{Overwritten, overwritten};
 use super::webhook_response::WebhookResponse;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::{Difference, Order};
 use crate::object_probe::ObjectProbe;
 use crate::shape;
@@ -26,6 +26,7 @@ pub(super) const CHECK: Check = Check {
     help: "Write one operation for each field or item that changes.",
     source: "Admission Webhook Good Practices, Patch only required fields, Don't overwrite array values",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::webhook_response::WebhookResponse;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::comparison::{Difference, Order};
 use crate::object_probe::ObjectProbe;
 
@@ -23,6 +23,7 @@ pub(super) const CHECK: Check = Check {
     source: "kubernetes test/integration/apiserver/admissionwebhook; apiserver pkg/registry/rest/create.go; \
              API conventions, Spec and Status",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

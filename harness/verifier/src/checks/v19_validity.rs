@@ -10,7 +10,7 @@ use kubernetes_types::status::StatusCause;
 use serde_json::{Value, json};
 
 use super::webhook_response::WebhookResponse;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
 use crate::validity::{self, is_remark, place, without_positions};
@@ -30,6 +30,7 @@ pub(super) const CHECK: Check = Check {
              API types, \
              listType and listMapKey",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

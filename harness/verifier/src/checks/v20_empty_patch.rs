@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::webhook_response::WebhookResponse;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
@@ -20,6 +20,7 @@ pub(super) const CHECK: Check = Check {
              pkg/admission/plugin/webhook/mutating/dispatcher.go: the \
              patch annotation is written for every patch, mutated or not",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -6,7 +6,7 @@ use kubernetes_admission::attributes::{Attributes, UserInfo};
 use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
@@ -24,6 +24,7 @@ pub(super) const CHECK: Check = Check {
     source: "Admission Webhook Good Practices, Don't change immutable objects; kubernetes \
              pkg/kubelet/types/pod_update.go",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

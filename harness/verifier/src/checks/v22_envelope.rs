@@ -8,7 +8,7 @@ use kubernetes_types::json::at;
 use serde_json::Value;
 
 use crate::call_recorder::Exchange;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Difference;
 use crate::environment::Outcome;
 use crate::object_probe::ObjectProbe;
@@ -26,6 +26,7 @@ pub(super) const CHECK: Check = Check {
            errors.",
     source: "Dynamic Admission Control, Response; apiserver VerifyAdmissionResponse; hashicorp/vault-k8s#363",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

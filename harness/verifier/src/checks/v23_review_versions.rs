@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::v22_envelope::with_exchange;
 use super::webhook_response::{Effect, effect_of};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::Memory;
 use crate::subject::Subject;
@@ -30,6 +30,7 @@ pub(super) const CHECK: Check = Check {
              admissionregistration.k8s.io/v1 types, \
              admissionReviewVersions",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

@@ -8,7 +8,7 @@ use kubernetes_admission::event::Phase;
 use serde_json::Value;
 
 use super::webhook_response::WebhookResponse;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::exercised::NEVER_CHANGED;
 use crate::object_probe::ObjectProbe;
 
@@ -26,6 +26,7 @@ pub(super) const CHECK: Check = Check {
     source: "apiserver pkg/admission/plugin/webhook/request/admissionreview.go, VerifyAdmissionResponse; \
              admission.k8s.io/v1 types, patch: a []byte, which JSON has as standard base64",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

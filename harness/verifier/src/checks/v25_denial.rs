@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::v22_envelope::{unreadable, with_exchange};
 use super::webhook_response::{self, WebhookResponse};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -24,6 +24,7 @@ pub(super) const CHECK: Check = Check {
     source: "Dynamic Admission Control, Response; apiserver \
              pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

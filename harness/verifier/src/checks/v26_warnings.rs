@@ -6,7 +6,7 @@ use kubernetes_admission::warnings;
 use kubernetes_types::json::at;
 
 use super::webhook_response::WebhookResponse;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -22,6 +22,7 @@ pub(super) const CHECK: Check = Check {
              pkg/endpoints/filters/warning.go; \
              apimachinery pkg/util/net/http.go, NewWarningHeader",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

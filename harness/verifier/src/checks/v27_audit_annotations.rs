@@ -6,7 +6,7 @@ use kubernetes_admission::audit;
 use kubernetes_types::json::at;
 
 use super::webhook_response::WebhookResponse;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
     help: "Use keys without a domain, made of letters, digits, `-`, `_`, and `.`.",
     source: "Dynamic Admission Control, Response; apiserver pkg/admission/attributes.go, checkKeyFormat",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

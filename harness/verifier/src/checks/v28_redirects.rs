@@ -5,7 +5,7 @@ use std::sync::Arc;
 use admission_webhook_client::RedirectOrRetry;
 use kubernetes_admission::config::WebhookTarget;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -20,6 +20,7 @@ pub(super) const CHECK: Check = Check {
     help: "Put the final address into clientConfig, and return errors without Retry-After.",
     source: "client-go rest/with_retry.go; Go net/http/client.go, redirectBehavior; measured: tests/cases",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

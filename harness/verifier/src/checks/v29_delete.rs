@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kubernetes_admission::attributes::Attributes;
 use serde_json::json;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::stored;
@@ -23,6 +23,7 @@ pub(super) const CHECK: Check = Check {
     source: "Dynamic Admission Control, Request; KEP-492; kubernetes/kubernetes#96715, #66425; \
              slok/kubewebhook#63",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -7,7 +7,7 @@ use kubernetes_types::json::set;
 use serde_json::{Value, json};
 
 use super::requests::{self, Side};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -21,6 +21,7 @@ pub(super) const CHECK: Check = Check {
     help: "On CONNECT, decode the kind in request.kind, and read the Pod's name from the request.",
     source: "KEP-492, Connection Options; apiserver pkg/endpoints/handlers/rest.go, ConnectResource",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

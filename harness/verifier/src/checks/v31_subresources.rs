@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::requests::{self, Side};
 use super::typical_status::add_status;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::{self, Difference, Order};
 use crate::corpus;
 use crate::environment::Outcome;
@@ -35,6 +35,7 @@ pub(super) const CHECK: Check = Check {
     source: "admissionregistration.k8s.io/v1 types, resources; kubernetes/kubernetes#113594; \
              pkg/registry/core/pod/strategy.go, podStatusStrategy",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

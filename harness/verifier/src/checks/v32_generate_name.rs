@@ -4,7 +4,7 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_types::json;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::ObjectProbe;
 use crate::shape;
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
     help: "Do not require metadata.name on CREATE.",
     source: "apiserver pkg/registry/rest/create.go, BeforeCreate; istio/istio#8636",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

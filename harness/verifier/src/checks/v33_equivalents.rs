@@ -6,7 +6,7 @@ use kubernetes_admission::attributes::Attributes;
 use kubernetes_admission::cluster_state::{ClusterState as _, EquivalentResource};
 use kubernetes_admission::event::Mismatch;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
@@ -23,6 +23,7 @@ pub(super) const CHECK: Check = Check {
     source: "admissionregistration.k8s.io/v1 types, matchPolicy; Dynamic Admission Control, Matching \
              requests: matchPolicy",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kubernetes_types::json::{at, set};
 use serde_json::{Value, json};
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
 use crate::rejection;
@@ -26,6 +26,7 @@ pub(super) const CHECK: Check = Check {
     source: "red-hat-data-services/opendatahub-operator#2242; kubernetes Finalizers; API conventions, \
              metadata",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

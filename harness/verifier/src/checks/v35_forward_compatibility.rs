@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::v22_envelope::with_exchange;
 use super::webhook_response::{WebhookResponse, effect_of};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Difference;
 use crate::finding_log::NOT_DETERMINISTIC;
 use crate::object_probe::{Memory, ObjectProbe};
@@ -26,6 +26,7 @@ pub(super) const CHECK: Check = Check {
     help: "Ignore unknown fields when you decode the review.",
     source: "Dynamic Admission Control, Request; kubernetes API conventions: adding fields is compatible",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::large_object::{MAX_ETCD_REQUEST_BYTES, MAX_REQUEST_BODY_BYTES, filled};
 use super::v29_delete::is_decoding_error;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::Verdict;
 use crate::object_probe::Memory;
 use crate::stored::update;
@@ -28,6 +28,7 @@ pub(super) const CHECK: Check = Check {
              etcd \
              server/embed/config.go, DefaultMaxRequestBytes",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

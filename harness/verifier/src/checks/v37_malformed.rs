@@ -14,7 +14,7 @@ use super::typical_request::{self, TypicalRequest};
 use super::v22_envelope::with_exchange;
 use super::webhook_response;
 use crate::call_recorder::{Direct, Exchange, JSON};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::comparison::Order;
 use crate::environment::{Outcome, Verdict};
 use crate::object_probe::Memory;
@@ -34,6 +34,7 @@ pub(super) const CHECK: Check = Check {
              review that \
              says 400: that is as good; Go net/http, which closes the connection when a handler panics",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

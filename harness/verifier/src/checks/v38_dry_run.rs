@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::recorded_writes;
 use super::write_attribution::{Attribution, Watched, WriteAttribution};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::{self, Order};
 use crate::environment::Outcome;
 use crate::finding_log::NOT_DETERMINISTIC;
@@ -25,6 +25,7 @@ pub(super) const CHECK: Check = Check {
     help: "Skip every write if request.dryRun is true, and compute the response as usual.",
     source: "Dynamic Admission Control, Side effects",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Effects(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

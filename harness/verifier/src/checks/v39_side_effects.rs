@@ -4,7 +4,7 @@ use kubernetes_admission::config::SideEffects;
 
 use super::recorded_writes;
 use super::write_attribution::{Attribution, Watched, WriteAttribution};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
            runs.",
     source: "Dynamic Admission Control, Side effects",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Effects(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

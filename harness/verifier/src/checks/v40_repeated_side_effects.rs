@@ -5,7 +5,7 @@ use kubernetes_admission::event::Phase;
 
 use super::recorded_writes;
 use super::write_attribution::{Attribution, Watched, WriteAttribution};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::Outcome;
 use crate::webhook_probe::WebhookProbe;
 
@@ -22,6 +22,7 @@ pub(super) const CHECK: Check = Check {
     source: "KEP-492, Reinvocation; client-go rest/request.go, retries; Dynamic Admission Control, Side \
              effects",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Effects(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 use tokio::time::Instant;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::{Outcome, WebhookSet};
 use crate::reasons::is_invalid_response;
 use crate::webhook_probe::WebhookProbe;
@@ -25,6 +25,7 @@ pub(super) const CHECK: Check = Check {
     source: "Admission Webhook Good Practices, Set a small timeout value; Dynamic Admission Control, \
              Availability",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

@@ -12,7 +12,7 @@ use super::typical_request::{self, TypicalRequest};
 use super::v41_latency::written;
 use super::write_attribution::{Attribution, Watched, WriteAttribution};
 use crate::call_recorder::Exchange;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::Connection;
 use crate::webhook_probe::WebhookProbe;
 
@@ -31,6 +31,7 @@ pub(super) const CHECK: Check = Check {
              net/http, \
              Request.Context",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

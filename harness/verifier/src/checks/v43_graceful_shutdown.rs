@@ -10,7 +10,9 @@ use tokio::time::{Instant, sleep};
 use super::typical_request::{self, TypicalRequest};
 use super::v41_latency::written;
 use crate::call_recorder::Exchange;
-use crate::check::{Audience, Check, Disruption, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{
+    Audience, Check, Disruption, Observed, Probe, Repeatability, Severity, Skipped, Violation,
+};
 use crate::environment::Connection;
 use crate::subject::Subject;
 use crate::webhook_probe::{Stop, WebhookProbe};
@@ -32,6 +34,7 @@ pub(super) const CHECK: Check = Check {
              retries no \
              POST after a connection error; knative/pkg#1509; openchoreo/openchoreo#3743",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Intervention(Disruption::Stop, |webhook_probes| Box::pin(run(webhook_probes))),
 };
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::typical_request::{self, TypicalRequest};
 use super::v41_latency::written;
 use crate::call_recorder::Exchange;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::environment::Connection;
 use crate::webhook_probe::WebhookProbe;
 
@@ -29,6 +29,7 @@ pub(super) const CHECK: Check = Check {
     source: "Admission Webhook Good Practices, Use a small timeout, load balancing; kube-apiserver, \
              --max-mutating-requests-inflight",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

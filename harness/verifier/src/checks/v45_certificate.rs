@@ -6,7 +6,7 @@ use admission_webhook_client::{CertificateFacts, Inspection};
 use jiff::Timestamp;
 
 use super::typical_request;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -23,6 +23,7 @@ pub(super) const CHECK: Check = Check {
     source: "kubernetes/apiserver pkg/util/webhook/client.go; Go crypto/x509, Certificate.Verify; \
              rancher/rancher#35068; knative/serving#6537",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

@@ -10,7 +10,9 @@ use tokio::time::{Instant, sleep};
 
 use super::typical_request::{self, TypicalRequest};
 use super::v41_latency::written;
-use crate::check::{Audience, Check, Disruption, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{
+    Audience, Check, Disruption, Observed, Probe, Repeatability, Severity, Skipped, Violation,
+};
 use crate::environment::Connection;
 use crate::subject::Subject;
 use crate::webhook_probe::{Rotation, WebhookProbe};
@@ -28,6 +30,7 @@ pub(super) const CHECK: Check = Check {
     help: "Reload the certificate when its files change, for example with controller-runtime's certwatcher.",
     source: "kubevirt/kubevirt#15210, #5289; kubernetes-sigs/controller-runtime pkg/certwatcher",
     audience: Audience::All,
+    repeatability: Repeatability::Varies,
     probe: Probe::Intervention(Disruption::Rotation, |webhook_probes| Box::pin(run(webhook_probes))),
 };
 

@@ -3,7 +3,7 @@
 use admission_webhook_client::Inspection;
 
 use super::typical_request;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::webhook_probe::WebhookProbe;
 
 pub(super) const CHECK: Check = Check {
@@ -16,6 +16,7 @@ pub(super) const CHECK: Check = Check {
     help: "Serve TLS 1.2 or later with HTTP/1.1.",
     source: "kubernetes/apiserver pkg/util/webhook/client.go; Go crypto/tls, Config.MinVersion",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
 };
 

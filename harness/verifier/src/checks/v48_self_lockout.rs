@@ -4,7 +4,7 @@ use kubernetes_admission::config::{FailurePolicy, WebhookTarget};
 use kubernetes_api_server::ClusterFixture;
 
 use super::{backend, match_outcome, outage};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -18,6 +18,7 @@ pub(super) const CHECK: Check = Check {
     source: "Dynamic Admission Control, Avoiding deadlocks in self-hosted webhooks; Admission Webhook Good \
              Practices",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
 

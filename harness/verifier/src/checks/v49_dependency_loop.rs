@@ -7,7 +7,7 @@ use kubernetes_types::json::at;
 
 use super::backend::{self, BACKEND, DEPLOYMENTS, Needed, PODS, REPLICA_SETS, SECRETS};
 use super::{match_outcome, outage};
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::sample_request::SampleRequest;
 use crate::subject::Subject;
 use crate::webhook_probe::ConfigurationSet;
@@ -28,6 +28,7 @@ pub(super) const CHECK: Check = Check {
              OpenShift, Service CA \
              certificates",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configurations(run),
 };
 

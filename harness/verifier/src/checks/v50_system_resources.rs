@@ -7,7 +7,7 @@ use kubernetes_api_server::ClusterFixture;
 
 use super::match_outcome::{self, MatchOutcome, RequestTarget};
 use super::outage;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -25,6 +25,7 @@ pub(super) const CHECK: Check = Check {
     source: "Admission Webhook Good Practices, Limit the scope; kubernetes/kubernetes#90217; Gardener, \
              shoot_status.md",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
 

@@ -3,7 +3,7 @@
 use kubernetes_admission::config::{self, FailurePolicy};
 use kubernetes_api_server::ClusterFixture;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::checks::match_outcome;
 use crate::subject::Subject;
 
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
     source: "kubernetes pkg/kubeapiserver/admission/exclusion/resources.go; \
              pkg/apis/admissionregistration/validation/warnings.go",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
 

@@ -6,7 +6,7 @@ use kubernetes_admission::config::{ReinvocationPolicy, Webhook};
 
 use super::common_requests::{Certainty, Common, UNKNOWN_OBJECTS};
 use super::match_outcome;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 use crate::webhook_probe::ConfigurationSet;
 
@@ -24,6 +24,7 @@ pub(super) const CHECK: Check = Check {
              kubernetes \
              test/integration/apiserver/admissionwebhook/timeout_test.go",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Configurations(run),
 };
 

@@ -6,7 +6,7 @@ use kubernetes_admission::config::{FailurePolicy, MatchPolicy, Rule, Scope, Webh
 use kubernetes_api_server::{ClusterFixture, ServedResource, is_connection};
 use kubernetes_types::selector::Labels;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -23,6 +23,7 @@ pub(super) const CHECK: Check = Check {
              pkg/admission/plugin/webhook/predicates/{rules/rules.go,object/matcher.go}; \
              kubernetes/kubernetes#132287",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
 

@@ -6,7 +6,7 @@ use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::selector::{Labels, Selector};
 
 use super::outage;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -23,6 +23,7 @@ pub(super) const CHECK: Check = Check {
              if the webhook \
              is opt-in, because end users may skip the admission webhook by setting the labels\"",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(run),
 };
 

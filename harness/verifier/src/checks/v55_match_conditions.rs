@@ -15,7 +15,7 @@ use kubernetes_types::status::FieldError;
 
 use super::l04_served::operation;
 use super::match_conditions::unguarded;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::object_probe::ObjectProbe;
 use crate::stored::{delete, update};
 use crate::subject::{Subject, consequence};
@@ -34,6 +34,7 @@ pub(super) const CHECK: Check = Check {
     source: "KEP-3716; apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go; \
              pkg/apis/cel/config.go",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::ConfigurationAndObject(configuration, unguarded, |object_probe| {
         Box::pin(object(object_probe))
     }),

@@ -2,7 +2,7 @@
 
 use super::common_requests::{Certainty, Common, UNKNOWN_OBJECTS};
 use super::match_outcome;
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::subject::Subject;
 use crate::webhook_probe::ConfigurationSet;
 
@@ -17,6 +17,7 @@ pub(super) const CHECK: Check = Check {
     help: "Make the selectors mutually exclusive, for example with the operator DoesNotExist.",
     source: "Istio, pkg/config/analysis/analyzers/webhook: it tries all label sets that the selectors name",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Configurations(run),
 };
 

@@ -4,7 +4,7 @@ use kubernetes_admission::config::{self, FailurePolicy};
 use kubernetes_admission::event::Phase;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Probe, Repeatability, Severity, Violation};
 use crate::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
     source: "Dynamic Admission Control, Webhook configuration; kubernetes \
              pkg/apis/admissionregistration/v1/defaults.go",
     audience: Audience::All,
+    repeatability: Repeatability::Same,
     probe: Probe::Configuration(|subject, _| Ok(run(subject))),
 };
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kubernetes_admission::config::ReinvocationPolicy;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::comparison::Order;
 use crate::object_probe::ObjectProbe;
 use crate::other_webhooks::LIBRARY;
@@ -22,6 +22,7 @@ pub(super) const CHECK: Check = Check {
     help: "Fix the findings of V01 and V03 first; then set reinvocationPolicy: IfNeeded.",
     source: "KEP-492, Reinvocation; istio/istio#54562; aws/amazon-eks-pod-identity-webhook#61",
     audience: Audience::Mutating,
+    repeatability: Repeatability::Same,
     probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
 };
 

@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::converter::{Case, ConverterProbe, lost};
 
 use super::listed;
@@ -23,6 +23,7 @@ pub(super) const CHECK: Check = Check {
     source: "Versions in CustomResourceDefinitions, Webhook conversion; apiextensions-apiserver \
              pkg/apiserver/customresource_handler.go",
     audience: Audience::Conversion,
+    repeatability: Repeatability::Same,
     probe: Probe::Conversion(|probe| probe.each(run).boxed()),
 };
 

@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 
-use crate::check::{Audience, Check, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Probe, Repeatability, Severity, Violation};
 use crate::converter::{Answer, Case, ConversionObservations, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
@@ -14,6 +14,7 @@ pub(super) const CHECK: Check = Check {
     help: "Use a new variable for each object of the list.",
     source: "apiextensions-apiserver pkg/apis/apiextensions/v1/types.go, ConversionRequest",
     audience: Audience::Conversion,
+    repeatability: Repeatability::Same,
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 

@@ -6,7 +6,7 @@ use kubernetes_types::json::at;
 use kubernetes_types::names;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::converter::{Case, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
@@ -22,6 +22,7 @@ pub(super) const CHECK: Check = Check {
              and \
              restoreObjectMeta",
     audience: Audience::Conversion,
+    repeatability: Repeatability::Same,
     probe: Probe::Conversion(|probe| probe.each(run).boxed()),
 };
 

@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::converter::{Answer, Case, ConversionObservations, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
@@ -17,6 +17,7 @@ pub(super) const CHECK: Check = Check {
     help: "Copy the uid, set result.status, and return every object in the order of the request.",
     source: "apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go",
     audience: Audience::Conversion,
+    repeatability: Repeatability::Same,
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 

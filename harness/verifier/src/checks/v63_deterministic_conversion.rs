@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::converter::{Case, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
@@ -16,6 +16,7 @@ pub(super) const CHECK: Check = Check {
     help: "Derive every value from the object, and sort map keys.",
     source: "Versions in CustomResourceDefinitions, Webhook conversion; apiserver pkg/storage/etcd3/store.go",
     audience: Audience::Conversion,
+    repeatability: Repeatability::Varies,
     probe: Probe::Conversion(|probe| probe.each(run).boxed()),
 };
 

@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::converter::{Answer, ConversionObservations, ConverterProbe, lost};
 
 pub(super) const CHECK: Check = Check {
@@ -16,6 +16,7 @@ pub(super) const CHECK: Check = Check {
     help: "Return the object unchanged if its apiVersion is the desiredAPIVersion.",
     source: "apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go, getObjectsToConvert",
     audience: Audience::Conversion,
+    repeatability: Repeatability::Same,
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 

@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use kubernetes_types::json::set;
 use serde_json::Value;
 
-use crate::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::converter::{Answer, ConversionObservations, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
@@ -17,6 +17,7 @@ pub(super) const CHECK: Check = Check {
     help: "Raise the body limit of the framework and of every proxy, and convert without network calls.",
     source: "apiserver pkg/server/config.go, MaxRequestBodyBytes; client-go rest/config.go",
     audience: Audience::Conversion,
+    repeatability: Repeatability::Varies,
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 

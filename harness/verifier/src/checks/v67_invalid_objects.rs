@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 
-use crate::check::{Audience, Check, Probe, Severity, Skipped, Violation};
+use crate::check::{Audience, Check, Probe, Repeatability, Severity, Skipped, Violation};
 use crate::converter::{Answer, Case, ConversionObservations, ConverterProbe};
 
 pub(super) const CHECK: Check = Check {
@@ -19,6 +19,7 @@ pub(super) const CHECK: Check = Check {
     source: "Versions in CustomResourceDefinitions, Webhook conversion, Response; apiextensions-apiserver \
              pkg/apiserver/customresource_handler.go",
     audience: Audience::Conversion,
+    repeatability: Repeatability::Same,
     probe: Probe::Conversion(|probe| run(probe).boxed()),
 };
 
