@@ -25,12 +25,15 @@ impl Baseline {
         let Some(first) = self.entries.values().next() else { return Vec::new() };
         let file = &first.place.file;
         let found: BTreeSet<Known> = report.findings().into_iter().flat_map(|(known, _)| known).collect();
-        let added = found.iter().filter(|known| !self.entries.contains_key(*known));
+        let added = found.iter().filter(|known| self.entry(known).is_none());
         let added = added.map(|known| (known, Change::Added));
-        let removed = self.entries.keys().filter(|known| !found.contains(*known) && report.would_find(known));
-        let removed = removed.map(|known| {
-            let has_fields = known.is_without_the_fields_of(&found);
-            (known, if has_fields { Change::ReplacedByFields } else { Change::Removed })
+        let missing = self.entries.keys().filter(|known| !found.contains(*known));
+        let removed = missing.filter_map(|known| {
+            if known.is_without_the_fields_of(&found) {
+                Some((known, Change::ReplacedByFields))
+            } else {
+                report.would_find(known).then_some((known, Change::Removed))
+            }
         });
         let mut changes: BTreeMap<(Change, &str, &str, &str), Vec<&str>> = BTreeMap::new();
         for (known, change) in added.chain(removed) {
@@ -61,6 +64,11 @@ impl Baseline {
 impl Known {
     /// Returns whether this key is without a field although `found` has the same finding with fields.
     pub(super) fn is_without_the_fields_of(&self, found: &BTreeSet<Self>) -> bool {
-        self.field.is_empty() && found.iter().any(|it| Self { field: String::new(), ..it.clone() } == *self)
+        self.field.is_empty() && found.iter().any(|it| !it.field.is_empty() && it.without_field() == *self)
+    }
+
+    /// Returns the key of an entry that accepts the finding in any field.
+    pub(super) fn without_field(&self) -> Self {
+        Self { field: String::new(), ..self.clone() }
     }
 }

@@ -259,7 +259,9 @@ pub(crate) fn stale(entry: &StaleEntry) -> String {
     let what = format!("the baseline accepts {check} \"{kind}\" of {webhook}");
     match (field.as_str(), lacks_fields) {
         ("", true) => {
-            format!("{what} without fields, but the finding has fields: add them with --write-baseline")
+            format!(
+                "{what} in any field, also in new ones: list the current fields with --write-baseline FILE"
+            )
         }
         ("", false) => format!("{what}, which the check no longer finds: remove the entry"),
         (field, _) => format!("{what} for {field}, which the check no longer finds: remove the field"),
@@ -391,11 +393,17 @@ impl Baseline {
         Ok(())
     }
 
+    /// Returns the entry that accepts the finding: an entry with its field, or an entry without fields.
+    fn entry(&self, known: &Known) -> Option<&Accepted> {
+        let any_field = || self.entries.get(&known.without_field());
+        self.entries.get(known).or_else(any_field)
+    }
+
     /// Returns the reason for accepting a finding with these keys, or `None` if the baseline does not have an entry for
     /// each key.
     fn reason(&self, keys: &BTreeSet<Known>) -> Option<String> {
         let reasons: Option<BTreeSet<&str>> =
-            keys.iter().map(|key| Some(self.entries.get(key)?.reason.as_str())).collect();
+            keys.iter().map(|key| Some(self.entry(key)?.reason.as_str())).collect();
         reasons.map(|reasons| {
             let filled: Vec<&str> = reasons.into_iter().filter(|reason| !reason.is_empty()).collect();
             filled.join("; ")
@@ -405,7 +413,7 @@ impl Baseline {
     /// Marks accepted findings, and reports entries without a finding.
     ///
     /// A finding is accepted only if the baseline lists all of its webhooks and fields, so that an additional webhook or
-    /// field makes it a new finding.
+    /// field makes it a new finding. An entry without fields accepts all fields, and is reported if the finding has fields.
     fn apply(&self, report: &mut impl Findings) {
         let mut found = BTreeSet::new();
         for (known, Acceptance { accepted, .. }) in report.findings() {
@@ -413,7 +421,9 @@ impl Baseline {
             found.extend(known);
         }
         let entries = self.entries.iter();
-        let stale = entries.filter(|(known, _)| !found.contains(known) && report.would_find(known));
+        let stale = entries.filter(|(known, _)| {
+            known.is_without_the_fields_of(&found) || (!found.contains(known) && report.would_find(known))
+        });
         let stale = stale.map(|(known, accepted)| StaleEntry {
             check: known.check.clone(),
             kind: known.kind.clone(),
@@ -432,10 +442,15 @@ impl Baseline {
     /// checks that did not run, are kept. Also returns the number of entries without a reason.
     fn rewritten(&self, report: &mut impl Findings, reason: &str) -> Result<(String, usize), Failure> {
         let found: BTreeSet<Known> = report.findings().into_iter().flat_map(|(known, _)| known).collect();
-        let mut accepted: BTreeMap<&Known, &str> = found.iter().map(|known| (known, reason)).collect();
+        let reason_of = |known: &Known| {
+            let kept = self.entry(known).map(|entry| entry.reason.as_str());
+            kept.filter(|kept| !kept.is_empty()).unwrap_or(reason)
+        };
+        let mut accepted: BTreeMap<&Known, &str> =
+            found.iter().map(|known| (known, reason_of(known))).collect();
         for (known, Accepted { reason, .. }) in &self.entries {
-            let is_kept = if found.contains(known) { !reason.is_empty() } else { !report.would_find(known) };
-            if is_kept {
+            let is_replaced = known.is_without_the_fields_of(&found);
+            if !found.contains(known) && !is_replaced && !report.would_find(known) {
                 accepted.insert(known, reason);
             }
         }

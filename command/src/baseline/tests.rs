@@ -147,7 +147,6 @@ fn changes_of_a_rewritten_baseline_have_their_reasons() {
     assert_eq!(
         with_fields,
         [
-            "b.yaml: added V01 \"grows\" for c/a (data, spec): new finding",
             "b.yaml: added V01 \"grows\" for c/b (data, spec): new finding",
             "b.yaml: removed V01 \"grows\" for c/a (any field): replaced by entries that list fields",
         ]
@@ -184,7 +183,11 @@ fn an_entry_accepts_only_its_fields() {
         "{stale:?}"
     );
     let (is_accepted, stale) = accepts("", &["data"]);
-    assert!(!is_accepted && stale[0].ends_with("add them with --write-baseline"), "{stale:?}");
+    // An entry without fields accepts every field.
+    assert!(
+        is_accepted && stale[0].ends_with("list the current fields with --write-baseline FILE"),
+        "{stale:?}"
+    );
     assert!(
         parse(&file(&[entry("  fields: []\n")])).unwrap_err().contains(".fields: must name at least one")
     );
@@ -195,6 +198,10 @@ fn an_entry_accepts_only_its_fields() {
     parse(&text).unwrap().apply(&mut again);
     assert_eq!(again.checks[0].findings[0].accepted.as_deref(), Some("new"), "{text}");
     assert_eq!(text.matches("check:").count(), 1, "{text}");
+    // The reason of an entry without fields is kept when fields replace it.
+    let before = parse(&file(&[entry("")])).unwrap();
+    let text = before.rewritten(&mut again, "new").unwrap().0;
+    assert!(text.contains("reason: known") && text.contains("  - data\n") && !text.contains("new"), "{text}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::call_recorder::Exchange;
 use super::causes;
-use super::check::{Check, Observed, Skipped, Violation};
+use super::check::{Check, Observed, Repeatability, Skipped, Violation};
 use super::environment::Outcome;
 use super::reasons::{MAX_KEPT, count};
 use super::report::{
@@ -308,7 +308,10 @@ impl ViolationGroup {
             examples: self.examples,
             object: sent.or(self.object),
             differences,
-            fields: self.fields,
+            fields: match check.repeatability {
+                Repeatability::Same => self.fields,
+                Repeatability::Varies => BTreeSet::new(),
+            },
             request: None,
             why: why.map(str::to_owned),
             help: help.map(str::to_owned),
@@ -418,7 +421,7 @@ mod tests {
         let mut finding_log = FindingLog::default();
         for paths in [&["data.a"][..], &["data.b", "spec.containers[app].image"], &["data.b"]] {
             let lost = paths.iter().map(|path| lost(path)).collect();
-            let violation = Violation::new("removes", paths.join(", ")).with_fields(lost);
+            let violation = Violation::new("removes", paths.join(", ")).with_differences(lost);
             finding_log.note((0, Some(0)), None, Ok(vec![violation]));
         }
         let check = &report(finding_log).checks[0];

@@ -46,7 +46,9 @@ pub(super) fn rejection(
         format!("{REJECTS} {what} because of changes by webhooks: {}: {}", cause.field, cause.message);
     let differences = comparison::differences(written, result, &outcome.request.kind, Order::Counts);
     let violation = Violation::new(format!("{REJECTS} {what}"), message).with_severity(Severity::Error);
-    Some(violation.with_differences(differences).with_steps([Arc::clone(outcome)]))
+    // The other changes do not cause the error.
+    let violation = violation.with_differences(differences).with_fields([cause.field.as_str()]);
+    Some(violation.with_steps([Arc::clone(outcome)]))
 }
 
 /// Reports a [`rejection`] that no webhook causes alone: the request is sent to each of `subjects` on its own.

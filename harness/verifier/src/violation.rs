@@ -159,18 +159,21 @@ impl Violation {
         self
     }
 
-    /// Sets the differences between the expected and the actual object.
+    /// Sets the differences between the expected and the actual object, and makes their fields part of the finding's
+    /// identity.
     #[must_use]
     pub fn with_differences(mut self, differences: Vec<Difference>) -> Self {
+        self = self.with_fields(differences.iter().map(|difference| difference.path.as_str()));
         self.differences = differences;
         self
     }
 
-    /// Sets the differences, and makes their fields part of the finding's identity.
+    /// Sets the fields that are part of the finding's identity, as paths that may have list positions and keys.
     #[must_use]
-    pub fn with_fields(mut self, differences: Vec<Difference>) -> Self {
-        self.fields = differences.iter().map(|difference| without_positions(&difference.path)).collect();
-        self.with_differences(differences)
+    pub fn with_fields<'a>(mut self, paths: impl IntoIterator<Item = &'a str>) -> Self {
+        let fields = paths.into_iter().map(without_positions);
+        self.fields = fields.filter(|field| !field.is_empty()).collect();
+        self
     }
 
     /// Sets the requests that reproduce the violation.

@@ -11,7 +11,7 @@ use output::OneLine;
 
 use super::remarks;
 use super::table::{self, Line};
-use super::text::{self as people, CheckCounts, MAX_DIFFERENCES};
+use super::text::{self as people, CheckCounts, MAX_DIFFERENCES, kind_and_fields};
 use super::{details, word};
 use crate::baseline::stale;
 use crate::check_help;
@@ -105,7 +105,8 @@ fn accepted(text: &mut String, report: &Report) {
     }
     for (check, finding, reason) in accepted {
         let webhooks: Vec<&str> = finding.webhooks.keys().map(String::as_str).collect();
-        let (webhooks, kind, reason) = (cell(&webhooks.join(", ")), cell(&finding.kind), cell(reason));
+        let (webhooks, kind, reason) =
+            (cell(&webhooks.join(", ")), cell(&kind_and_fields(finding)), cell(reason));
         let _ = writeln!(text, "| {} | {webhooks} | {kind} | {reason} |", check.id);
     }
     for entry in &report.stale {

@@ -189,6 +189,12 @@ fn added(text: &mut String, report: &Report) {
     }
 }
 
+/// Returns the kind of a finding and the fields that are part of its identity, such as `not idempotent: spec.volumes`.
+pub(super) fn kind_and_fields(finding: &Finding) -> String {
+    let fields: Vec<&str> = finding.fields.iter().map(String::as_str).collect();
+    if fields.is_empty() { finding.kind.clone() } else { format!("{}: {}", finding.kind, fields.join(", ")) }
+}
+
 /// Appends the findings that the baseline already accepts, and the baseline entries without a finding.
 fn accepted(text: &mut String, report: &Report) {
     let accepted = report.findings().filter(|(_, finding)| !finding.added);
@@ -202,7 +208,7 @@ fn accepted(text: &mut String, report: &Report) {
             text,
             "{FAINT}accepted[{}]{FAINT:#} {}",
             check.id,
-            OneLine(format!("{}: {} ({reason})", webhooks.join(", "), finding.kind))
+            OneLine(format!("{}: {} ({reason})", webhooks.join(", "), kind_and_fields(finding)))
         );
     }
     for entry in &report.stale {

@@ -61,7 +61,7 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
     violations.extend(replaced(object_probe, webhook_response.object(), &patched));
     if !lost.is_empty() {
         let message = format!("the patch removes what the webhook did not add: {}", super::all_fields(&lost));
-        violations.push(Violation::new("removes fields", message).with_fields(lost));
+        violations.push(Violation::new("removes fields", message).with_differences(lost));
     }
     if violations.is_empty() {
         rewritten?;
@@ -94,7 +94,7 @@ fn replaced(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Op
                  webhook's purpose"
     );
     let violation = Violation::new("overwrites", message).with_severity(Severity::Note);
-    Some(violation.with_fields(replaced))
+    Some(violation.with_differences(replaced))
 }
 
 /// Returns whether the former value is the server's default, so that the user may not have set it.

@@ -75,7 +75,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
                  resource has a /status subresource",
                 super::fields(&differences)
             );
-            violations.push(Violation::new("writes status", message).with_severity(severity));
+            let fields = differences.iter().map(|difference| difference.path.as_str());
+            let violation = Violation::new("writes status", message).with_fields(fields);
+            violations.push(violation.with_severity(severity));
         }
     }
     Ok(violations

@@ -91,11 +91,13 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
         // A webhook that writes one null usually writes several: they have one cause.
         let what = if is_null(&cause) { "null" } else { &place };
         let kind = format!("{kind}: {what}");
-        if violations.iter().any(|violation| violation.kind == kind) {
+        if let Some(known) = violations.iter_mut().find(|violation| violation.kind == kind) {
+            known.fields.insert(validity::without_positions(&cause.field));
             continue;
         }
         let message = format!("the API server rejects the result: {}: {}", cause.field, cause.message);
-        violations.push(Violation::new(kind, message).with_severity(severity));
+        let violation = Violation::new(kind, message).with_fields([cause.field.as_str()]);
+        violations.push(violation.with_severity(severity));
     }
     violations
 }
@@ -154,7 +156,8 @@ fn unknown_fields(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value)
         "the webhook sets fields that the kind does not have and the API server drops: {}",
         added.join(", ")
     );
-    Some(Violation::new("sets unknown fields", message).with_severity(Severity::Warning))
+    let violation = Violation::new("sets unknown fields", message);
+    Some(violation.with_fields(added.iter().map(String::as_str)).with_severity(Severity::Warning))
 }
 
 /// Reports list keys that the webhook duplicates.
