@@ -1,6 +1,7 @@
 //! Reads and writes `--baseline` of `admit verify` and `admit lint`: the findings that are accepted, each for a reason.
 
 mod changes;
+mod heading;
 mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -297,6 +298,13 @@ impl Baseline {
         reasons: Reasons,
     ) -> Result<Self, Failure> {
         let wrong = |at: At, message: &str| Failure::usage(format!("{file}:{}: {message}", at.line()));
+        let name = subcommand.name;
+        if let Some(other) = heading::writer(text).filter(|other| *other != name) {
+            return Err(Failure::usage(format!(
+                "{file}: this is a baseline of `admit {other}`, for `admit {other} --baseline {file}`; create one for \
+                 `admit {name}` with `admit {name} --write-baseline FILE`"
+            )));
+        }
         let written: WrittenBaseline = serde_saphyr::from_str(text).map_err(|error| {
             let message = error.without_snippet().to_string();
             let message = message.split(" at line ").next().unwrap_or_default();
@@ -475,21 +483,13 @@ impl Baseline {
         });
         let written = BaselineDocument { version: VERSION, findings: findings.collect() };
         let text = serde_saphyr::to_string(&written).map_err(Failure::environment)?;
-        Ok((format!("{}{text}", head(self.subcommand.name)), missing))
+        Ok((format!("{}{text}", heading::new(self.subcommand.name)), missing))
     }
 }
 
 /// Formats a number of entries, such as `1 entry` or `2 entries`.
 fn several_entries(count: usize) -> String {
     if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
-}
-
-/// Returns the comment at the beginning of a baseline.
-fn head(name: &str) -> String {
-    format!(
-        "# Findings of admit {name} that are accepted, each for a reason: `admit {name} --baseline FILE` fails only for others.\n\
-         # `admit {name} --write-baseline FILE` writes this file again, and keeps the reasons.\n"
-    )
 }
 
 #[cfg(test)]

@@ -276,3 +276,16 @@ fn only_findings_missing_in_the_baseline_are_added() {
         assert_eq!(finding.added, expected == ADDED, "{entries:?}");
     }
 }
+
+#[test]
+fn a_baseline_of_the_other_command_is_rejected_with_its_flag() {
+    let text = Baseline::empty(&VERIFY).rewritten(&mut report(), "known").unwrap().0;
+    assert!(parse(&text).is_ok());
+    let other = text.replace("admit verify", "admit lint");
+    let expected = "b.yaml: this is a baseline of `admit lint`, for `admit lint --baseline b.yaml`; create one for `admit \
+                    verify` with `admit verify --write-baseline FILE`";
+    assert_eq!(parse(&other).unwrap_err(), expected);
+    // Without the comment, the checks tell.
+    let message = parse(&file(&[entry("L10", "twice", "c/a", "known")])).unwrap_err();
+    assert!(message.contains("L10 is a check of `admit lint`, not of `admit verify`"), "{message}");
+}
