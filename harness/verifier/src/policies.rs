@@ -1,5 +1,6 @@
 //! Reads admission policies and their bindings in manifests.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use kubernetes_admission::attributes::{GroupVersionKind, UserInfo};
@@ -40,6 +41,17 @@ pub(super) struct PolicyObject {
     pub(super) invalid: Vec<StatusCause>,
     /// The parsed object; `None` if the API server rejects it.
     pub(super) parsed: Option<Parsed>,
+    /// What the mutations do to example objects, determined when a check needs it.
+    pub(super) mutation_trial: OnceCell<MutationTrial>,
+}
+
+/// The violations of checks that apply the mutations of a policy to example objects.
+#[derive(Debug, Default)]
+pub(super) struct MutationTrial {
+    /// The mutations that cannot be applied.
+    pub(super) failing: Vec<Violation>,
+    /// A mutation that changes its own result, of a policy that is reinvoked.
+    pub(super) changing_again: Option<Violation>,
 }
 
 /// A parsed policy or binding.
@@ -111,6 +123,7 @@ impl PolicyObject {
             undecodable: None,
             invalid: Vec::new(),
             parsed: None,
+            mutation_trial: OnceCell::new(),
         };
         match cluster_fixture.unknown_fields(&read.object) {
             Ok(unknown) => read.unknown_fields = unknown,

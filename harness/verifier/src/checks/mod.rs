@@ -23,6 +23,7 @@ mod l17_mutations;
 mod large_object;
 mod match_conditions;
 mod match_outcome;
+mod mutation_trial;
 mod outage;
 mod overwritten;
 mod policy_examples;

@@ -1,0 +1,149 @@
+//! Applies the mutations of a policy to examples, once for L16 and L17.
+
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::config::{FailurePolicy, ReinvocationPolicy};
+use kubernetes_admission::policy::{ExpressionPart, MutatingPolicy, PatchType, PolicyRun};
+use kubernetes_api_server::ClusterFixture;
+
+use super::match_conditions::CORRECT_NAME;
+use super::policy_examples::{example_requests, mutated, without_params};
+use crate::policies::{MutationTrial, Parsed, PolicyObject};
+use crate::violation::Violation;
+
+/// The parts of kube-apiserver's error messages that a finding is about.
+mod errors {
+    pub(super) const ATOMIC: &str = "may not mutate atomic arrays, maps or structs";
+    pub(super) const UNDECLARED: &str = "field not declared in schema";
+    pub(super) const MISSING_PATH: &str = "doc is missing path";
+}
+
+/// Returns the result of applying a mutating policy to the examples, for L16 and L17; `None` for other objects.
+///
+/// The mutations are applied once for both checks.
+pub(super) fn trial<'a>(
+    object: &'a PolicyObject,
+    cluster_fixture: &ClusterFixture,
+) -> Option<&'a MutationTrial> {
+    let Some(Parsed::Mutating(written)) = &object.parsed else { return None };
+    Some(object.mutation_trial.get_or_init(|| {
+        let policy = without_params(written);
+        let mut trial = MutationTrial::default();
+        for request in example_requests(cluster_fixture) {
+            let Some((record, request)) = mutated(&policy, request, cluster_fixture) else { continue };
+            let failing = failing(written, (&record, &request), &trial.failing);
+            trial.failing.extend(failing);
+            if trial.changing_again.is_none() {
+                trial.changing_again = changed_again(&policy, (&record, request), cluster_fixture);
+            }
+        }
+        trial
+    }))
+}
+
+/// Reports the mutations that could not be applied to `request`, with the result `record`.
+///
+/// `known` contains the mutations that have been reported already.
+fn failing(
+    policy: &MutatingPolicy,
+    (record, request): (&PolicyRun, &Attributes),
+    known: &[Violation],
+) -> Vec<Violation> {
+    let follows = match policy.definition.failure_policy {
+        FailurePolicy::Fail => "the request is rejected",
+        FailurePolicy::Ignore => "the mutation is skipped",
+    };
+    // The path of an operation may depend on the params.
+    let has_params = policy.definition.param_kind.is_some();
+    let mut violations: Vec<Violation> = Vec::new();
+    for (index, (mutation, applied)) in policy.mutations.iter().zip(&record.mutations).enumerate() {
+        let part = match mutation.patch_type {
+            PatchType::ApplyConfiguration => "applyConfiguration",
+            PatchType::JsonPatch => "jsonPatch",
+        };
+        let field = format!("spec.mutations[{index}].{part}.expression");
+        let Err(error) = &applied.outcome else { continue };
+        if !has_value(record, index) || known.iter().any(|known| known.field == field) {
+            continue;
+        }
+        let message =
+            format!("on {} of {}: {error}; {follows}", request.operation, request.resource.group_resource());
+        let violation = if error.contains(errors::ATOMIC) {
+            Violation::new("atomic field", message)
+        } else if error.contains(errors::UNDECLARED) {
+            Violation::new("unknown field", message).with_help(CORRECT_NAME)
+        } else if error.contains(errors::MISSING_PATH) && !has_params {
+            let help =
+                "Add the parent first if the object does not have it, or use patchType ApplyConfiguration.";
+            Violation::new("missing parent", message).with_help(help)
+        } else {
+            continue;
+        };
+        violations.push(violation.at(field));
+    }
+    violations
+}
+
+/// Returns whether the expression of a mutation has a value. L15 reports expressions that fail.
+fn has_value(record: &PolicyRun, index: usize) -> bool {
+    let part = ExpressionPart::Mutation(index);
+    record.expressions.iter().any(|evaluated| evaluated.part == part && evaluated.value.is_ok())
+}
+
+/// Reports a mutation that changes `request`, to which the policy has been applied with the result `first`.
+fn changed_again(
+    policy: &Arc<MutatingPolicy>,
+    (first, request): (&PolicyRun, Attributes),
+    cluster_fixture: &ClusterFixture,
+) -> Option<Violation> {
+    if policy.reinvocation_policy != ReinvocationPolicy::IfNeeded
+        || first.mutations.iter().any(|mutation| mutation.outcome.is_err())
+    {
+        return None;
+    }
+    let (operation, resource) = (request.operation, request.resource.group_resource());
+    let (second, _) = mutated(policy, request, cluster_fixture)?;
+    let index = second.mutations.iter().position(|mutation| mutation.outcome == Ok(true))?;
+    let message = format!(
+        "the mutation changes its own result, for example on {operation} of {resource}: with reinvocationPolicy \
+         IfNeeded, it is applied twice"
+    );
+    Some(Violation::new("not idempotent", message).at(format!("spec.mutations[{index}]")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::policies::Policies;
+
+    fn policy(expression: &str) -> Value {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "p"},
+            "spec": {
+                "matchConstraints": {"resourceRules": [{"operations": ["CREATE"], "apiGroups": [""],
+                    "apiVersions": ["v1"], "resources": ["pods"]}]},
+                "reinvocationPolicy": "IfNeeded",
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+            },
+        })
+    }
+
+    #[test]
+    fn mutations_are_applied_once_for_both_checks() {
+        let cluster_fixture = ClusterFixture::new([]);
+        let appends =
+            r#"[JSONPatch{op: "add", path: "/spec/containers/-", value: object.spec.containers[0]}]"#;
+        let labels = r#"[JSONPatch{op: "add", path: "/metadata/labels/a", value: "b"}]"#;
+        for (expression, expected) in [(appends, (0, true)), (labels, (1, false))] {
+            let policies = Policies::new(&[policy(expression)], &cluster_fixture);
+            let [object] = policies.objects.as_slice() else { panic!("one object") };
+            let first = trial(object, &cluster_fixture).unwrap();
+            assert_eq!((first.failing.len(), first.changing_again.is_some()), expected, "{first:?}");
+            let again = trial(object, &cluster_fixture).unwrap();
+            assert!(std::ptr::eq(first, again));
+        }
+    }
+}
