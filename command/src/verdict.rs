@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use harness::verify::report::{CheckResult, Finding, Report, Tally};
+use harness::verify::report::{CheckResult, Finding, Report, Tally, Tried};
 use harness::verify::{Probe, Severity, checks, is_timeout};
 use serde::Serialize;
 
@@ -239,7 +239,7 @@ fn unknown(report: &Report, webhook: &str) -> Option<String> {
             Some((check.id.as_str(), results.iter().find(|result| result.webhook == webhook)?))
         })
     };
-    let is_unchanged = report.webhooks.get(webhook).is_some_and(|tried| tried.mutating && tried.patched == 0);
+    let is_unchanged = report.webhooks.get(webhook).is_some_and(Tried::never_changed);
     let is_harmless = |(id, result): (&str, &CheckResult)| {
         id == "V01" && matches!(result.verdict, Tally::Passed | Tally::NotExercised)
     };

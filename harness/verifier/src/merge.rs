@@ -62,6 +62,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         for (name, other) in report.webhooks {
             let tried = whole.webhooks.entry(name).or_insert_with(|| Tried {
                 mutating: other.mutating,
+                operations: other.operations.clone(),
                 selects: other.selects.clone(),
                 ..Tried::default()
             });

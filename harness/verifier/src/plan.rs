@@ -78,6 +78,7 @@ impl Plan {
         let asked = self.environment.asked(subject.webhook.phase, &subject.webhook.id);
         Tried {
             mutating: subject.webhook.phase == Phase::Mutating,
+            operations: subject.webhook.rules.iter().flat_map(|rule| rule.operations.clone()).collect(),
             called: asked.called,
             answered: Some(asked.answered),
             patched: asked.patched,

@@ -19,6 +19,9 @@ use super::subject::{Subject, consequence};
 pub struct Tried {
     /// Whether the webhook is mutating.
     pub mutating: bool,
+    /// The operations that the webhook's rules match; `*` for all. Empty in reports that do not contain them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub operations: BTreeSet<String>,
     /// The number of calls.
     pub called: u64,
     /// The number of calls with a valid response; `None` in reports that do not contain this number.
@@ -152,6 +155,18 @@ impl Tried {
         (self.answered != Some(0)).then_some((count, most.0.as_str()))
     }
 
+    /// Returns whether the webhook is mutating but is called only for requests that it cannot change.
+    ///
+    /// Rule: MUT-07.
+    pub fn cannot_change(&self) -> bool {
+        self.mutating && self.operations.iter().eq(["DELETE"])
+    }
+
+    /// Returns whether the webhook can change objects but never did.
+    pub fn never_changed(&self) -> bool {
+        self.mutating && self.patched == 0 && !self.cannot_change()
+    }
+
     /// Returns a note about a webhook that was not called or never changed an object, and a suggestion.
     ///
     /// `options` are the options that the user passed. The suggestion does not name them.
@@ -164,8 +179,18 @@ impl Tried {
                 format!("the webhook was not called for any of {}: nothing was tested", several(objects))
             }
             Self { .. } if self.unanswered().is_some() => return None,
-            Self { mutating: true, patched: 0, called, .. } => {
+            // There is no change to test.
+            Self { patched: 0, .. } if self.cannot_change() => return None,
+            Self { mutating: true, patched: 0, called, operations, .. } => {
                 let times = if *called == 1 { "once".to_owned() } else { format!("{called} times") };
+                if operations.iter().all(|operation| ["CONNECT", "DELETE"].contains(&operation.as_str()))
+                    && !operations.is_empty()
+                {
+                    return Some(format!(
+                        "the webhook was called {times} and never changed the options of a CONNECT request: its \
+                         mutation was not tested"
+                    ));
+                }
                 format!(
                     "the webhook was called {times} and never changed an object: its mutation was \
                      not tested"
@@ -249,6 +274,30 @@ mod tests {
             let text = tried.unseen("c/inject.example.com", 1, &BTreeSet::new()).unwrap();
             assert!(text.contains(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn a_mutation_is_missed_only_if_the_api_server_would_apply_it() {
+        let unseen = |operations: &[&str]| {
+            let operations = operations.iter().map(|operation| (*operation).to_owned()).collect();
+            let tried = Tried { mutating: true, called: 3, operations, ..Tried::default() };
+            (
+                tried.never_changed(),
+                tried.unseen("c/inject.example.com", 1, &BTreeSet::new()).unwrap_or_default(),
+            )
+        };
+        assert_eq!(unseen(&["DELETE"]), (false, String::new()));
+        // The API server applies a patch to the options of a connection.
+        let (never_changed, text) = unseen(&["CONNECT", "DELETE"]);
+        assert!(
+            never_changed && text.ends_with("options of a CONNECT request: its mutation was not tested"),
+            "{text}"
+        );
+        let (never_changed, text) = unseen(&["CREATE", "DELETE"]);
+        assert!(
+            never_changed && text.contains("never changed an object: its mutation was not tested; "),
+            "{text}"
+        );
     }
 
     #[test]

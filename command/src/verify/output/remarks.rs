@@ -80,6 +80,11 @@ pub(super) fn limits(report: &Report) -> Vec<Remark> {
     for (webhook, what) in report.unseen() {
         remark(Severity::Warning, &format!("{webhook}: {what}"));
     }
+    for (webhook, _) in report.webhooks.iter().filter(|(_, tried)| tried.cannot_change()) {
+        let what = "the rules match only DELETE, and the API server rejects patches on DELETE: the webhook cannot change \
+                    an object";
+        remark(Severity::Note, &format!("{webhook}: {what}"));
+    }
     for request in &report.unserved {
         let what = format!("the API server behind the webhooks does not serve {request}");
         remark(Severity::Warning, &what);
