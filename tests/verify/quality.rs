@@ -278,7 +278,7 @@ async fn v19_evaluates_the_rules_of_custom_resources() {
     .await;
     finds(&check, &["rejected: spec: Invalid value"]);
     assert!(
-        check.findings[0].message.ends_with("only large ones have a color"),
+        check.findings[0].message.contains("only large ones have a color; "),
         "{}",
         check.findings[0].message
     );

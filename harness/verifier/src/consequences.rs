@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::check::Severity;
-use super::rejection::REJECTS;
+use super::rejection::{REJECTS, error_in};
 use super::report::{CheckReport, Consequence, Finding, TOGETHER};
 use super::validity::without_positions;
 
@@ -250,7 +250,8 @@ impl Known<'_> {
     /// Returns whether the message of `other` contains this finding's reason: the text after the first colon.
     fn has_reason_of(&self, other: &Finding) -> bool {
         const SHORTEST: usize = 10;
-        let reason = self.finding.message.split_once(": ").map(|(_, reason)| reason);
+        let message = &self.finding.message;
+        let reason = message.split_once(": ").map(|(_, reason)| error_in(message, reason));
         reason.is_some_and(|reason| reason.len() >= SHORTEST && other.message.contains(reason))
     }
 
@@ -319,6 +320,30 @@ mod tests {
                 {"V22 uid when it denies": ["V23 fails in v1", "V23 response.uid in v1beta1"]},
                 {"V23 kind in v1beta1": []},
             ]),
+        );
+    }
+
+    #[test]
+    fn an_error_of_the_api_server_is_one_cause_whatever_it_means() {
+        let rejected = |what: &str, meaning: &str| {
+            let error = "spec.containers[0].name: Duplicate value: \"a\"; try another";
+            super::super::rejection::message(what, error, meaning)
+        };
+        let v19 = finding(
+            "rejected: spec.containers.name: Duplicate value",
+            "error",
+            &rejected("the result", "a"),
+            &[],
+        );
+        let v09 = finding(
+            "the API server rejects an update",
+            "error",
+            &rejected("an update", "b"),
+            &["metadata.labels"],
+        );
+        check(
+            &[("V09", &[v09]), ("V19", &[v19])],
+            &json!([{"V19 rejected: spec.containers.name: Duplicate value": ["V09 the API server rejects an update"]}]),
         );
     }
 

@@ -16,6 +16,17 @@ pub(super) const REJECTS: &str = "the API server rejects";
 /// The advice about an update that the API server rejects.
 pub(super) const ALLOWED: &str = "On UPDATE, change only mutable fields.";
 
+/// Returns the message about a result that the API server rejects: first its error, and then what the error means.
+pub(super) fn message(what: &str, error: &str, meaning: &str) -> String {
+    format!("{REJECTS} {what}: {error}; {meaning}")
+}
+
+/// Returns the API server's error in a message of [`message`], or `reason` if it is another message.
+pub(super) fn error_in<'a>(message: &str, reason: &'a str) -> &'a str {
+    let error = reason.rsplit_once("; ").filter(|_| message.starts_with(REJECTS));
+    error.map_or(reason, |(error, _)| error)
+}
+
 /// Reports the API server's first error in the result of an admitted request, if the webhooks cause it.
 ///
 /// Errors in the client's object and in the results of the `known` outcomes are not reported. `what` names the request,
@@ -42,8 +53,8 @@ pub(super) fn rejection(
         expected.extend(faults.map(|cause| place(&cause)));
     }
     let cause = found.iter().find(|cause| !is_remark(cause) && !expected.contains(&place(cause)))?;
-    let message =
-        format!("{REJECTS} {what} because of changes by webhooks: {}: {}", cause.field, cause.message);
+    let error = format!("{}: {}", cause.field, cause.message);
+    let message = message(what, &error, "without the webhooks' changes, it does not report this error");
     let differences = comparison::differences(written, result, &outcome.request.kind, Order::Counts);
     let violation = Violation::new(format!("{REJECTS} {what}"), message).with_severity(Severity::Error);
     // The other changes do not cause the error.

@@ -68,10 +68,8 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         Verdict::NoConditions(_) => return Err(Skipped::no_conditions()),
         // Without unknown fields, the API server accepts the webhook's result.
         Verdict::ServerError(status) => {
-            let message = format!(
-                "the API server rejects the webhook's result only because of unknown fields: {}",
-                status.message
-            );
+            let meaning = "without the unknown fields, it accepts the result";
+            let message = rejection::message("the webhook's result", &status.message, meaning);
             return Ok(vec![
                 Violation::new("breaks on unknown fields", message).with_sent(Some(object)).with_steps(steps),
             ]);

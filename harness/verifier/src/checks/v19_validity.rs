@@ -13,6 +13,7 @@ use super::webhook_response::WebhookResponse;
 use crate::check::{Audience, Check, Observed, Probe, Repeatability, Severity, Violation};
 use crate::environment::Verdict;
 use crate::object_probe::ObjectProbe;
+use crate::rejection;
 use crate::validity::{self, is_remark, place, without_positions};
 
 pub(super) const CHECK: Check = Check {
@@ -80,13 +81,14 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
         if known.contains(&place) {
             continue;
         }
-        let (severity, kind) = if !known.is_empty() {
-            // The object would have been rejected without the webhook, too.
-            (Severity::Note, "rejected, as before")
+        let (severity, kind, meaning) = if !known.is_empty() {
+            let meaning = "without the webhook's changes, it rejects the object because of other errors";
+            (Severity::Note, "rejected, as before", meaning)
         } else if left_out.contains(&place) {
-            (Severity::Note, "rejected, in fields that the user left out")
+            let meaning = "it also rejects an object in which these fields are empty";
+            (Severity::Note, "rejected, in fields that the user left out", meaning)
         } else {
-            (Severity::Error, "rejected")
+            (Severity::Error, "rejected", "without the webhook's changes, it does not report this error")
         };
         // A webhook that writes one null usually writes several: they have one cause.
         let what = if is_null(&cause) { "null" } else { &place };
@@ -95,7 +97,8 @@ fn refused(object_probe: &ObjectProbe<'_>, request: &Attributes, made: &Value) -
             known.fields.insert(validity::without_positions(&cause.field));
             continue;
         }
-        let message = format!("the API server rejects the result: {}: {}", cause.field, cause.message);
+        let error = format!("{}: {}", cause.field, cause.message);
+        let message = rejection::message("the result", &error, meaning);
         let violation = Violation::new(kind, message).with_fields([cause.field.as_str()]);
         violations.push(violation.with_severity(severity));
     }
