@@ -99,6 +99,7 @@ pub(crate) fn audience(audience: Audience) -> &'static str {
         Audience::Validating => "validating webhooks",
         Audience::Conversion => "conversion webhooks",
         Audience::Policies => "admission policies",
+        Audience::AllAndPolicies => "all webhooks and admission policies",
     }
 }
 

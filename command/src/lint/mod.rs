@@ -176,6 +176,7 @@ impl Lint {
         }
         let applies = |check: &&Check| match check.audience {
             Audience::Policies => linted.policies > 0,
+            Audience::AllAndPolicies => true,
             Audience::All | Audience::Mutating | Audience::Validating | Audience::Conversion => {
                 linted.configurations > 0
             }

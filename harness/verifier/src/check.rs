@@ -61,13 +61,15 @@ pub enum Audience {
     Conversion,
     /// Admission policies and their bindings, which do not have webhooks.
     Policies,
+    /// All webhooks, and admission policies and their bindings.
+    AllAndPolicies,
 }
 
 impl Audience {
     /// Returns whether the audience includes webhooks of `phase`.
     pub fn includes(self, phase: Phase) -> bool {
         match self {
-            Self::All => true,
+            Self::All | Self::AllAndPolicies => true,
             Self::Mutating => phase == Phase::Mutating,
             Self::Validating => phase == Phase::Validating,
             Self::Conversion | Self::Policies => false,

@@ -444,7 +444,9 @@ impl Run<'_> {
             if audience.peek().is_none() {
                 let reason = match check.audience {
                     Audience::Validating => "there is no validating webhook",
-                    Audience::Mutating | Audience::All => "there is no mutating webhook",
+                    Audience::Mutating | Audience::All | Audience::AllAndPolicies => {
+                        "there is no mutating webhook"
+                    }
                     Audience::Conversion => "there is no conversion webhook",
                     Audience::Policies => "there is no admission policy",
                 };

@@ -145,10 +145,13 @@ fn diagnostic(same: &[&Finding], explained: &mut BTreeSet<&'static str>) -> Opti
         }
     };
     let webhooks = same.iter().map(|finding| finding.webhook.as_str()).collect();
-    if linted(first.check).is_some_and(|check| check.audience == Audience::Policies) {
+    let audience = linted(first.check).map(|check| check.audience);
+    if audience == Some(Audience::Policies) {
         list("object", "objects", webhooks);
     } else if first.webhook.contains('/') {
         list("webhook", "webhooks", webhooks);
+    } else if audience == Some(Audience::AllAndPolicies) {
+        list("object", "objects", webhooks);
     } else {
         list("configuration", "configurations", webhooks);
     }

@@ -20,6 +20,7 @@ mod l14_policy_actions;
 mod l15_policy_expressions;
 mod l16_policy_reinvocation;
 mod l17_mutations;
+mod l18_namespaces;
 mod large_object;
 mod match_conditions;
 mod match_outcome;
@@ -241,6 +242,7 @@ pub const STATIC: &[(&Check, &str)] = &[
     (&l15_policy_expressions::CHECK, validating!("validation-expression")),
     (&l16_policy_reinvocation::CHECK, mutating!("what-resources-make-a-policy")),
     (&l17_mutations::CHECK, mutating!("patch-type-apply-configuration")),
+    (&l18_namespaces::CHECK, dynamic!("matching-requests-namespaceselector")),
     (&v48_self_lockout::CHECK, practices!("avoid-self-mutation")),
     (&v49_dependency_loop::CHECK, practices!("avoid-dependency-loops")),
     (&v50_system_resources::CHECK, practices!("webhook-limit-scope")),
