@@ -96,12 +96,12 @@ async fn the_link_gives_access_once_to_requests_with_masked_secrets() {
     let secret = json!({"metadata": {"name": "login"}, "stringData": {"password": "hunter2hunter2"}});
     secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
     // A chunk begins with its size.
-    let line = body.lines().map(Result::unwrap).find(|line| line.starts_with('{')).unwrap();
-    let request: Value = serde_json::from_str(&line).unwrap();
+    let received = body.lines().map(Result::unwrap).find(|line| line.starts_with('{')).unwrap();
+    let request: Value = serde_json::from_str(&received).unwrap();
     assert_eq!(request.pointer("/number"), Some(&json!(1)));
     assert_eq!(request.pointer("/report/request/name"), Some(&json!("login")));
     assert_eq!(request.pointer("/report/request/object/stringData/password"), Some(&json!("***")));
-    assert!(!line.contains("hunter2hunter2") && !line.contains("aHVudGVyMmh1bnRlcjI"), "{line}");
+    assert!(!received.contains("hunter2hunter2") && !received.contains("aHVudGVyMmh1bnRlcjI"), "{received}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,9 +131,9 @@ async fn requests_are_shown_in_a_browser() {
     });
     let file = server.folder.path().join("server.json");
     fs::write(&file, connection.to_string()).unwrap();
-    let test = move || {
-        node(&[&root().join("report/test/live.mjs"), &file, &root().join("target/report")], Some(&chromium))
+    let browse = move || {
+        node(&[&root().join("report/test/live.mjs"), &file, &root().join("target/report")], Some(&chromium));
     };
-    tokio::task::spawn_blocking(test).await.unwrap();
+    tokio::task::spawn_blocking(browse).await.unwrap();
     fleet.stop().await;
 }
