@@ -220,7 +220,7 @@ impl Entry {
         if let Some(found) = self.found.iter_mut().find(|found| found.violation.kind == violation.kind) {
             found.add_fields(&violation.fields);
             // The object with the most fields shows the most.
-            if violation.fields.len() > found.violation.fields.len() {
+            if violation.shows_all_fields && violation.fields.len() > found.violation.fields.len() {
                 found.violation = violation;
                 found.object = object.cloned();
             }
@@ -288,6 +288,7 @@ impl ViolationGroup {
             sent,
             differences,
             fields: _,
+            shows_all_fields: _,
             steps,
             large,
             exchanges,
@@ -421,7 +422,8 @@ mod tests {
         let mut finding_log = FindingLog::default();
         for paths in [&["data.a"][..], &["data.b", "spec.containers[app].image"], &["data.b"]] {
             let lost = paths.iter().map(|path| lost(path)).collect();
-            let violation = Violation::new("removes", paths.join(", ")).with_differences(lost);
+            let violation =
+                Violation::new("removes", paths.join(", ")).with_differences(lost).showing_all_fields();
             finding_log.note((0, Some(0)), None, Ok(vec![violation]));
         }
         let check = &report(finding_log).checks[0];

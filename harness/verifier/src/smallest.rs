@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::check::{Check, Repeatability, Violation};
+use super::check::{Check, Violation};
 use super::object_probe::Memory;
 use super::plan::Plan;
 use super::shrink::Shrinking;
@@ -27,10 +27,7 @@ pub(super) async fn smallest(
         observed.ok()?.into_iter().find(|violation| violation.kind == kind)
     };
     let mut violation = shown(&object).await?;
-    let fields = match check.repeatability {
-        Repeatability::Same => violation.fields.clone(),
-        Repeatability::Varies => BTreeSet::new(),
-    };
+    let fields = if violation.shows_all_fields { violation.fields.clone() } else { BTreeSet::new() };
     let validity = Validity::new(&plan.environment, &object);
     let mut shrinking = Shrinking::new(object, OFFERS);
     while let Some(smaller) = shrinking.next(|object| validity.holds_for(object)) {

@@ -109,6 +109,8 @@ pub struct Violation {
     pub differences: Vec<Difference>,
     /// The fields that are part of the finding's identity, as patterns without list positions and keys.
     pub fields: BTreeSet<String>,
+    /// Whether the example must show all fields, although a smaller object shows some of them.
+    pub shows_all_fields: bool,
     /// The outcomes of the requests that reproduce the violation, in order.
     pub steps: Vec<Arc<Outcome>>,
     /// The requests that reproduce the violation but are too large for a report.
@@ -140,6 +142,7 @@ impl Violation {
             sent: None,
             differences: Vec::new(),
             fields: BTreeSet::new(),
+            shows_all_fields: false,
             steps: Vec::new(),
             large: Vec::new(),
             exchanges: Vec::new(),
@@ -165,6 +168,13 @@ impl Violation {
     pub fn with_differences(mut self, differences: Vec<Difference>) -> Self {
         self = self.with_fields(differences.iter().map(|difference| difference.path.as_str()));
         self.differences = differences;
+        self
+    }
+
+    /// Makes the example of the finding show all fields.
+    #[must_use]
+    pub fn showing_all_fields(mut self) -> Self {
+        self.shows_all_fields = true;
         self
     }
 

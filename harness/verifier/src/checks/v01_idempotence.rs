@@ -52,5 +52,10 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         format!("changes {fields} again")
     };
     let message = format!("not idempotent: called with its own result, the webhook {what}");
-    Ok(vec![Violation::new("not idempotent", message).with_differences(differences).with_steps(steps)])
+    Ok(vec![
+        Violation::new("not idempotent", message)
+            .with_differences(differences)
+            .showing_all_fields()
+            .with_steps(steps),
+    ])
 }

@@ -81,7 +81,9 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         let message = format!("whenever the owner writes {fields}, the webhooks change the value again");
         ("undoes what the owner writes", message, differences)
     };
-    Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
+    Ok(vec![
+        Violation::new(kind, message).with_differences(differences).showing_all_fields().with_steps(steps),
+    ])
 }
 
 /// Reports an update that the API server rejects only because of several webhooks.

@@ -56,12 +56,13 @@ async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
         let mut violation = Violation::new(format!("writes a whole {what}"), message);
         violation.fields =
             places.iter().map(|path| shape::field(path)).filter(|field| !field.is_empty()).collect();
-        violations.push(violation.with_severity(Severity::Note));
+        violations.push(violation.with_severity(Severity::Note).showing_all_fields());
     }
     violations.extend(replaced(object_probe, webhook_response.object(), &patched));
     if !lost.is_empty() {
         let message = format!("the patch removes what the webhook did not add: {}", super::all_fields(&lost));
-        violations.push(Violation::new("removes fields", message).with_differences(lost));
+        violations
+            .push(Violation::new("removes fields", message).with_differences(lost).showing_all_fields());
     }
     if violations.is_empty() {
         rewritten?;
@@ -94,7 +95,7 @@ fn replaced(object_probe: &ObjectProbe<'_>, before: &Value, after: &Value) -> Op
                  webhook's purpose"
     );
     let violation = Violation::new("overwrites", message).with_severity(Severity::Note);
-    Some(violation.with_differences(replaced))
+    Some(violation.with_differences(replaced).showing_all_fields())
 }
 
 /// Returns whether the former value is the server's default, so that the user may not have set it.
