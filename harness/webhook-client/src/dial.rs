@@ -28,6 +28,7 @@ use url::Url;
 use super::proxy::ProxyRoute;
 use super::stream::{Stream, dialled};
 use super::target::{Target, basic};
+use super::tls_stream::{LenientTls, Records};
 
 /// The interval of keep-alive probes on an idle connection.
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -143,7 +144,7 @@ impl Dialer {
             };
             let host = target.uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
             let name = ServerName::try_from(host).map_err(io::Error::other)?;
-            match timeout(TLS_HANDSHAKE, self.tls.connect(name, tcp)).await {
+            match timeout(TLS_HANDSHAKE, self.tls.connect(name, Records::new(tcp))).await {
                 Ok(stream) => Ok(stream.map_err(io::Error::other)?),
                 Err(_elapsed) => Err("net/http: TLS handshake timeout".into()),
             }
@@ -152,7 +153,7 @@ impl Dialer {
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             Ok(Sender::Http2(http2_over(stream).await?))
         } else {
-            Ok(http1_over(stream).await?)
+            Ok(http1_over(LenientTls(stream)).await?)
         }
     }
 

@@ -16,6 +16,7 @@ mod proxy;
 mod stream;
 mod target;
 mod tls;
+mod tls_stream;
 
 use std::borrow::Cow;
 use std::fmt;
