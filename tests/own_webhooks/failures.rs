@@ -105,6 +105,14 @@ async fn rules_that_do_not_match_are_shown_with_the_values_of_the_request() {
 async fn unusable_responses_are_explained_as_in_explain_error() {
     for (behavior, help) in [
         ("{bad-response: closed}", "common causes: the webhook panicked or was killed during the call"),
+        (
+            r#"{bytes: {text: "HTTP/1.0 404 Not Found\r\n\r\n", then: cut}}"#,
+            "common causes: clientConfig.service.path is missing or wrong",
+        ),
+        (
+            r#"{bytes: {text: "HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\n"}}"#,
+            "the webhook answered 404 without a complete body; common causes: clientConfig.service.path is missing",
+        ),
         ("{raw: {text: '<html></html>'}}", "common causes: the response is an HTML page of a proxy"),
         (
             "{raw: {response: {uid: '{uid}', allowed: true, patch: [{}], patchType: JSONPatch}}}",

@@ -237,6 +237,18 @@ pub(super) fn explain_message(message: &str) -> Option<Explanation> {
     })
 }
 
+/// Returns the common causes of a response with this HTTP status, which is 400 or higher.
+pub(super) fn causes_of_status(status: u16) -> &'static [String] {
+    let exact = format!("status-{status}");
+    let id = match status {
+        400 => "status-400-or-redirect",
+        404 | 405 | 503 | 504 => &exact,
+        500.. => "status-500",
+        _ => "other-status",
+    };
+    CAUSES.iter().find(|cause| cause.id == id).map_or(&[], |cause| &cause.usually)
+}
+
 /// Matches the end of a message that does not contain `failed calling webhook`. Users copy such messages from logs.
 ///
 /// Only text that kube-apiserver writes may precede the cause, so that errors from other programs are not explained.

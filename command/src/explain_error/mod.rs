@@ -137,6 +137,22 @@ pub(crate) fn advice(message: &str) -> Option<Advice> {
     })
 }
 
+/// Explains an error response whose body could not be read, because kube-apiserver's error does not contain its status.
+///
+/// Returns `None` if `reason` is not about the body, or if the status is not an error.
+pub(crate) fn unread_response(status: Option<u16>, reason: &str) -> Option<String> {
+    let status = status.filter(|status| *status >= 400)?;
+    if !reason.contains("unexpected error when reading response body") {
+        return None;
+    }
+    let mut text = format!("the webhook answered {status} without a complete body");
+    let causes = explanation::causes_of_status(status).join("; ");
+    if !causes.is_empty() {
+        let _ = write!(text, "; common causes: {causes}");
+    }
+    Some(text)
+}
+
 fn read(path: &Path) -> Result<String, Failure> {
     let shown = documents::name(path);
     let bytes = output::read(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;

@@ -20,6 +20,7 @@ use super::explain::Facts;
 use super::milliseconds;
 use super::steps::{patched, shown};
 use crate::connection_advice::UnreachedWebhook;
+use crate::explain_error;
 use crate::skip_reason::skip_reason;
 
 /// The webhooks of all configurations in dispatch order.
@@ -370,7 +371,8 @@ fn hint(called: &Called, webhook: &Webhook, services: &ServiceAddresses) -> Opti
     };
     let address = service.as_ref().and_then(|service| services.get(service));
     let unreached = UnreachedWebhook { webhook: &webhook.id.name, service: service.as_ref(), url, address };
-    unreached.advice(&failure.reason)
+    let advice = unreached.advice(&failure.reason);
+    advice.or_else(|| explain_error::unread_response(called.http_status, &failure.reason))
 }
 
 /// Explains that the webhook returned the reason of its denial in `result` instead of `status`.
@@ -406,7 +408,7 @@ fn call(called: &Called, server: &ApiServer) -> CallReport {
         started_ms: milliseconds(called.started),
         duration_ms: milliseconds(called.took),
         outcome,
-        http_status: called.reply.as_ref().map(|reply| reply.status),
+        http_status: called.http_status,
         message,
         hint: String::new(),
         patch,

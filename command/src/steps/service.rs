@@ -115,6 +115,12 @@ impl World {
             self.own_client_configs().any(|(name, _)| message.contains(&quoted(name)))
                 || own_calls().any(|call| is_rejected_by(&call.result, answer))
         };
+        let unread = own_calls()
+            .filter(|call| call.failed_open.is_some())
+            .find_map(|call| explain_error::unread_response(call.http_status, &call.result));
+        if unread.is_some() {
+            return unread;
+        }
         let rejected = Some(answer.message()).filter(|message| !answer.is_success() && is_own(message));
         let failed_open = || {
             let call = own_calls().find(|call| call.failed_open == Some(true))?;

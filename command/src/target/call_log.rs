@@ -43,6 +43,8 @@ pub(crate) struct RecordedCall {
     pub(crate) patch: Vec<Value>,
     /// The outcome as text, such as `denied: …`.
     pub(crate) result: String,
+    /// The HTTP status of the response, even if its body could not be read; `None` if no response arrived.
+    pub(crate) http_status: Option<u16>,
     /// The `request.uid` of the review; empty if no review was created.
     pub(crate) uid: String,
     /// Whether the request continues after the failed call (`failurePolicy: Ignore`); `None` if the call did not fail.
@@ -138,6 +140,7 @@ impl RecordedCall {
             review: called.review.clone(),
             patch: patch(&called.result),
             result: result(&called.result),
+            http_status: called.http_status,
             uid: called.uid.clone(),
             failed_open: failed.map(|(_, failed_open)| failed_open),
             delivery: failed.map_or(Delivery::Sent, |(failure, _)| Delivery::of_failure(&failure.reason)),

@@ -67,6 +67,14 @@ pub enum CallError {
     /// The call failed: `Post "https://…": dial tcp …: connect: connection refused`.
     #[error("{0}")]
     Transport(String),
+    /// The body of the response could not be read.
+    #[error("{reason}")]
+    Body {
+        /// The HTTP status code of the response.
+        status: u16,
+        /// The reason, as [`Self::Transport`] has it.
+        reason: String,
+    },
     /// Other requests use the memory that the review or the reply needs.
     #[error("too many requests, please try again later")]
     TooManyRequests,

@@ -185,10 +185,12 @@ impl From<ConversionFailure> for ConversionError {
 fn conversion_failure(error: CallError, object: &Value) -> ConversionFailure {
     let from = GroupVersionKind::from_object(object);
     match error {
-        CallError::Transport(text) => ConversionFailure::Failure(Failure {
-            kind: FailureKind::Call,
-            message: format!("conversion webhook for {from} failed: {text}"),
-        }),
+        CallError::Transport(text) | CallError::Body { reason: text, .. } => {
+            ConversionFailure::Failure(Failure {
+                kind: FailureKind::Call,
+                message: format!("conversion webhook for {from} failed: {text}"),
+            })
+        }
         // kube-apiserver does not serve a resource if it cannot create a client for the webhook.
         CallError::Client(text) => {
             let what = format!("custom resources whose conversion webhook cannot be called ({text})");

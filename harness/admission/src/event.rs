@@ -214,6 +214,8 @@ pub struct Called {
     pub review: Bytes,
     /// The reply; `None` if no complete reply arrived.
     pub reply: Option<Reply>,
+    /// The HTTP status of the response, even if its body could not be read; `None` if no response arrived.
+    pub http_status: Option<u16>,
     /// The time from the start of the request until the call started.
     pub started: Duration,
     /// The duration of the call.

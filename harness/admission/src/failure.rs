@@ -61,7 +61,7 @@ pub fn no_reply(error: CallError) -> Result<CallFailure, Unsupported> {
         CallError::Client(text) => {
             Ok(CallFailure { reason: format!("could not get REST client: {text}"), code: 500 })
         }
-        CallError::Transport(text) => {
+        CallError::Transport(text) | CallError::Body { reason: text, .. } => {
             Ok(CallFailure { reason: format!("failed to call webhook: {text}"), code: 503 })
         }
         CallError::TooManyRequests => {

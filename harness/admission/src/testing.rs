@@ -54,6 +54,7 @@ pub(crate) fn called(name: &str, result: CallResult) -> Called {
         uid: "u".to_owned(),
         review: Bytes::new(),
         reply: None,
+        http_status: None,
         started: Duration::ZERO,
         took: Duration::from_millis(20),
         warnings: Vec::new(),

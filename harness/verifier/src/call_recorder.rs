@@ -222,7 +222,7 @@ fn is_silence(error: &CallError) -> bool {
     match error {
         CallError::Client(_) => true,
         CallError::TooManyRequests | CallError::Unsupported(_) => false,
-        CallError::Transport(text) => {
+        CallError::Transport(text) | CallError::Body { reason: text, .. } => {
             ["deadline exceeded", "dial tcp", "x509:", "tls:"].iter().any(|part| text.contains(part))
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 
 use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use kubernetes_admission::caller::CallError;
@@ -29,29 +29,35 @@ pub(super) async fn read(
     mut response: Response,
     share: &mut Option<Reservation>,
 ) -> Result<Bytes, CallError> {
+    let status = response.head.status;
     let is_compressed = is_gzip(&response.head.headers);
     // The server can announce any length.
     let announced = response.body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
     let mut body = Vec::with_capacity(announced.unwrap_or(0).min(FIRST_BYTES));
     while let Some(frame) = response.body.frame().await {
-        let frame = frame.map_err(|error| reading_failed(&failure::body(&error)))?;
+        let frame = frame.map_err(|error| reading_failed(status, &failure::body(&error)))?;
         let Ok(chunk) = frame.into_data() else { continue };
         check(body.len() + chunk.len(), 0, share)?;
         body.extend_from_slice(&chunk);
         if is_compressed && !body.iter().zip(MAGIC).all(|(byte, expected)| byte == expected) {
-            return Err(reading_failed("gzip: invalid header"));
+            return Err(reading_failed(status, "gzip: invalid header"));
         }
     }
     response.finish();
     // An empty body is not gzip data, so it is not decompressed.
-    if is_compressed && !body.is_empty() { decompressed(&body, share) } else { Ok(body.into()) }
+    if is_compressed && !body.is_empty() { decompressed(status, &body, share) } else { Ok(body.into()) }
 }
 
-fn decompressed(body: &[u8], share: &mut Option<Reservation>) -> Result<Bytes, CallError> {
+fn decompressed(
+    status: StatusCode,
+    body: &[u8],
+    share: &mut Option<Reservation>,
+) -> Result<Bytes, CallError> {
     let mut decoder = MultiGzDecoder::new(body);
     let mut text = Vec::new();
     loop {
-        let step = (&mut decoder).take(STEP).read_to_end(&mut text).map_err(|error| not_gzip(&error))?;
+        let read = (&mut decoder).take(STEP).read_to_end(&mut text);
+        let step = read.map_err(|error| reading_failed(status, &not_gzip(&error)))?;
         check(text.len(), body.len(), share)?;
         if step == 0 {
             return Ok(text.into());
@@ -78,15 +84,17 @@ fn is_gzip(headers: &HeaderMap) -> bool {
     is_named && headers.get(header::CONTENT_LENGTH).is_none_or(|length| length != "0")
 }
 
-fn not_gzip(error: &io::Error) -> CallError {
+/// Returns Go's error for a body that is not valid gzip data.
+fn not_gzip(error: &io::Error) -> String {
     let text = error.to_string();
-    reading_failed(match text.as_str() {
+    let known = match text.as_str() {
         _ if error.kind() == io::ErrorKind::UnexpectedEof => "unexpected EOF",
         text if text.contains("checksum") => "CRC computed does not match",
         text if text.contains("gzip") => "gzip: invalid header",
         "corrupt deflate stream" => "deflate decompression error",
-        text => text,
-    })
+        _ => return text,
+    };
+    known.to_owned()
 }
 
 #[cfg(test)]
@@ -105,12 +113,12 @@ mod tests {
     }
 
     fn read(text: &[u8]) -> Result<Bytes, String> {
-        decompressed(text, &mut None).map_err(|error| error.to_string())
+        decompressed(StatusCode::OK, text, &mut None).map_err(|error| error.to_string())
     }
 
     #[test]
     fn invalid_gzip_is_reported() {
-        let failed = |why: &str| Err(reading_failed(why).to_string());
+        let failed = |why: &str| Err(reading_failed(StatusCode::OK, why).to_string());
         assert_eq!(read(&compressed(b"{}")), Ok("{}".into()));
         assert_eq!(read(&[compressed(b"{"), compressed(b"}")].concat()), Ok("{}".into()));
         assert_eq!(read(b"{} and more than a header"), failed("gzip: invalid header"));

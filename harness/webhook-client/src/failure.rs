@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::io;
 
 use bytes::Bytes;
+use http::StatusCode;
 use kubernetes_admission::caller::CallError;
 use kubernetes_types::quoting::quote;
 use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
@@ -21,14 +22,13 @@ pub(super) fn post_failed(url: &str, text: &str) -> CallError {
     CallError::Transport(format!("Post {}: {text}", quote(url)))
 }
 
-/// Returns the error for a response body that could not be read.
+/// Returns the error for a response with this status whose body could not be read.
 ///
 /// Source: client-go rest/request.go, `transformResponse`.
 /// Rule: HTTP-31.
-pub(super) fn reading_failed(text: &str) -> CallError {
-    CallError::Transport(format!(
-        "unexpected error when reading response body. Please retry. Original error: {text}"
-    ))
+pub(super) fn reading_failed(status: StatusCode, text: &str) -> CallError {
+    let reason = format!("unexpected error when reading response body. Please retry. Original error: {text}");
+    CallError::Body { status: status.as_u16(), reason }
 }
 
 /// The reason why a request did not receive a response.

@@ -447,7 +447,7 @@ async fn reply(
     let (status, content_type) = (response.head.status, content_type(&response.head.headers));
     let body = match timeout_at(deadline, body::read(response, &mut share)).await {
         Ok(body) => body?,
-        Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
+        Err(_elapsed) => return Err(reading_failed(status, "context deadline exceeded")),
     };
     checked(status, content_type, body, share)
 }

@@ -11,7 +11,7 @@ use tracing::{Instrument as _, Span, info, info_span};
 use super::{CallPosition, DispatchContext, Dispatcher, Rejection};
 use crate::admission_run::AdmissionRun;
 use crate::attributes::Operation;
-use crate::caller::{Call, CallError, Caller};
+use crate::caller::{Call, CallError, Caller, Reply};
 use crate::config::{SideEffects, Webhook};
 use crate::event::{CallFailure, CallResult, Called, Phase};
 use crate::failure;
@@ -53,7 +53,10 @@ impl From<CallError> for CallBlocked {
     fn from(error: CallError) -> Self {
         match error {
             CallError::TooManyRequests => Self::TooManyRequests,
-            CallError::Client(_) | CallError::Transport(_) | CallError::Unsupported(_) => {
+            CallError::Client(_)
+            | CallError::Transport(_)
+            | CallError::Body { .. }
+            | CallError::Unsupported(_) => {
                 failure::no_reply(error).map_or_else(Self::Unsupported, Self::Failure)
             }
         }
@@ -105,6 +108,7 @@ impl<C: Caller> Dispatcher<C> {
             uid: String::new(),
             review: Bytes::new(),
             reply: None,
+            http_status: None,
             started: chain.started.elapsed(),
             took: Duration::ZERO,
             warnings: Vec::new(),
@@ -172,7 +176,12 @@ impl<C: Caller> Dispatcher<C> {
         let (client_config, phase) = (&webhook.client_config, Some(webhook.phase));
         let trace = chain.trace;
         let call = Call { client_config, phase, body: called.review.clone(), timeout, trace };
-        let reply = called.reply.insert(self.caller.call(call).instrument(span.clone()).await?);
+        let reply = self.caller.call(call).instrument(span.clone()).await;
+        called.http_status = match &reply {
+            Ok(Reply { status, .. }) | Err(CallError::Body { status, .. }) => Some(*status),
+            Err(_) => None,
+        };
+        let reply = called.reply.insert(reply?);
         let response = response::read(reply, version, &called.uid, called.phase);
         if response.as_ref().err().is_none_or(CallFailure::has_response) {
             info!(parent: &*span, "Request completed");
