@@ -124,7 +124,10 @@ async fn unusable_responses_are_explained_as_in_explain_error() {
         ),
         (
             "{patch: {operations: [{op: add, path: /spec/none/team, value: blue}]}}",
-            "common causes: the patch adds to labels, annotations, or volumes that the object does not have",
+            "common causes: the patch adds to labels, annotations, or volumes that the object does not have; add the \
+             complete map or list first; the patch appends to a list that the object does not have, such as \
+             /spec/tolerations/-; use two operations, add /spec/tolerations with [] and then add \
+             /spec/tolerations/-, only if the list is missing",
         ),
     ] {
         let text = quiet_run_with(behavior).await;
