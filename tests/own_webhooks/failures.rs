@@ -135,7 +135,7 @@ async fn unusable_responses_are_explained_as_in_explain_error() {
         assert!(words.contains(&format!("= help: {help}")), "{behavior}: {text}");
         let names = [
             "failed calling webhook \"inject.example.com\"",
-            "= note: inject.example.com, first round: CREATE pods: rejected by the API server",
+            "= note: inject.example.com, first round: CREATE pods: the API server rejected the request because of this call",
         ];
         assert!(names.iter().any(|name| words.contains(name)), "{behavior}: {text}");
     }

@@ -185,7 +185,7 @@ impl World {
             let is_repeated = call.failed_open.is_some() && decision.contains(&call.answer);
             let is_rejected = self.last.as_ref().is_some_and(|answer| is_rejected_by(&call.answer, answer));
             let (kind, answer) = if is_rejected {
-                (NoteKind::Cause, "rejected by the API server".to_owned())
+                (NoteKind::Cause, "the API server rejected the request because of this call".to_owned())
             } else if is_repeated {
                 (NoteKind::Event, "failed".to_owned())
             } else if call.failed_open.is_some() {
