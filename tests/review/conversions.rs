@@ -84,7 +84,7 @@ async fn a_conversion_that_fails_is_shown_with_the_reason() {
           = why: Conversion webhooks have no failure policy: every request that needs the conversion fails.
           = help: common causes: the webhook returned the result Failure with this message; see its log; the
                   object was stored in a version or with fields that the webhook does not support
-          = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
+          = docs: admit explain-error MESSAGE
 
         Webhooks
           validating

@@ -164,7 +164,7 @@ async fn a_service_is_found_where_the_command_line_says() {
           = status: 403 Forbidden
           = why: The request failed, and would have failed with failurePolicy Ignore, too.
           = help: this is the decision of the webhook; see its documentation and log
-          = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
+          = docs: admit explain-error MESSAGE
 
         Webhooks
           mutating, first round
@@ -184,7 +184,7 @@ async fn a_service_is_found_where_the_command_line_says() {
           = why: The Service in clientConfig.service does not exist. failurePolicy is Fail: the request
                  failed. With Ignore it would have been admitted without the webhook.
           = help: set the address of the webhook with --service demo/hook=HOST:PORT
-          = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
+          = docs: admit explain-error MESSAGE
 
         Webhooks
           mutating, first round
@@ -232,7 +232,7 @@ items:
                  request failed, and would have failed with failurePolicy Ignore, too.
           = help: common causes: the field is misspelled: `Allowed` is not `allowed`; the webhook failed
                   internally and returned an empty response
-          = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
+          = docs: admit explain-error MESSAGE
 
         Webhooks
           validating

@@ -57,7 +57,7 @@ fn a_denial_has_the_words_of_the_api_server_and_advice() {
           = status: 400
           = why: The request failed, and would have failed with failurePolicy Ignore, too.
           = help: this is the decision of the webhook; see its documentation and log
-          = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
+          = docs: admit explain-error MESSAGE
         note: namespace "shop" was created for this review
 
         Webhooks
@@ -106,7 +106,7 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
                   = help: common causes: the Pod becomes ready before the webhook listens, or does not have a
                           readiness probe; the Service's targetPort is not the port that the webhook listens on; the
                           webhook listens only on 127.0.0.1
-                  = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
+                  = docs: admit explain-error MESSAGE
 
                 Webhooks
                   validating
@@ -281,7 +281,7 @@ fn deletion_shows_the_old_object() {
                  request failed, and would have failed with failurePolicy Ignore, too.
           = help: common causes: the field is misspelled: `Allowed` is not `allowed`; the webhook failed
                   internally and returned an empty response
-          = docs: https://github.com/admit-dev/admit/blob/v0.1.0/docs/reference/faults.md#find-an-error
+          = docs: admit explain-error MESSAGE
 
         Webhooks
           validating

@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::webhooks::{CallReport, Outcome};
 use super::{Report, RequestReport};
-use crate::check_help::documentation;
 use crate::diagnostic::Diagnostic;
 use crate::explain_error::{self, Advice};
 
@@ -72,7 +71,7 @@ pub(super) fn diagnostic(report: &Report, places: &WebhookPlaces) -> Option<Diag
         shown.note("help", help);
     }
     if advice.is_some() {
-        shown.note("docs", documentation!("reference/faults.md#find-an-error"));
+        shown.note("docs", "admit explain-error MESSAGE");
     }
     Some(shown)
 }
