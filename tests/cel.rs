@@ -202,7 +202,10 @@ fn policy_is_evaluated_with_its_variables_and_its_param() {
     assert_eq!(text(&both), text(&output), "{both:?}");
     for (content, expected) in [
         (binding.to_owned(), "binding.yaml: it does not contain an admission policy"),
-        (format!("{POLICY}\n---{POLICY}"), "expected one admission policy in the file, found another object"),
+        (
+            format!("{POLICY}\n---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}"),
+            "expected a ValidatingAdmissionPolicy or a MutatingAdmissionPolicy",
+        ),
     ] {
         std::fs::write(folder.join("binding.yaml"), content).unwrap();
         let output = cel(&folder, &[&["--policy", "binding.yaml"], &arguments[2..]].concat());
@@ -275,4 +278,15 @@ spec:
     assert_eq!(reports[0]["result"], "changed the object", "{reports:?}");
     let error = reports[1]["run_error"].as_str().unwrap();
     assert!(error.starts_with("JSON Patch: "), "{error}");
+    // Each of several policies is evaluated for the original object.
+    std::fs::write(folder.join("both.yaml"), format!("{policy}---{}", POLICY)).unwrap();
+    let both = cel(&folder, &["--policy", "both.yaml", "-f", "settings.yaml", "-o", "json"]);
+    let both = self::reports(&both);
+    assert!(both.starts_with(&reports), "{both:?}");
+    assert!(both.len() > reports.len() && both.last().unwrap()["field"] == "validation 1", "{both:?}");
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, image: b}]}}";
+    std::fs::write(folder.join("pod.yaml"), pod).unwrap();
+    let output = cel(&folder, &["--policy", "both.yaml", "-f", "pod.yaml"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("the matchConstraints of the policies do not match the request"), "{errors}");
 }

@@ -33,8 +33,8 @@ pub(crate) struct Cel {
     /// Evaluate the match conditions in these webhook configurations: files, directories, or - for standard input
     #[arg(short = 'c', long = "configuration", value_name = "FILE", conflicts_with = "expressions")]
     configurations: Vec<PathBuf>,
-    /// Evaluate the match conditions, variables, and validations or mutations of the admission policy in this file.
-    /// Bindings in the file are ignored
+    /// Evaluate the match conditions, variables, and validations or mutations of the admission policies in this
+    /// file. Bindings in the file are ignored
     #[arg(
         long,
         value_name = "FILE",
@@ -139,7 +139,7 @@ impl Cel {
             screen::status!("note: {}", output::one_line(note));
         }
         if let Some(policy) = &self.policy {
-            return self.evaluate_policy(&policy::read(policy)?, input);
+            return self.evaluate_policies(&policy::read(policy)?, input);
         }
         let environment = if self.stored { Environment::Stored } else { Environment::New };
         let declarations = conditions::declarations(environment);

@@ -1,4 +1,4 @@
-//! `admit cel --policy`: evaluates an admission policy for one request.
+//! `admit cel --policy`: evaluates admission policies for one request.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use super::report::cost;
 use super::{Cel, one};
 use crate::documents::{self, Document};
 use crate::policy_outcome::applied;
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, screen};
 
 /// An evaluated expression of a policy.
 #[derive(Debug, Serialize)]
@@ -40,25 +40,42 @@ struct Evaluated {
 }
 
 impl Cel {
-    pub(super) fn evaluate_policy(&self, policy: &Document, input: Input) -> Result<ExitCode, Failure> {
+    /// Evaluates each policy for the original request, as if it were the only policy.
+    pub(super) fn evaluate_policies(&self, policies: &[Document], input: Input) -> Result<ExitCode, Failure> {
         let (request, cluster_fixture) = input.into_request();
         let param_ref = self.param_ref(&cluster_fixture, &request)?;
-        let stored = accepted(policy, &cluster_fixture)?;
-        let mut run = cluster_fixture.evaluation(request);
-        let wrong = |error: policy::PolicyError| policy.place.failure(error);
-        let record = if text(&stored, &["kind"]) == "MutatingAdmissionPolicy" {
-            let parsed = Arc::new(policy::mutating_policy(&stored).map_err(wrong)?);
-            mutate_by(&parsed, param_ref, &mut run)
-        } else {
-            let parsed = Arc::new(policy::validating_policy(&stored).map_err(wrong)?);
-            validate_by(&parsed, param_ref, &mut run)
-        };
-        let record = record.ok_or_else(|| {
-            Failure::nothing_run("the matchConstraints of the policy do not match the request")
-        })?;
-        let evaluated = evaluated(record)?;
-        let failed = evaluated.iter().any(|it| it.run_error.is_some());
-        self.output.print(&evaluated, Evaluated::text)?;
+        let mut all = Vec::new();
+        let mut unmatched = Vec::new();
+        for policy in policies {
+            let stored = accepted(policy, &cluster_fixture)?;
+            let mut run = cluster_fixture.evaluation(request.clone());
+            let wrong = |error: policy::PolicyError| policy.place.failure(error);
+            let record = if text(&stored, &["kind"]) == "MutatingAdmissionPolicy" {
+                let parsed = Arc::new(policy::mutating_policy(&stored).map_err(wrong)?);
+                mutate_by(&parsed, param_ref.clone(), &mut run)
+            } else {
+                let parsed = Arc::new(policy::validating_policy(&stored).map_err(wrong)?);
+                validate_by(&parsed, param_ref.clone(), &mut run)
+            };
+            match record {
+                Some(record) => all.extend(evaluated(record)?),
+                None => unmatched.push(text(&stored, &["metadata", "name"]).to_owned()),
+            }
+        }
+        if unmatched.len() == policies.len() {
+            let of = if policies.len() == 1 { "policy" } else { "policies" };
+            return Err(Failure::nothing_run(format!(
+                "the matchConstraints of the {of} do not match the request"
+            )));
+        }
+        for name in unmatched {
+            screen::status!(
+                "note: the matchConstraints of the policy {} do not match the request",
+                output::one_line(&name)
+            );
+        }
+        let failed = all.iter().any(|it| it.run_error.is_some());
+        self.output.print(&all, Evaluated::text)?;
         Ok(if failed { ExitCode::Failed } else { ExitCode::Ok })
     }
 
@@ -89,21 +106,16 @@ impl Cel {
     }
 }
 
-/// Reads the policy in a file, which can also contain its bindings.
-pub(super) fn read(path: &PathBuf) -> Result<Document, Failure> {
+/// Reads the policies in a file, which can also contain their bindings.
+pub(super) fn read(path: &PathBuf) -> Result<Vec<Document>, Failure> {
     let is_binding =
         |document: &Document| text(&document.object, &["kind"]).ends_with("AdmissionPolicyBinding");
-    let documents = documents::read(std::slice::from_ref(path))?.into_iter();
-    let mut documents = documents.filter(|document| !is_binding(document));
-    match (documents.next(), documents.next()) {
-        (Some(policy), None) => Ok(policy),
-        (_, Some(second)) => {
-            Err(second.place.failure("expected one admission policy in the file, found another object"))
-        }
-        (None, None) => {
-            Err(Failure::usage(format!("{}: it does not contain an admission policy", path.display())))
-        }
+    let mut documents = documents::read(std::slice::from_ref(path))?;
+    documents.retain(|document| !is_binding(document));
+    if documents.is_empty() {
+        return Err(Failure::usage(format!("{}: it does not contain an admission policy", path.display())));
     }
+    Ok(documents)
 }
 
 /// Returns the policy with its defaults.
